@@ -73,13 +73,8 @@ async def get_session(
         pending_descendants=pending,
         running_descendants=running,
         runs=[
-            RequestedRunView.model_validate(
-                {
-                    "run_id": run.run_id,
-                    "label": run.label,
-                    "stage": run.stage,
-                    "agent_id": run.agent_id,
-                }
+            RequestedRunView(
+                run_id=run.run_id, label=run.label, stage=run.stage, agent_id=run.agent_id
             )
             for run in runs
         ],
@@ -98,11 +93,7 @@ async def _own_runs(services: QueryServices, session: Session, at: AsOf) -> list
         run = await services.work.registry.run(run_id, at=at.position)
         if run is None:
             break
-        found.append(
-            OwnRunView.model_validate(
-                {"run_id": run.run_id, "stage": run.stage, "continues": run.continues}
-            )
-        )
+        found.append(OwnRunView(run_id=run.run_id, stage=run.stage, continues=run.continues))
         run_id = run.continues
     return found
 

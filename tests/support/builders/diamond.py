@@ -11,14 +11,8 @@ from tests.support.servers.running_server import wait_for
 from tests.support.servers.spawning_server import stories
 
 TELLER = "teller"
-
-
 """Says what it was given."""
-
-
 SLOW_TELLER = "slow-teller"
-
-
 """The same, once the script that is run while it is prepared was let go."""
 
 

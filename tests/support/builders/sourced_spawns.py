@@ -6,11 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 SCRIPTS = {"first": "prepend", "second": "prepend", "third": "append", "fourth": "append"}
-
-
 """In the order in which they run, and where what they print goes."""
-
-
 PREAMBLE_CHARACTERS_MAX = 60
 sound = st.characters(codec="utf-8", exclude_characters="\0")
 

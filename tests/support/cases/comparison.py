@@ -13,11 +13,7 @@ from typing import Any
 from tests.support.cases.cases import Answer, Case, unread_leaves
 
 CHILD = "<child>"
-
-
 """Under this name a runner answers with the key that `<child>` stands for."""
-
-
 _OPERATORS = ("_contains", "_matches", "_prefix")
 
 

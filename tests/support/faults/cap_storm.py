@@ -23,11 +23,7 @@ LANE = 64
 AFTER_MS = {"at-once": 0, "soon": 20, "later": 50}
 PAUSE_SECONDS = (0.3, 1.0)
 LAST_SECONDS = 1.0
-
-
 """How long callers go on after the last kill."""
-
-
 LOOK_SECONDS = 0.05
 PAGE = 500
 MESSAGE = {"message": "and once more"}

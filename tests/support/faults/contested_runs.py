@@ -27,11 +27,7 @@ CAP = 8
 ENTRIES_MAX = 30
 PAUSE_SECONDS_MAX = 0.04
 LEAVES = 0.15
-
-
 """How likely a holder is gone before its next step, as if it had died."""
-
-
 STAGES: tuple[tuple[str, ...], ...] = (
     tuple(PREPARING),
     ("queued",),

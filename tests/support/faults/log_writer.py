@@ -29,11 +29,7 @@ from tests.support.servers.running_log import RunningLog, running_on
 
 CALLERS = 4
 BEGINS = (0.9, 0.9, 0.9, 0.1, 0.1, 0.1)
-
-
 """For each holder, how likely it begins a run of its own: the others take runs over."""
-
-
 RUNS_MAX = 100_000
 RECONNECT_PAUSE_SECONDS = 0.05
 WEATHER = Weather(

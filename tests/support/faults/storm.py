@@ -29,11 +29,7 @@ RESTARTS_AT = (8, 16)
 EVENTS_BETWEEN_FAULTS = 20
 END_SECONDS_MAX = 40
 ENOUGH = {'"kind": "ended"': 2, "LostClaim": 2, "SeenBefore": 2}
-
-
 """What the notes must have, and how often, before a storm may end."""
-
-
 CLOCK_SECONDS = (-7200.0, -60.0, -0.5, 0.0, 2.0)
 OWN = "own tail of w"
 POLLS = {"notified": 1.0, "deaf": 0.1}

@@ -12,11 +12,7 @@ DONE = ("announced", "archived", "refused")
 ENDED = ("ended", "announced", "archived")
 HELD = ("resume", "resolve", "override", "prepare", "create", "refuse", "start", "end")
 OTHER_AGENT = "other"
-
-
 """Who a script puts in the place of the agent asked for."""
-
-
 RECORDED = "recorded"
 NOTHING = "nothing"
 REFUSED = "refused"

@@ -27,11 +27,7 @@ RUNTIMES: dict[str, dict[str, Any]] = {
 
 
 ODD = {"odd\x07name": "odd name", "y" * 300: "y" * 99 + "…"}
-
-
 """What may be configured and is no model's name, and how it is shown."""
-
-
 MODELS = (
     "p/big",
     "p/small",
@@ -45,11 +41,7 @@ MODELS = (
     "p/" + "z" * 150,
 )
 FREE_TEXT = ("a model, please", "größer", "...", "fast ONE", "v" * 257)
-
-
 """What may be asked for and has not the form of a model's name; `fast ONE` may be an alias."""
-
-
 ALIASES = (
     (),
     (("Quick", "p/small"), ("Fast One", "q/fast")),

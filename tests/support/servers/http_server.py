@@ -34,8 +34,6 @@ while [ ! -e "{folder}/$label.go" ]; do sleep 0.02; done
 echo pondered
 """
 GHOST = "ghost"
-
-
 """An agent that is not configured: it is refused, after the scripts have run for it."""
 
 
@@ -143,11 +141,7 @@ class HeldRun:
 
 
 ONE = "agent:main:the-one"
-
-
 """The one session that the token `one` acts for; the configuration spells it twice otherwise."""
-
-
 TOKENS: dict[str, tuple[list[str], list[str]]] = {
     "reader": (["read"], ["agent:main:reader-*"]),
     "texts": (["read", "content"], ["agent:main:reader-*"]),

@@ -9,30 +9,14 @@ from typing import Any
 from tests.support.servers.running_server import RunningServer, command, configuration
 
 MIMIC = "mimic"
-
-
 """Says the text that its task names."""
-
-
 FAILING = "failing"
-
-
 """Fails with that text as its last words."""
-
-
 READER = "reader"
-
-
 """Notes what it is given."""
-
-
 LEADER = "leader"
-
-
 """Spawns a mimic for each of so many texts, from the one on whose number its task begins with, and
 calls them by the rest of the task."""
-
-
 LED = 20
 
 # The task is the last line of the message.

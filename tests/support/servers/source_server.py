@@ -18,11 +18,7 @@ from tests.support.servers.running_server import RunningServer, command, configu
 from tests.support.servers.verified_servers import must_be_whole
 
 ALIAS = "alias"
-
-
 """An agent that is not configured."""
-
-
 WAIT_SECONDS_MAX = 60
 _SAYS = '#!/bin/sh\ncat "{folder}/${{1#label=}}.{id}" 2> /dev/null\nexit 0\n'
 _NOTES = """

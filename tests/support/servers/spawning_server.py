@@ -7,11 +7,7 @@ from tests.support.servers.child_programs import daemon, orchestrator, shell, wa
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 WIDTH = 2
-
-
 """How many runs go on at a time at each depth."""
-
-
 CHILDREN_MAX = 5
 LEASE_SECONDS = 10
 DRAIN_SECONDS = 2
