@@ -8,18 +8,22 @@ from typing import Any
 import pytest
 
 from tests.support.servers.data_directories import new_place
+from tests.support.servers.databases import Databases
 from tests.support.servers.running_server import RunningServer, configuration
 from tests.support.servers.verified_servers import Serve, must_be_whole
 
 
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Serve]:
-    """Starts servers of the module."""
+def serve(databases: Databases) -> Iterator[Serve]:
+    """Starts servers of the module, each on a database of its own."""
     with ExitStack() as stack:
 
         def start(*agents: dict[str, Any], **subagents: Any) -> RunningServer:
             place = stack.enter_context(new_place())
-            server = RunningServer(place / "data", configuration(*agents, **subagents))
+            url = databases.create()
+            stack.callback(databases.drop, url)
+            config = configuration(*agents, **subagents)
+            server = RunningServer(place / "data", config, database_url=url)
             stack.callback(must_be_whole, server)
             return stack.enter_context(server)
 

@@ -25,6 +25,14 @@ def made_data_dir() -> Iterator[Path]:
         yield directory.path
 
 
+@pytest.fixture(scope="module")
+def database_url(databases: Databases) -> Iterator[str]:
+    """A database for the servers of the module."""
+    url = databases.create()
+    yield url
+    databases.drop(url)
+
+
 @pytest.fixture(scope="session")
 def one_that_dies(made_data_dir: Path) -> Iterator[Mortal]:
     with new_place() as place:

@@ -8,15 +8,16 @@ import pytest
 
 from tests.support.builders.batch_requests import THREE, accepted, living, session
 from tests.support.servers.batching_server import PLACES, Batching
+from tests.support.servers.databases import Databases
 from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[Batching]:
+def server(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
     """A server that lives."""
-    with living(made_data_dir) as server:
+    with living(made_data_dir, databases) as server:
         yield server
 
 

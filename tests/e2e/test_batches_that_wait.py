@@ -9,14 +9,15 @@ import pytest
 
 from tests.support.builders.batch_requests import living
 from tests.support.servers.batching_server import Batching
+from tests.support.servers.databases import Databases
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[Batching]:
+def server(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
     """A server that lives."""
-    with living(made_data_dir) as server:
+    with living(made_data_dir, databases) as server:
         yield server
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from domain.context.fork import NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING, RUN_NOTE
 from tests.support.builders.submitted_transcripts import KEPT, entries_of, tell
-from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer, Reply
-from tests.support.servers.hooked_server import BOUND, ORIGIN, Hooked, threaded
+from tests.support.servers.hooked_server import BOUND, ORIGIN, Hooked, hooked_on, threaded
 
 pytestmark = pytest.mark.server
 
@@ -33,15 +32,9 @@ def outside() -> Iterator[HookServer]:
 
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
-    url = databases.create()
     hooks = outside.hooks("subagentSpawning", "prepareSubagentSpawn")
-    with new_place() as place:
-        data = copied(made_data_dir, place / "data")
-        with Hooked(data, place / "notes", url, hooks, channels=PLACES) as running:
-            yield running
-        verified = running.verified()
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-    databases.drop(url)
+    with hooked_on(made_data_dir, databases, hooks, channels=PLACES) as running:
+        yield running
 
 
 def in_a_thread(name: str, origin: dict[str, Any], **more: Any) -> dict[str, Any]:

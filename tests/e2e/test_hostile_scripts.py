@@ -116,7 +116,7 @@ class Hostile:
 
 
 @pytest.fixture(scope="module")
-async def hostile(made_data_dir: Path) -> AsyncIterator[Hostile]:
+async def hostile(made_data_dir: Path, database_url: str) -> AsyncIterator[Hostile]:
     with new_place() as place:
         async with ScriptServer() as outside:
             urls = {
@@ -134,7 +134,9 @@ async def hostile(made_data_dir: Path) -> AsyncIterator[Hostile]:
                 {**scripted("main"), "default": True}, *agents, maxChildrenPerAgent=20
             )
             config["env"] = {"HOSTILE_TOKEN": SECRET}
-            server = RunningServer(copied(made_data_dir, place / "data"), config)
+            server = RunningServer(
+                copied(made_data_dir, place / "data"), config, database_url=database_url
+            )
             await asyncio.to_thread(server.start)
             try:
                 yield Hostile(server, outside)

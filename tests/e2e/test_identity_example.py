@@ -48,7 +48,7 @@ print("done")
 class Identities(RunningServer):
     """A server with the script of the specification, configured as the specification does."""
 
-    def __init__(self, data_dir: Path, folder: Path) -> None:
+    def __init__(self, data_dir: Path, folder: Path, database_url: str) -> None:
         self.notes = folder / "notes"
         self.notes.mkdir(parents=True)
         script = program(
@@ -65,6 +65,7 @@ class Identities(RunningServer):
         super().__init__(
             data_dir,
             self._agents(folder, script),
+            database_url=database_url,
             environment={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
         )
 
@@ -102,9 +103,10 @@ class Identities(RunningServer):
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[Identities]:
+def server(made_data_dir: Path, database_url: str) -> Iterator[Identities]:
     with new_place() as place:
-        with Identities(copied(made_data_dir, place / "data"), place / "own") as identities:
+        data_dir = copied(made_data_dir, place / "data")
+        with Identities(data_dir, place / "own", database_url) as identities:
             yield identities
 
 

@@ -51,14 +51,15 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path, made_data_dir: Path) -> Iterator[Changing]:
-    with Changing(copied(made_data_dir, folder / "data"), file_of(folder)) as server:
+def first(folder: Path, made_data_dir: Path, database_url: str) -> Iterator[Changing]:
+    data_dir = copied(made_data_dir, folder / "data")
+    with Changing(data_dir, file_of(folder), database_url=database_url) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def second(first: Changing) -> Iterator[Changing]:
-    other = Changing(first.data_dir, first.config)
+    other = Changing(first.data_dir, first.config, database_url=first.database_url)
     other.log_path = first.log_path.with_name("second.log")
     with other:
         yield other

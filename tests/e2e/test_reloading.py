@@ -59,11 +59,11 @@ class Reloaded(ReloadedServer):
 
 
 @pytest.fixture(scope="module")
-def reloaded(made_data_dir: Path) -> Iterator[Reloaded]:
+def reloaded(made_data_dir: Path, database_url: str) -> Iterator[Reloaded]:
     with new_place() as place:
         (place / "notes").mkdir()
         data = copied(made_data_dir, place / "data")
-        with Reloaded(data, file_of(place, word=OLD_WORD)) as server:
+        with Reloaded(data, file_of(place, word=OLD_WORD), database_url=database_url) as server:
             yield server
 
 
@@ -95,7 +95,7 @@ def test_a_queued_run_gets_the_secret_of_the_file_it_was_asked_under(
 def test_two_servers_give_runs_their_secrets_when_one_has_read_a_changed_file(
     reloaded: Reloaded, place: Path
 ) -> None:
-    other = Reloaded(reloaded.data_dir, reloaded.config)
+    other = Reloaded(reloaded.data_dir, reloaded.config, database_url=reloaded.database_url)
     other.log_path = reloaded.log_path.with_name("other.log")
     with other:
         reloaded.reload(file_of(place, word=OLD_WORD, archiveAfterMinutes=7))

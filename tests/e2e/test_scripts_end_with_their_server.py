@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.builders.launches import program
 from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
 from tests.support.servers.process_table import carrying
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
@@ -42,12 +43,15 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def server(made_data_dir: Path, folder: Path) -> Iterator[RunningServer]:
+def server(made_data_dir: Path, folder: Path, databases: Databases) -> Iterator[RunningServer]:
     script = program(folder / "script", SCRIPT.replace("@", str(folder)))
     entry = {"id": "s", "uri": str(script), "timeoutSeconds": 60, "argMap": {"t": "task"}}
     config = configuration({**scripted("main"), "default": True}, contextScripts={"run": [entry]})
-    with RunningServer(copied(made_data_dir, folder / "data"), config) as running:
+    data_dir = copied(made_data_dir, folder / "data")
+    url = databases.create()
+    with RunningServer(data_dir, config, database_url=url) as running:
         yield running
+    databases.drop(url)
 
 
 def begun(server: RunningServer, folder: Path) -> None:

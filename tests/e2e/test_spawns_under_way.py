@@ -45,9 +45,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, folder: Path) -> Iterator[ReloadedServer]:
+def server(made_data_dir: Path, folder: Path, database_url: str) -> Iterator[ReloadedServer]:
     old = file_of(folder / "notes", "stayer", "leaver", depth=2, word="old", seconds=OLD_SECONDS)
-    with ReloadedServer(copied(made_data_dir, folder / "data"), old) as started:
+    data_dir = copied(made_data_dir, folder / "data")
+    with ReloadedServer(data_dir, old, database_url=database_url) as started:
         yield started
 
 

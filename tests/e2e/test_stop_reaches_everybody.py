@@ -54,7 +54,7 @@ def program(agent_id: str, script: str, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def growing(made_data_dir: Path) -> Iterator[RunningServer]:
+def growing(made_data_dir: Path, database_url: str) -> Iterator[RunningServer]:
     config = configuration(
         {**scripted("main"), "default": True},
         program("trunk", _SPAWNER, "branch", str(BRANCHES)),
@@ -66,7 +66,8 @@ def growing(made_data_dir: Path) -> Iterator[RunningServer]:
     )
     config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 1}
     with new_place() as place:
-        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
+        data_dir = copied(made_data_dir, place / "data")
+        with RunningServer(data_dir, config, database_url=database_url) as server:
             yield server
         assert " ERROR " not in server.log(), server.log()
 

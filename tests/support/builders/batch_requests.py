@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.servers.batching_server import Batching
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.mortal_server import mortal_on
 
 THREE = ("count the ships", "count the masts", "count the crew")
 
 
 @contextmanager
-def living(made_data_dir: Path) -> Iterator[Batching]:
+def living(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
     """A server whose log is right in the end, and that had nothing to complain of."""
-    with new_place() as place:
-        with Batching(copied(made_data_dir, place / "data"), place / "notes") as server:
-            yield server
-            verified = server.verified()
-            assert verified.returncode == 0, verified.stdout + verified.stderr
+    with mortal_on(made_data_dir, databases, Batching) as server:
+        yield server
         assert " ERROR " not in server.log(), server.log()
 
 

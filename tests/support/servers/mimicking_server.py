@@ -63,7 +63,9 @@ _PROGRAMS = {MIMIC: _MIMIC, FAILING: _FAILING, READER: _READER, LEADER: _LEADER}
 class Mimicking(RunningServer):
     """Mimics know these texts by their names."""
 
-    def __init__(self, data_dir: Path, folder: Path, texts: Mapping[str, str]) -> None:
+    def __init__(
+        self, data_dir: Path, folder: Path, texts: Mapping[str, str], database_url: str
+    ) -> None:
         folder.mkdir()
         self._folder = folder
         (folder / "texts.json").write_text(json.dumps(dict(texts)), "utf-8")
@@ -72,7 +74,7 @@ class Mimicking(RunningServer):
             for agent_id, program in _PROGRAMS.items()
         ]
         more = {"maxChildrenPerAgent": LED, "maxSpawnDepth": 2, "maxConcurrent": 8}
-        super().__init__(data_dir, configuration(*agents, **more))
+        super().__init__(data_dir, configuration(*agents, **more), database_url=database_url)
 
     def ran(self, agent_id: str, session: str, task: str, **body: Any) -> dict[str, Any]:
         """A run of a session `agent:reader:<session>`, announced."""

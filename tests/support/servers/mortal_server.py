@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ from infrastructure.outbound.log.append.fault_point import VARIABLE
 from tests.support.faults.turnstiles import Turnstile
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import wait_for
 from tests.support.servers.spawning_server import Stories
 
@@ -43,8 +41,7 @@ class Aside:
 
 
 class Mortal(Stories):
-    """Dies when it is told where. `order` is the name of the file that tells it. Without the URL of
-    a database it uses the one of its data directory."""
+    """Dies when it is told where. `order` is the name of the file that tells it."""
 
     def __init__(
         self,
@@ -56,13 +53,12 @@ class Mortal(Stories):
         **more: Any,
     ) -> None:
         self._order = data_dir.with_name(order)
-        self.database_url = database_url
-        environment = {"SPAWNLOG_DATABASE_URL": database_url} if database_url else {}
         super().__init__(
             data_dir,
             folder,
             lease_seconds=QUICK_LEASE_SECONDS,
-            environment={**environment, VARIABLE: str(self._order)},
+            environment={VARIABLE: str(self._order)},
+            database_url=database_url,
             **more,
         )
 
@@ -109,13 +105,6 @@ class Mortal(Stories):
                 statement = f"UPDATE {table} SET until = clock_timestamp() {of_the_dead}"
                 connection.execute(statement.encode(), [living])
 
-    def verified(self) -> subprocess.CompletedProcess[str]:
-        """What `spawnlog log verify` says."""
-        place = ["--data-dir", str(self.data_dir)]
-        if self.database_url:
-            place += ["--database-url", self.database_url]
-        return run_command("log", "verify", *place)
-
     def asked_in_vain(self, key: str, **body: Any) -> None:
         """Ask for a spawn of a server that dies meanwhile or right after its answer."""
         with contextlib.suppress(httpx2.TransportError):
@@ -156,6 +145,6 @@ def mortal_on(
     with new_place() as place:
         with make(copied(made_data_dir, place / "data"), place / "notes", url) as server:
             yield server
-        verified = server.verified()
+        verified = server.log_command("verify")
         assert verified.returncode == 0, verified.stdout + verified.stderr
     databases.drop(url)

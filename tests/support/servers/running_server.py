@@ -14,7 +14,7 @@ from typing import IO, Any, Literal, Self, TypeVar
 import httpx2
 
 from tests.support.http.described_answers import check_answer
-from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader
+from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader, run_command
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -40,7 +40,8 @@ def wait_for(
 class RunningServer:
     """`spawnlog serve` as a process. Start it again after a kill with `start`.
 
-    `prefix` is what the command stands behind, such as a program that becomes another user.
+    Without the URL of a database it uses the one of its data directory. `prefix` is what the
+    command stands behind, such as a program that becomes another user.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class RunningServer:
         data_dir: Path,
         config: Mapping[str, Any] | Path | None = None,
         *,
+        database_url: str = "",
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
         prefix: tuple[str, ...] = (),
@@ -56,7 +58,10 @@ class RunningServer:
         self.root = ROOT
         self._arguments = arguments
         self._prefix = prefix
+        self.database_url = database_url
         self._environment = dict(environment or {})
+        if database_url:
+            self._environment["SPAWNLOG_DATABASE_URL"] = database_url
         self.config = self._config_file(config)
         self.process: subprocess.Popen[str] | PreloadedProcess | None = None
         self.url = ""
@@ -140,6 +145,13 @@ class RunningServer:
     def log(self) -> str:
         """What it wrote to stderr."""
         return self.log_path.read_text("utf-8") if self.log_path.exists() else ""
+
+    def log_command(self, order: str) -> subprocess.CompletedProcess[str]:
+        """What `spawnlog log verify` or `rebuild` says of its log."""
+        place = ["--data-dir", str(self.data_dir)]
+        if self.database_url:
+            place += ["--database-url", self.database_url]
+        return run_command("log", order, *place)
 
     def kill(self) -> None:
         """kill -9."""

@@ -2,18 +2,15 @@
 
 from collections.abc import Callable
 
-from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import RunningServer
 
 Serve = Callable[..., RunningServer]
-
-
 """Starts a server with these agents, and these defaults of subagents."""
 
 
 def must_be_whole(server: RunningServer) -> None:
     """Goes through all that a server recorded, once it has stopped."""
     for order in ("verify", "rebuild"):
-        done = run_command("log", order, "--data-dir", str(server.data_dir))
+        done = server.log_command(order)
         assert done.returncode == 0, done.stdout + done.stderr
     assert " ERROR " not in server.log(), server.log()
