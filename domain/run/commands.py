@@ -1,7 +1,10 @@
-"""What may be asked of a run. A holder's command carries the epoch of its claim."""
+"""What may be asked of a run. A holder's command carries the epoch of its claim.
+
+`action` is what a command is called where the run is past it, or not there yet.
+"""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 from uuid import UUID
 
 from domain.run.facts import (
@@ -32,6 +35,7 @@ class BeginStep:
     """Something is about to be made, within `limit_seconds` from now on; below `root`, if it is
     files. Whoever goes on after a crash begins it once more, at the place on record."""
 
+    action: ClassVar[str] = "begin a step"
     epoch: int
     step: StepName
     limit_seconds: float
@@ -43,6 +47,7 @@ class BeginStep:
 class TakeStep:
     """It is made."""
 
+    action: ClassVar[str] = "take a step"
     epoch: int
     step: StepName
     outcome: StepOutcome
@@ -60,6 +65,7 @@ class TakeStep:
 class ConfirmUndo:
     """It is unmade, by whoever has come to it: no claim is needed."""
 
+    action: ClassVar[str] = "undo a step"
     step: StepName
     how: UndoOutcome
 
@@ -69,6 +75,7 @@ class NoteUndoFailure:
     """It could not be unmade. `attempt` counts from 1; one that is on record is not noted again.
     `error` is None when nothing can be kept of it any more."""
 
+    action: ClassVar[str] = "note that a step was not undone"
     step: StepName
     attempt: int
     error: ContentRef | None
@@ -84,6 +91,7 @@ StepCommand = BeginStep | TakeStep | ConfirmUndo | NoteUndoFailure
 class ConfirmHook:
     """It was told, and answered with this status."""
 
+    action: ClassVar[str] = "confirm that a hook was told"
     hook: HookName
     status_code: int
 
@@ -93,6 +101,7 @@ class NoteHookFailure:
     """It could not be told. `attempt` counts from 1; one that is on record is not noted again. It
     is tried again after 1, 2, 4 … seconds, `retry_seconds_max` at most."""
 
+    action: ClassVar[str] = "note that a hook was not told"
     hook: HookName
     attempt: int
     error: ContentRef
@@ -104,6 +113,7 @@ class ParkHook:
     """It is not to be told any more: because the `attempt` just made failed with `error` and was
     the last one; or, without an error, for another reason than an attempt."""
 
+    action: ClassVar[str] = "park a hook"
     hook: HookName
     attempt: int = 0
     error: ContentRef | None = None
@@ -116,6 +126,7 @@ HookCommand = ConfirmHook | NoteHookFailure | ParkHook
 class ResumePreparation:
     """Go on with a preparation; `lost_epoch` is the claim found without a living holder."""
 
+    action: ClassVar[str] = "resume the preparation"
     holder: str
     lost_epoch: int
     reason: str
@@ -125,6 +136,7 @@ class ResumePreparation:
 class ResolveScripts:
     """Record the receipts; `override_to` is the winner among the candidates, if any."""
 
+    action: ClassVar[str] = "resolve the scripts"
     epoch: int
     receipts: tuple[ScriptReceipt, ...]
     candidates: tuple[Candidate, ...]
@@ -135,6 +147,7 @@ class ResolveScripts:
 class StartPreparation:
     """Mint the child's key and name what will be made, and by which steps."""
 
+    action: ClassVar[str] = "start the preparation"
     epoch: int
     child_session_key: str
     agent_id: str
@@ -150,6 +163,7 @@ class CreateSession:
     `met` and `waits_for` are what was found of its dependencies when this is decided.
     """
 
+    action: ClassVar[str] = "create the session"
     epoch: int
     depth: int
     max_depth: int
@@ -174,6 +188,7 @@ class SettleDependencies:
     """Look again at what a waiting run waits for: it is queued when all of it is met. When one
     failed, `error` is the text of how the run ends, which names that one, the `culprit`."""
 
+    action: ClassVar[str] = "settle the dependencies"
     lane: str
     culprit: UUID | None = None
     error: ContentRef | None = None
@@ -187,6 +202,7 @@ class RefuseSpawn:
     """The preparation failed; None as epoch is for those who may refuse without holding it. A spawn
     whose texts were erased is refused without a text."""
 
+    action: ClassVar[str] = "refuse the spawn"
     epoch: int | None
     rule: str
     status: RefusalStatus
@@ -201,6 +217,7 @@ class RefuseSpawn:
 class ClaimRun:
     """Take a queued run out of its lane, or over from a claim that lost its holder."""
 
+    action: ClassVar[str] = "claim the run"
     holder: str
     lane_width: int = 0
     lane_running: int = 0
@@ -215,6 +232,7 @@ class StartRun:
     the place of what its session was given before, and what its own children inherit.
     """
 
+    action: ClassVar[str] = "start the run"
     epoch: int
     runtime: str
     system_prompt: ContentRef
@@ -231,6 +249,7 @@ class StopRun:
     `announcement` tells its requester when no caller waits for the answer. A run whose texts were
     erased is stopped without any."""
 
+    action: ClassVar[str] = "stop the run"
     by: str
     by_requester: bool
     reason: ContentRef | None = None
@@ -242,6 +261,7 @@ class StopRun:
 class EndRun:
     """What came of the run, from its runtime. `lost_epoch` when somebody else ends it."""
 
+    action: ClassVar[str] = "end the run"
     epoch: int
     outcome: RunOutcome
     reason: str
@@ -258,6 +278,7 @@ class EndRun:
 class AnnounceRun:
     """Tell the requester, or record why it need not be told. `origin` is where a hook sends it."""
 
+    action: ClassVar[str] = "announce the run"
     disposition: str
     reason: str | None
     status: str
@@ -270,6 +291,7 @@ class AnnounceRun:
 class AcknowledgeAnnouncement:
     """The requester has taken it."""
 
+    action: ClassVar[str] = "acknowledge the announcement"
     by: str
 
 
@@ -277,6 +299,7 @@ class AcknowledgeAnnouncement:
 class ArchiveRun:
     """Put the session away."""
 
+    action: ClassVar[str] = "archive the run"
     reason: str
     transcript_path: str | None
 
@@ -285,6 +308,7 @@ class ArchiveRun:
 class ScheduleArchive:
     """Put the run away as soon as it is announced; the session of one that was closed is closed."""
 
+    action: ClassVar[str] = "close the session"
     reason: Literal["session_closed", "continuation_archived"]
 
 

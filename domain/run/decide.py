@@ -1,6 +1,6 @@
 """What follows from a command, given what is on record about the run. May be tightened any time."""
 
-from typing import assert_never, cast
+from typing import assert_never
 
 from domain.run.commands import (
     AcknowledgeAnnouncement,
@@ -8,13 +8,11 @@ from domain.run.commands import (
     ArchiveRun,
     BeginStep,
     ClaimRun,
-    ConfirmHook,
     ConfirmUndo,
     CreateSession,
     EndRun,
-    NoteHookFailure,
+    HookCommand,
     NoteUndoFailure,
-    ParkHook,
     RefuseSpawn,
     ResolveScripts,
     ResumePreparation,
@@ -275,7 +273,7 @@ def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
     """The events to record for `command`; raises `Rejected` when it does not fit the record."""
     events = _decide(run, command)
     if events and type(events[0]) not in LIFECYCLE[run.stage]:
-        raise WrongStage(_EXPECTED_STAGES[type(command)], run.stage)
+        raise WrongStage(command.action, run.stage)
     return events
 
 
@@ -303,8 +301,6 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return confirm_undo(run, command)
         case NoteUndoFailure():
             return note_undo_failure(run, command)
-        case ConfirmHook() | NoteHookFailure() | ParkHook():
-            return decide_hook(run, command)
         case CreateSession():
             return create_session(run, command)
         case SettleDependencies():
@@ -327,6 +323,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return _archive(run, command)
         case ScheduleArchive():
             return _schedule(run, command)
+        case _ if isinstance(command, HookCommand):
+            return decide_hook(run, command)
         case _:
             assert_never(command)
 
@@ -359,7 +357,7 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
 def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
     if run.continued_by is not None and run.put_away_from is None:
         # It was due when somebody looked; a message was faster, and the session goes on.
-        raise WrongStage(_EXPECTED_STAGES[ArchiveRun], f"continued by run {run.continued_by}")
+        raise WrongStage(command.action, f"continued by run {run.continued_by}")
     return (
         RunArchived(
             reason=command.reason,
@@ -374,31 +372,3 @@ def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
     if command.reason == "session_closed" and run.continued_by is not None:
         raise ReadAgain("the session went on meanwhile; read it and ask again")
     return (ArchiveScheduled(reason=command.reason),)
-
-
-_EXPECTED_STAGES: dict[type[RunCommand], str] = cast(
-    "dict[type[RunCommand], str]",
-    {
-        ResumePreparation: "resume the preparation",
-        ResolveScripts: "resolve the scripts",
-        StartPreparation: "start the preparation",
-        BeginStep: "begin a step",
-        TakeStep: "take a step",
-        ConfirmUndo: "undo a step",
-        NoteUndoFailure: "note that a step was not undone",
-        ConfirmHook: "confirm that a hook was told",
-        NoteHookFailure: "note that a hook was not told",
-        ParkHook: "park a hook",
-        CreateSession: "create the session",
-        SettleDependencies: "settle the dependencies",
-        RefuseSpawn: "refuse the spawn",
-        ClaimRun: "claim the run",
-        StartRun: "start the run",
-        StopRun: "stop the run",
-        EndRun: "end the run",
-        AnnounceRun: "announce the run",
-        AcknowledgeAnnouncement: "acknowledge the announcement",
-        ArchiveRun: "archive the run",
-        ScheduleArchive: "close the session",
-    },
-)

@@ -11,9 +11,7 @@ from domain.run.events import (
     ContinuationPlanned,
     DependencyMet,
     DescendantsSettled,
-    HookFailed,
-    HookParked,
-    HookTold,
+    HookEvent,
     MessageReceived,
     PreparationResumed,
     PreparationStarted,
@@ -30,10 +28,7 @@ from domain.run.events import (
     SessionCreated,
     SpawnRefused,
     SpawnRequested,
-    StepBegun,
-    StepTaken,
-    StepUndoFailed,
-    StepUndone,
+    StepEvent,
     StopRequested,
     WaitingEvent,
 )
@@ -256,16 +251,16 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
                 "stop_by_requester": event.by_requester,
                 "stop_reason": event.reason,
             }
-        case HookTold() | HookFailed() | HookParked():
-            return hook_changes(run, event, stamp)
-        case StepBegun() | StepTaken() | StepUndone() | StepUndoFailed():
-            return step_changes(run, event, stamp)
         case AgentOverridden():
             return {"agent_id": event.to_agent_id, "overridden": True}
         case DescendantsSettled():
             return {"pending_descendants": 0}
         case RunWaits() | DependencyMet():
             return waiting_changes(run, event)
+        case _ if isinstance(event, StepEvent):
+            return step_changes(run, event, stamp)
+        case _ if isinstance(event, HookEvent):
+            return hook_changes(run, event, stamp)
         case _:
             assert_never(event)
 

@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from domain.event_types import AnyEvent
-from domain.run.events import (
-    HookFailed,
-    HookParked,
-    HookTold,
-    StepBegun,
-    StepTaken,
-    StepUndoFailed,
-    StepUndone,
-)
+from domain.run.events import HookEvent, StepEvent
 
 VARIABLE = "SPAWNLOG_FAIL_POINT"
 ORDER_CHARS_MAX = 200
@@ -60,7 +52,7 @@ def names_of(events: Iterable[AnyEvent]) -> Iterator[str]:
     for event in events:
         name = type(event).__name__
         yield name
-        if isinstance(event, StepBegun | StepTaken | StepUndone | StepUndoFailed):
+        if isinstance(event, StepEvent):
             yield f"{name}:{event.step}"
-        elif isinstance(event, HookTold | HookFailed | HookParked):
+        elif isinstance(event, HookEvent):
             yield f"{name}:{event.hook}"
