@@ -23,6 +23,8 @@ SPAWN_VARIABLES: tuple[str, ...] = get_args(SpawnVariable)
 
 SCRIPTS_MAX = 50
 """So many run for one spawn."""
+SCRIPT_TIMEOUT_SECONDS = 10
+"""For a script that does not say, where the server does not say either."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 QUERY_METHODS = frozenset({"GET", "DELETE", "HEAD"})
 
@@ -90,7 +92,7 @@ class ContextScript(OwnSection):
     error_key: NameText | None = None
     agent_id_override_key: NameText | None = None
     arg_map: dict[NameText, SpawnVariable] = Field(default_factory=dict)
-    timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = 10
+    timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
 
     @property
     def is_remote(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator
 
+from domain.configuration.context_scripts import SCRIPT_TIMEOUT_SECONDS
 from domain.configuration.hooks import HooksSection
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
 from domain.configuration.secrets import SecretReference, variable_named_by
@@ -103,7 +104,7 @@ class Settings(OwnSection):
     lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
     drain_seconds: Annotated[Number, Field(ge=0, le=3600)] = 10
     tokens: tuple[Token, ...] = ()
-    script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = 10
+    script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
     scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30
     script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
     allowed_hosts: tuple[Annotated[NameText, Field(max_length=253)], ...] = ()
