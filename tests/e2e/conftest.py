@@ -26,7 +26,7 @@ def made_data_dir() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def database_url(databases: Databases) -> Iterator[str]:
+def module_database_url(databases: Databases) -> Iterator[str]:
     """A database for the servers of the module."""
     url = databases.create()
     yield url

@@ -116,7 +116,7 @@ class Hostile:
 
 
 @pytest.fixture(scope="module")
-async def hostile(made_data_dir: Path, database_url: str) -> AsyncIterator[Hostile]:
+async def hostile(made_data_dir: Path, module_database_url: str) -> AsyncIterator[Hostile]:
     with new_place() as place:
         async with ScriptServer() as outside:
             urls = {
@@ -135,7 +135,7 @@ async def hostile(made_data_dir: Path, database_url: str) -> AsyncIterator[Hosti
             )
             config["env"] = {"HOSTILE_TOKEN": SECRET}
             server = RunningServer(
-                copied(made_data_dir, place / "data"), config, database_url=database_url
+                copied(made_data_dir, place / "data"), config, database_url=module_database_url
             )
             await asyncio.to_thread(server.start)
             try:

@@ -103,10 +103,10 @@ class Identities(RunningServer):
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, database_url: str) -> Iterator[Identities]:
+def server(made_data_dir: Path, module_database_url: str) -> Iterator[Identities]:
     with new_place() as place:
         data_dir = copied(made_data_dir, place / "data")
-        with Identities(data_dir, place / "own", database_url) as identities:
+        with Identities(data_dir, place / "own", module_database_url) as identities:
             yield identities
 
 

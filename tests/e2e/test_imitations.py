@@ -28,10 +28,12 @@ HIDES = ("first", "source", "copied", "patched", "last")
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, database_url: str) -> Iterator[Mimicking]:
+def server(made_data_dir: Path, module_database_url: str) -> Iterator[Mimicking]:
     with new_place() as place:
         data_dir = copied(made_data_dir, place / "data")
-        mimicking = Mimicking(data_dir, place / "notes", IMITATIONS | {FINE: FINE}, database_url)
+        mimicking = Mimicking(
+            data_dir, place / "notes", IMITATIONS | {FINE: FINE}, module_database_url
+        )
         with mimicking:
             yield mimicking
         must_be_whole(mimicking)

@@ -51,9 +51,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path, made_data_dir: Path, database_url: str) -> Iterator[Changing]:
+def first(folder: Path, made_data_dir: Path, module_database_url: str) -> Iterator[Changing]:
     data_dir = copied(made_data_dir, folder / "data")
-    with Changing(data_dir, file_of(folder), database_url=database_url) as server:
+    with Changing(data_dir, file_of(folder), database_url=module_database_url) as server:
         yield server
 
 

@@ -59,11 +59,13 @@ class Reloaded(ReloadedServer):
 
 
 @pytest.fixture(scope="module")
-def reloaded(made_data_dir: Path, database_url: str) -> Iterator[Reloaded]:
+def reloaded(made_data_dir: Path, module_database_url: str) -> Iterator[Reloaded]:
     with new_place() as place:
         (place / "notes").mkdir()
         data = copied(made_data_dir, place / "data")
-        with Reloaded(data, file_of(place, word=OLD_WORD), database_url=database_url) as server:
+        with Reloaded(
+            data, file_of(place, word=OLD_WORD), database_url=module_database_url
+        ) as server:
             yield server
 
 

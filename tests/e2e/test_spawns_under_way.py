@@ -45,10 +45,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, folder: Path, database_url: str) -> Iterator[ReloadedServer]:
+def server(made_data_dir: Path, folder: Path, module_database_url: str) -> Iterator[ReloadedServer]:
     old = file_of(folder / "notes", "stayer", "leaver", depth=2, word="old", seconds=OLD_SECONDS)
     data_dir = copied(made_data_dir, folder / "data")
-    with ReloadedServer(data_dir, old, database_url=database_url) as started:
+    with ReloadedServer(data_dir, old, database_url=module_database_url) as started:
         yield started
 
 

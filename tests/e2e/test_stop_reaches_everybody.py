@@ -54,7 +54,7 @@ def program(agent_id: str, script: str, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def growing(made_data_dir: Path, database_url: str) -> Iterator[RunningServer]:
+def growing(made_data_dir: Path, module_database_url: str) -> Iterator[RunningServer]:
     config = configuration(
         {**scripted("main"), "default": True},
         program("trunk", _SPAWNER, "branch", str(BRANCHES)),
@@ -67,7 +67,7 @@ def growing(made_data_dir: Path, database_url: str) -> Iterator[RunningServer]:
     config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 1}
     with new_place() as place:
         data_dir = copied(made_data_dir, place / "data")
-        with RunningServer(data_dir, config, database_url=database_url) as server:
+        with RunningServer(data_dir, config, database_url=module_database_url) as server:
             yield server
         assert " ERROR " not in server.log(), server.log()
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -40,7 +41,10 @@ class PreloadedProcess:
         self.pid = pid
         self.stdout: IO[str] | None = stdout
         self.returncode: int | None = None
+        # Open for as long as anybody can ask: one thread may wait for the end that another brings.
         self._status = status
+        weakref.finalize(self, os.close, status)
+        self._one_at_a_time = threading.Lock()
 
     def poll(self) -> int | None:
         """The exit status, negative for a signal; None while it runs."""
@@ -54,11 +58,13 @@ class PreloadedProcess:
         return code
 
     def _read(self, timeout: float | None) -> int | None:
-        if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
-            told = os.read(self._status, STATUS_BYTES)
-            os.close(self._status)
-            self.returncode = int(told) if told else -signal.SIGKILL
-        return self.returncode
+        if self.returncode is not None or not select.select([self._status], [], [], timeout)[0]:
+            return self.returncode
+        with self._one_at_a_time:
+            if self.returncode is None:
+                told = os.read(self._status, STATUS_BYTES)
+                self.returncode = int(told) if told else -signal.SIGKILL
+            return self.returncode
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
