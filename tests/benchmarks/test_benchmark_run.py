@@ -31,7 +31,7 @@ def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.Comple
 @pytest.mark.server
 def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
-    size = ("--seconds", "0.2", "--callers", "2", "--history", "0")
+    size = ("--seconds", "0.2", "--callers", "2", "--history", "0", "--no-slowed")
     # A database that is meant for another server is left alone.
     elsewhere = {"SPAWNLOG_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/elsewhere"}
     done = bench(tmp_path, *size, "--output", str(output), **elsewhere)
@@ -40,8 +40,8 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     measured = [(one["name"].split()[0], one["processes"]) for one in figures["cells"]]
     spawns = [("spawns", 1), ("spawns", 2)]
     both = [("appends", 1), ("appends", 2), *spawns, *spawns]
-    assert measured == [*both, ("messages", 1), ("lives", 1), *both]
-    assert [one["commits"] for one in figures["cells"]] == ["plain"] * 8 + ["+2 ms"] * 6
+    assert measured == [*both, ("messages", 1), ("lives", 1)]
+    assert {one["commits"] for one in figures["cells"]} == {"plain"}
     for one in figures["cells"]:
         assert one["name"] in done.stdout
         assert one["timing"]["done"] >= one["callers"] == 2

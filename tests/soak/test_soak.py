@@ -11,7 +11,7 @@ import pytest
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.preloaded import ROOT
 
-SECONDS = 45
+SECONDS = 20
 ALL_SECONDS_MAX = 200
 CALLS_MIN = 100
 
