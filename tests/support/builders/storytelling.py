@@ -56,9 +56,11 @@ class Told(Generic[S, E, C]):
                 assert type(event) is wanted
             else:
                 assert event == wanted
-        after = Story(self._story.evolve, self._story.decide, (*self._story.events, *events))
-        assert after.state is not None
-        return after
+        return self._story.followed_by(events)
+
+    def after(self) -> "Story[S, E, C]":
+        """The story with whatever came of it; a rejection is raised."""
+        return self._story.followed_by(self._ask())
 
     def refused(self, error: type[Rejected], *words: str) -> None:
         """Turned down for exactly this reason, in these words."""
@@ -90,9 +92,18 @@ class Story(Generic[S, E, C]):
             state = self.evolve(state, event, stamp(number))
         return state
 
+    def followed_by(self, events: tuple[E, ...]) -> "Story[S, E, C]":
+        """With these events behind; they must be recordable."""
+        after = Story(self.evolve, self.decide, (*self.events, *events))
+        assert after.state is not None
+        return after
+
     def when(self, command: C) -> Told[S, E, C]:
         """Ask for something."""
         return Told(self, lambda: self.decide(self.state, command))
+
+
+RunStory = Story[Run, RunEvent, RunCommand]
 
 
 def _decide_run(run: Run | None, command: RunCommand) -> tuple[RunEvent, ...]:
@@ -100,7 +111,7 @@ def _decide_run(run: Run | None, command: RunCommand) -> tuple[RunEvent, ...]:
     return run_rules.decide(run, command)
 
 
-def given(*events: RunEvent) -> Story[Run, RunEvent, RunCommand]:
+def given(*events: RunEvent) -> RunStory:
     """The story of a run."""
     return Story(evolve_run, _decide_run, events)
 
