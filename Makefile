@@ -46,7 +46,7 @@ quick: $(INSTALLED) ## format, lint, types of the product, tests that are pure: 
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p domain -p application -p infrastructure
-	@$(BIN)/python -m pytest -q -m "not db and not server and not kill and not long" \
+	@$(BIN)/python -m pytest -q -m "not db and not process and not server and not kill and not long" \
 		--hypothesis-profile=quick $(PARALLEL) $(TESTS)
 
 check: $(INSTALLED) ## format, lint, types, import floors, tests that start no server

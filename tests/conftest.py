@@ -22,15 +22,23 @@ settings.load_profile("unhurried")
 # Of the first marker that a test has; tests without any have turn 1.
 TURNS = {"long": 0, "kill": 3, "server": 4, "db": 2}
 
+OUTBOUND = Path(__file__).with_name("infrastructure") / "outbound"
+WITH_PROCESSES = tuple(
+    OUTBOUND / name for name in ("child_processes", "hooks", "runtimes", "scripts")
+)
+"""Folders whose tests start programs of their own, or listen."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What asks for a database is marked `db`: nobody has to remember it. Files of long tests come
-    first, so that no process is left alone with one at the end; those that leave a server running
-    for the rest of the session come last."""
+    """What asks for a database is marked `db`, and what is in certain folders `process`: nobody has
+    to remember it. Files of long tests come first, so that no process is left alone with one at the
+    end; those that leave a server running for the rest of the session come last."""
     turns: dict[Path, set[int]] = {}
     for item in items:
         if "databases" in getattr(item, "fixturenames", ()):
             item.add_marker("db")
+        if item.path.parent in WITH_PROCESSES:
+            item.add_marker("process")
         turns.setdefault(item.path, set()).add(_turn_of(item))
     items.sort(key=lambda item: 0 if 0 in turns[item.path] else max(turns[item.path]))
 

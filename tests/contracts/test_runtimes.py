@@ -17,6 +17,8 @@ from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
 from tests.support.builders.launches import SERVER, all_of, command, launch, pairs, program
 
+pytestmark = pytest.mark.process
+
 HELLO = {"message": "hello"}
 TOOL = {"tool": {"name": "read", "input": {"path": "a"}, "output": "text"}}
 USAGE = {"usage": {"inputTokens": 5, "outputTokens": 2, "model": "m"}}

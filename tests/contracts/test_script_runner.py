@@ -18,6 +18,8 @@ from tests.support.builders.script_runs import script_run, source_in
 from tests.support.servers.process_table import carrying, until
 from tests.support.servers.script_server import Asked, ScriptServer, answer
 
+pytestmark = pytest.mark.process
+
 
 class Desk(Protocol):
     """Makes scripts of one kind; each method gives the uri of one."""
