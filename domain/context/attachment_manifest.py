@@ -98,11 +98,6 @@ def attachments_receipt(folder: str, listed: FileList) -> dict[str, object]:
     return {**_summary(listed), "files": _entries(listed), "relDir": folder}
 
 
-def short_attachments_receipt(folder: str, count: int, total_bytes: int) -> dict[str, object]:
-    """The receipt without the files."""
-    return {"count": count, "totalBytes": total_bytes, "relDir": folder}
-
-
 def _summary(listed: FileList) -> dict[str, object]:
     return {"count": len(listed.files), "totalBytes": listed.total_bytes}
 

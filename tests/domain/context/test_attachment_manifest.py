@@ -14,7 +14,6 @@ from domain.context.attachment_manifest import (
     relative_dir,
     render_file_list,
     restore_files,
-    short_attachments_receipt,
 )
 from domain.context.attachments import AcceptedFiles, accept_file
 
@@ -55,8 +54,6 @@ def test_the_receipt_says_what_the_manifest_says() -> None:
     told = attachments_receipt(FOLDER, file_list(FILES))
     assert list(told) == ["count", "totalBytes", "files", "relDir"]
     assert told == json.loads(manifest_text(FOLDER, FILES.files))
-    short = short_attachments_receipt(FOLDER, FILES.count, FILES.total_bytes)
-    assert short == {"count": 2, "totalBytes": 3, "relDir": FOLDER}
 
 
 def test_the_list_is_kept_and_read_again_without_a_content() -> None:
