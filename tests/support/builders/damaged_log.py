@@ -77,10 +77,16 @@ class ToldLog:
 
     def rechain(self) -> None:
         """Make all hashes anew, as somebody would who may write everything."""
-        digest = b""
-        for row in self.ask(f"SELECT {COLUMNS} FROM events ORDER BY position"):
-            digest = chain_hash(digest, _envelope(row), row[-1])
-            self.do("UPDATE events SET chain_hash = %s WHERE position = %s", digest, row[0])
+        digests = [b""]
+        rows = self.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
+        for row in rows:
+            digests.append(chain_hash(digests[-1], _envelope(row), row[-1]))
+        self.do(
+            "UPDATE events SET chain_hash = new.hash FROM unnest(%s::bigint[], %s::bytea[])"
+            " AS new (position, hash) WHERE events.position = new.position",
+            [row[0] for row in rows],
+            digests[1:],
+        )
         self.do(
             "UPDATE log_head SET (position, recorded_at, chain_hash) = (SELECT position,"
             " recorded_at, chain_hash FROM events ORDER BY position DESC LIMIT 1)"

@@ -58,7 +58,7 @@ async def test_those_who_read_and_write_notice_nothing_of_it(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await tell_everything(running)
-    monkeypatch.setattr(fold_part, "PAGE_EVENTS", 50)
+    monkeypatch.setattr(fold_part, "PAGE_EVENTS", 200)
     witnesses = [Witness(running, number) for number in range(WRITERS)]
     async with asyncio.TaskGroup() as group:
         for witness in witnesses:

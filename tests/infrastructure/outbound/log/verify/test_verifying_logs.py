@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder,
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from tests.support.builders.damaged_log import tell_all
 from tests.support.builders.stored_family import KeptFamily
-from tests.support.servers.preloaded import ROOT
+from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.kill
@@ -136,16 +135,8 @@ async def test_the_command_verifies_a_log_and_its_noted_head(
     await tell_all(running, tmp_path)
 
     async def command(*flags: str) -> subprocess.CompletedProcess[str]:
-        module = "infrastructure.inbound.command_line.main"
         place = ["--database-url", running.url, "--data-dir", str(tmp_path / "data")]
-        return await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-m", module, "log", "verify", *place, *flags],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return await asyncio.to_thread(run_command, "log", "verify", *place, *flags)
 
     first = await command()
     assert (first.returncode, first.stderr) == (0, "")
