@@ -40,13 +40,33 @@ async def compose_child(
 ) -> Ready:
     """What is to be recorded of the child, and what its caller is told then. `preparation` is as
     far as its steps have brought it."""
+    create = await _creation_command(work, files, preparation, planned, receipts)
+    run = preparation.run
+    response = child_body(
+        run,
+        key=session_key,
+        note=create.note,
+        warnings=create.warnings,
+        model_applied=planned.plan.model_applied,
+        attachments=await read_attachments_receipt(run, work.contents),
+    )
+    return Ready(preparation, create, response)
+
+
+async def _creation_command(
+    work: UnitOfWork,
+    files: BootstrapFiles,
+    preparation: Preparation,
+    planned: PlannedChild,
+    receipts: Sequence[ScriptReceipt],
+) -> CreateSession:
     run, text_store, fork = preparation.run, preparation.text_store, _fork_of(preparation)
     wish = await read_context_request(work, run)
     agent, hooks = planned.agent, preparation.pinned.configuration.spawnlog.hooks.configured
     brought = await bootstrap_ingredients(run, planned.plan.workspace_dir, agent, files, text_store)
     text = await work.contents.text(run.preamble) if run.preamble else None
     preamble = preamble_ingredients(run, text, agent, text_store)
-    create = CreateSession(
+    return CreateSession(
         epoch=run.epoch,
         depth=run.depth,
         max_depth=agent.defaults.max_spawn_depth,
@@ -73,15 +93,6 @@ async def compose_child(
         ),
         preamble=preamble.sizes,
     )
-    response = child_body(
-        run,
-        key=session_key,
-        note=create.note,
-        warnings=create.warnings,
-        model_applied=planned.plan.model_applied,
-        attachments=await read_attachments_receipt(run, work.contents),
-    )
-    return Ready(preparation, create, response)
 
 
 async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[None]:

@@ -4,13 +4,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.running_server import RunningServer, command
 
-WAIT_SECONDS_MAX = 60
-
 # Reads what is shared from its prompt: a line a key, and what another child said between marks.
-_ANSWERER = r"""
-import json, os, pathlib, sys, time
+_ANSWERER = (
+    AWAIT_FILE
+    + r"""
+import json, os, pathlib, sys
 
 prompt = sys.stdin.read()
 system, found, message = prompt.partition("[Subagent Context]")
@@ -26,14 +27,11 @@ for line in lines:
     shared[name] = value if isinstance(value, str) else ", ".join(value)
 if len(sys.argv) > 1:
     gate = pathlib.Path(sys.argv[1], "go." + message.rpartition("\n")[2].replace(" ", "-"))
-    deadline = time.monotonic() + float(sys.argv[2])
-    while not gate.exists():
-        if time.monotonic() > deadline:
-            sys.exit("nobody let me go")
-        time.sleep(0.01)
+    await_file(sys.argv[2], gate)
 task = message.rpartition("\n")[2]
 print(task + "".join(f"; {name} is [{value}]" for name, value in shared.items()))
 """
+)
 
 
 def answerer(agent_id: str, gates: Path | None = None) -> dict[str, Any]:

@@ -5,20 +5,30 @@ from pathlib import Path
 from typing import Any
 
 WAIT_SECONDS_MAX = 60
-_WAITER = """
-import pathlib, sys, time
+AWAIT_FILE = """
+def await_file(seconds, *paths):
+    import sys, time
+    deadline = time.monotonic() + float(seconds)
+    while not any(path.exists() for path in paths):
+        if time.monotonic() > deadline:
+            sys.exit(f"nobody wrote {paths[0].name}")
+        time.sleep(0.01)
+"""
+"""In front of a program that waits until one of these paths is there."""
+
+
+_WAITER = (
+    AWAIT_FILE
+    + """
+import os, pathlib, sys
 began, name = pathlib.Path(sys.argv[1]), sys.argv[2]
 began.mkdir(exist_ok=True)
-import os
 run = os.environ["SPAWNLOG_RUN_ID"]
 (began / f"{run}.began").write_text(str(os.getpid()))
-deadline = time.monotonic() + float(sys.argv[3])
-while not (began / f"{run}.{name}").exists() and not (began / name).exists():
-    if time.monotonic() > deadline:
-        sys.exit("nobody let me go")
-    time.sleep(0.01)
+await_file(sys.argv[3], began / f"{run}.{name}", began / name)
 print("let go")
 """
+)
 _ORCHESTRATOR = """
 import json, os, sys, urllib.error, urllib.request
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from tests.support.builders.folder_trees import tree_of
-from tests.support.servers.child_programs import WAIT_SECONDS_MAX
+from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
@@ -27,8 +27,10 @@ LISTED = [
 ]
 
 # Tells what it finds, and ends at once unless it is to wait for `<run id>.go`.
-_LOOK = """
-import hashlib, json, os, pathlib, stat, sys, time
+_LOOK = (
+    AWAIT_FILE
+    + """
+import hashlib, json, os, pathlib, stat, sys
 notes, seconds = pathlib.Path(sys.argv[1]), float(sys.argv[2])
 run = os.environ["SPAWNLOG_RUN_ID"]
 place = pathlib.Path(json.load(sys.stdin)["attachmentsDir"])
@@ -45,13 +47,11 @@ told = {
 part = notes / f"{run}.part"
 part.write_text(json.dumps(told))
 part.rename(notes / f"{run}.seen")
-deadline = time.monotonic() + seconds
-while seconds and not (notes / f"{run}.go").exists():
-    if time.monotonic() > deadline:
-        sys.exit("nobody let me go")
-    time.sleep(0.01)
+if seconds:
+    await_file(seconds, notes / f"{run}.go")
 print("seen")
 """
+)
 
 
 def preparing(folder: Path, *, retain: bool = False) -> dict[str, Any]:

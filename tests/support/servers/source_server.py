@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.support.builders.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced
 from tests.support.builders.submitted_transcripts import tell
+from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import BOUND, ORIGIN
@@ -19,7 +20,6 @@ from tests.support.servers.verified_servers import must_be_whole
 
 ALIAS = "alias"
 """An agent that is not configured."""
-WAIT_SECONDS_MAX = 60
 _SAYS = '#!/bin/sh\ncat "{folder}/${{1#label=}}.{id}" 2> /dev/null\nexit 0\n'
 _NOTES = """
 import os, pathlib, sys
@@ -29,16 +29,15 @@ print("noted")
 """
 
 # Says what is in the file that its task names, once it is there.
-_FINDS = """
-import pathlib, sys, time
+_FINDS = (
+    AWAIT_FILE
+    + """
+import pathlib, sys
 path = pathlib.Path(sys.argv[1], sys.stdin.read().rpartition("\\n")[2])
-deadline = time.monotonic() + float(sys.argv[2])
-while not path.exists():
-    if time.monotonic() > deadline:
-        sys.exit("nobody wrote it")
-    time.sleep(0.01)
+await_file(sys.argv[2], path)
 sys.stdout.buffer.write(path.read_bytes())
 """
+)
 
 
 class SourcingHouse:

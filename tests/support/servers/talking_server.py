@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from tests.support.servers.child_programs import WAIT_SECONDS_MAX
+from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer
 from tests.support.servers.hooked_server import Hooked, all_of, threaded
@@ -36,8 +36,10 @@ print(json.dumps({"type": "result", "text": json.dumps(said)}), flush=True)
 """
 
 # Says something, notes what was said before it, waits for `<run id>.go`, and says something again.
-_LINGERER = """
-import json, os, pathlib, sys, time
+_LINGERER = (
+    AWAIT_FILE
+    + """
+import json, os, pathlib, sys
 folder, run = pathlib.Path(sys.argv[1]), os.environ["SPAWNLOG_RUN_ID"]
 given = json.load(sys.stdin)
 told = given["message"].splitlines()[-1]
@@ -47,14 +49,11 @@ say("before: " + told)
 sys.stdout.flush()
 (folder / f"{run}.part").write_text(json.dumps([one["text"] for one in before if "role" in one]))
 (folder / f"{run}.part").rename(folder / f"{run}.began")
-deadline = time.monotonic() + float(sys.argv[2])
-while not (folder / f"{run}.go").exists():
-    if time.monotonic() > deadline:
-        sys.exit("nobody let me go")
-    time.sleep(0.01)
+await_file(sys.argv[2], folder / f"{run}.go")
 say("after: " + told)
 print(json.dumps({"type": "result", "text": "lingered"}))
 """
+)
 
 # Asks for a child that is called by what it was told, and ends before that does.
 _BOSS = """
