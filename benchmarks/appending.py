@@ -11,7 +11,7 @@ from application.log.event_log import Submission
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.admit import decide_admission
 from application.spawn.request import SpawnRequest, spawn_command
-from benchmarks.history.configuration import loaded_configuration
+from benchmarks.history.world.configuration import loaded_configuration
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.history.bulk_store import BulkStore
-from benchmarks.history.copied_rows import with_bytes
-from benchmarks.history.linking import chain
 from benchmarks.history.shifts import START, MadeShift, made, planned
 from benchmarks.history.simulation import LengthMissed, Shift
+from benchmarks.history.storage.bulk_store import BulkStore
+from benchmarks.history.storage.event_rows import chain_hashes, with_bytes
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.server.database import migrate_database, open_database
@@ -52,7 +51,7 @@ def generate(
         shifts = planned(events, seed, store.log_id)
         last_hash, recorded_at, position = b"", START, 0
         for shift in _all_made(shifts, store.kinds, min(processes, len(shifts))):
-            hashes = chain(last_hash, shift.rests)
+            hashes = chain_hashes(last_hash, shift.rests)
             rows = {table: b"".join(chunks) for table, chunks in shift.others.items()}
             store.store({"events": with_bytes(shift.events, hashes), **rows})
             last_hash, recorded_at, position = hashes[-1], shift.recorded_at, shift.last_position

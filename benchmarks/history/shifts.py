@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from benchmarks.history.copied_rows import copied
-from benchmarks.history.event_rows import event_rows
-from benchmarks.history.identities import CONTENT_KEY_BYTES
-from benchmarks.history.simulated_log import Beginning
 from benchmarks.history.simulation import RESERVE_EVENTS, LengthMissed, Shift, Simulation
-from benchmarks.history.tables import GatheredRows
+from benchmarks.history.storage.event_rows import copied, event_rows
+from benchmarks.history.storage.tables import GatheredRows
+from benchmarks.history.world.identities import CONTENT_KEY_BYTES
+from benchmarks.history.world.simulated_log import Beginning
 
 # Long past, so that what is appended later by a real server comes later on the clock too.
 START = datetime(2025, 1, 6, 6, tzinfo=UTC)

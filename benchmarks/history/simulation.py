@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.log.envelope import Actor
-from benchmarks.history.fates import Fate
-from benchmarks.history.lives import spawn
-from benchmarks.history.provided import provided
-from benchmarks.history.requests import Asker
-from benchmarks.history.simulated_log import Beginning, Sink
-from benchmarks.history.society import Society
-from benchmarks.history.town import Life, Town, Wait
+from benchmarks.history.lives.life import spawn
+from benchmarks.history.lives.requests import Asker
+from benchmarks.history.lives.sharing import provided
+from benchmarks.history.world.fates import Fate
+from benchmarks.history.world.scheduler import Life, LifeScheduler, Wait
+from benchmarks.history.world.simulated_log import Beginning, Sink
+from benchmarks.history.world.society import Society
 
 ROOT_SECONDS = 2.5
 """A new root session comes so often, on average."""
@@ -57,22 +57,26 @@ class Simulation:
 
     def __init__(self, shift: Shift, sink: Sink) -> None:
         self._shift = shift
-        self._town = Town(shift.seed * 1_000_003 + shift.number, sink, shift.beginning)
-        self._society = Society(self._town, shift.log_key, shift.log_id, shift.beginning.revision)
+        self._scheduler = LifeScheduler(
+            shift.seed * 1_000_003 + shift.number, sink, shift.beginning
+        )
+        self._society = Society(
+            self._scheduler, shift.log_key, shift.log_id, shift.beginning.revision
+        )
         self._end = shift.beginning.position + shift.events
         self._watch = self._asker("main", "watch")
         self._roots = 0
-        self._town.begin(self._comes())
+        self._scheduler.begin(self._comes())
 
     @property
     def left(self) -> int:
         """How many events are still to be recorded."""
-        return self._end - self._town.log.position
+        return self._end - self._scheduler.log.position
 
     @property
     def is_over(self) -> bool:
         """Whether the shift has its length and nobody has anything left to do."""
-        return self.left == 0 and self._town.is_over
+        return self.left == 0 and self._scheduler.is_over
 
     def step(self) -> None:
         """Go on by a commit or so. `LengthMissed` when the length cannot be met any more."""
@@ -83,9 +87,9 @@ class Simulation:
             + self._shift.reserve_events
         )
         society.is_closing = society.is_closing or self.left <= to_come
-        if self._town.is_over:
+        if self._scheduler.is_over:
             self._fill_up()
-        self._town.step()
+        self._scheduler.step()
 
     def _fill_up(self) -> None:
         """Everybody has come to the end, and a few events are missing."""
@@ -96,20 +100,20 @@ class Simulation:
         for _ in range(plain):
             asker = self._asker("main", f"late-{self._next_root():05}")
             life = spawn(self._society, asker, fate=Fate.SUCCESS, agent_id="coder")
-            self._town.begin(life, after_seconds=self._town.random.random())
+            self._scheduler.begin(life, after_seconds=self._scheduler.random.random())
         if plain == 0:
             is_new = left % REFUSED_EVENTS == 1
             asker = self._asker("main", "knocks") if is_new else self._watch
-            self._town.begin(spawn(self._society, asker, fate=Fate.NOT_ALLOWED))
+            self._scheduler.begin(spawn(self._society, asker, fate=Fate.NOT_ALLOWED))
 
     def _comes(self) -> Life[None]:
         """The configuration of the shift, then root sessions one after the other."""
         yield from self._society.activation()
         self._society.log.hold(self._watch.streams)
         yield from spawn(self._society, self._watch, fate=Fate.NOT_ALLOWED)
-        random = self._town.random
+        random = self._scheduler.random
         while not self._society.is_closing:
-            self._town.begin(self._root(self._next_root()))
+            self._scheduler.begin(self._root(self._next_root()))
             yield Wait(random.expovariate(1 / ROOT_SECONDS))
 
     def _next_root(self) -> int:
@@ -123,7 +127,7 @@ class Simulation:
 
     def _root(self, number: int) -> Life[None]:
         """A session that spawns in rounds; now and then more at once than it may."""
-        random = self._town.random
+        random = self._scheduler.random
         is_clerk = random.random() < CLERK_SHARE
         asker = self._asker("clerk" if is_clerk else "main", f"{number:05}")
         self._society.log.hold(asker.streams)
@@ -133,7 +137,7 @@ class Simulation:
             crowd = random.random() < CROWD_SHARE
             for _ in range(random.randint(6, 9) if crowd else random.randint(1, 3)):
                 named = None if is_clerk and random.random() < 0.5 else ""
-                self._town.begin(
+                self._scheduler.begin(
                     spawn(self._society, asker, agent_id=named),
                     after_seconds=random.expovariate(2.0),
                 )

@@ -12,7 +12,7 @@ from application.projections.catalog import PROJECTIONS
 from application.projections.fold import Fold, RowSpan
 from application.projections.projection import Projection
 from application.projections.run_rows import RUNS, run_row
-from benchmarks.history.copied_rows import copied
+from benchmarks.history.storage.event_rows import copied
 from infrastructure.outbound.log.append.store import row_arrays
 from infrastructure.outbound.log.codec import rows
 from infrastructure.outbound.log.codec.columns import columns_of, encodings_of

@@ -7,10 +7,10 @@ from application.log.envelope import Actor, Provenance
 from application.log.event_log import ContentKey, Submission
 from application.log.texts import SessionTexts, TextStore
 from application.ports.configurations import PinnedConfiguration
-from benchmarks.history.configuration import revision
-from benchmarks.history.fates import Deck
-from benchmarks.history.texts import Texts
-from benchmarks.history.town import Life, Town, ask
+from benchmarks.history.world.configuration import revision
+from benchmarks.history.world.fates import Deck
+from benchmarks.history.world.scheduler import Life, LifeScheduler, ask
+from benchmarks.history.world.texts import Texts
 from domain.values.record import CONFIG_STREAM
 
 OPERATOR = Actor(kind="token", token="admin")
@@ -20,13 +20,15 @@ class Society:
     """One a simulation. `is_closing` asks everybody to begin nothing more. A life rests once it is
     announced. `shared` are the values of what sessions share, by their keys."""
 
-    def __init__(self, town: Town, log_key: bytes, log_id: UUID, last_revision: int) -> None:
-        self.town = town
-        self.log = town.log
-        self.ids = town.ids
-        self.random = town.random
-        self.texts = Texts(town.random)
-        self.deck = Deck(town.random)
+    def __init__(
+        self, scheduler: LifeScheduler, log_key: bytes, log_id: UUID, last_revision: int
+    ) -> None:
+        self.scheduler = scheduler
+        self.log = scheduler.log
+        self.ids = scheduler.ids
+        self.random = scheduler.random
+        self.texts = Texts(scheduler.random)
+        self.deck = Deck(scheduler.random)
         self.shared: dict[str, dict[str, str]] = {}
         self.busy_lives = 0
         self.resting_lives = 0
@@ -44,11 +46,11 @@ class Society:
 
     def any_holder(self) -> str:
         """One of the servers."""
-        return self.random.choice(self.town.holders)
+        return self.random.choice(self.scheduler.holders)
 
     def other_holder(self, name: str | None) -> str:
         """A server that is not this one."""
-        return next(one for one in self.town.holders if one != name)
+        return next(one for one in self.scheduler.holders if one != name)
 
     def traceparent(self) -> str | None:
         """The trace that a caller takes part in, if it does."""
@@ -77,4 +79,4 @@ class Society:
             )
         )
         self._pinned = pinned
-        self.town.lane_width = pinned.configuration.subagent_defaults.max_concurrent
+        self.scheduler.lane_width = pinned.configuration.subagent_defaults.max_concurrent

@@ -6,10 +6,10 @@ from application.log.envelope import Actor, Provenance
 from application.log.event_log import StoredAnswer, Submission
 from application.session.continue_session import decide_message
 from application.spawn.plan import plan_continuation
-from benchmarks.history.fates import Fate
-from benchmarks.history.hooks import hooks_of
-from benchmarks.history.requests import Child
-from benchmarks.history.society import OPERATOR, Society
+from benchmarks.history.lives.effects import hooks_of
+from benchmarks.history.lives.requests import Child
+from benchmarks.history.world.fates import Fate
+from benchmarks.history.world.society import OPERATOR, Society
 from domain.plan.child import IneligiblePlan
 from domain.run.events import ContinuationPlanned
 from domain.run.evolve import initial_run

@@ -6,10 +6,14 @@ numbers that are shorter in the table, and the two instants, which PostgreSQL co
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
 
-from benchmarks.history.tables import TABLES
+from benchmarks.history.storage.tables import TABLES
 from infrastructure.outbound.log.append.batch import StoredRow
+from infrastructure.outbound.log.codec.binary import encoded
+from infrastructure.outbound.log.codec.chain import link_hash
 
 _YEAR_2000_MICROSECONDS = 946_684_800_000_000
 _NUMBER_BYTES = 12
@@ -58,3 +62,30 @@ def _text_end(hashed: bytes, at: int) -> int:
     """Where a text ends whose length stands there. None of these is absent."""
     (length,) = _TEXT_LENGTH(hashed, at)
     return at + _LENGTH_BYTES + int(length)
+
+
+_LENGTH = struct.Struct(">i").pack
+
+
+def copied(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
+    """The rows of these columns."""
+    start = [struct.pack(">h", len(kinds))] * len(columns[0])
+    values = [encoded(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+    return b"".join(chain.from_iterable(zip(start, *values, strict=True)))
+
+
+def with_bytes(rows: Sequence[bytes], values: Iterable[bytes]) -> bytes:
+    """All the rows, each with one more column of type bytea."""
+    return b"".join(
+        [row + _LENGTH(len(value)) + value for row, value in zip(rows, values, strict=True)]
+    )
+
+
+def chain_hashes(previous: bytes, rests: Iterable[bytes]) -> list[bytes]:
+    """The hashes of events one after the other. `rests` are what each covers beside the hash before
+    it: that is encoded where the event is made, by a process that does not know the one before."""
+    hashes: list[bytes] = []
+    for rest in rests:
+        previous = link_hash(previous, rest)
+        hashes.append(previous)
+    return hashes

@@ -10,14 +10,14 @@ import orjson
 
 from application.log.envelope import Actor
 from application.log.texts import TextStore
-from benchmarks.history.fates import STOPPED, Fate
-from benchmarks.history.preparation import LEASE_SECONDS
-from benchmarks.history.requests import TIMEOUT_SECONDS, Asker, Child, commanded
-from benchmarks.history.sharing import inherited
-from benchmarks.history.simulated_log import Entry
-from benchmarks.history.society import OPERATOR, Society
-from benchmarks.history.stopping import stop, stop_session
-from benchmarks.history.town import Life, Wait, ask
+from benchmarks.history.lives.preparation import LEASE_SECONDS
+from benchmarks.history.lives.requests import TIMEOUT_SECONDS, Asker, Child, commanded
+from benchmarks.history.lives.sharing import inherited
+from benchmarks.history.lives.stop import stop, stop_session
+from benchmarks.history.world.fates import STOPPED, Fate
+from benchmarks.history.world.scheduler import Life, Wait, ask
+from benchmarks.history.world.simulated_log import Entry
+from benchmarks.history.world.society import OPERATOR, Society
 from domain.prompt.child_prompt import (
     ChildFacts,
     ComposedPrompt,
@@ -46,7 +46,7 @@ def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
     """Wait in the lane. Gives the run when it is claimed, or over."""
     stream = run_stream(run.run_id)
     if child.fate is Fate.STOPPED_IN_LANE:
-        society.town.begin(stop(society, child, OPERATOR, "not needed any more"))
+        society.scheduler.begin(stop(society, child, OPERATOR, "not needed any more"))
     while (run := society.log.runs[run.run_id]).stage == "queued" and run.holder is None:
         yield Wait(None, stream)
     if child.fate is Fate.LOST_CLAIM and run.stage == "queued":
@@ -67,17 +67,17 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
         if child.fate in STOPPED:
             by = child.asker.actor if child.fate is Fate.STOPPED_BY_REQUESTER else OPERATOR
             after = seconds * society.random.random()
-            society.town.begin(stop(society, child, by, None), after_seconds=after)
+            society.scheduler.begin(stop(society, child, by, None), after_seconds=after)
         is_closed = child.fate is Fate.CLOSED_AT_WORK and run.continues is not None
         if is_closed:
             after = seconds * society.random.random()
             closes = stop_session(society, child, OPERATOR, "the thread is done")
-            society.town.begin(closes, after_seconds=after)
-        until = society.town.now + timedelta(seconds=seconds)
+            society.scheduler.begin(closes, after_seconds=after)
+        until = society.scheduler.now + timedelta(seconds=seconds)
         if works is not None and child.fate not in STOPPED and not is_closed:
             yield from works
         elif works is not None:
-            society.town.begin(works)
+            society.scheduler.begin(works)
         yield from _work(society, run, until)
     except Rejected:
         # Told to stop before it started.
@@ -97,7 +97,7 @@ def _work(society: Society, run: Run, until: datetime) -> Life[None]:
     """As long as the work takes, or until somebody asks it to stop."""
     stream = run_stream(run.run_id)
     while True:
-        left = (until - society.town.now).total_seconds()
+        left = (until - society.scheduler.now).total_seconds()
         if left <= 0 or society.log.runs[run.run_id].stop_requested_by is not None:
             return
         yield Wait(left, stream)
@@ -203,7 +203,7 @@ def _sealed(society: Society, child: Child, run: Run) -> TranscriptSeal:
     entries: list[Entry] = []
     for sequence, text in enumerate(said, start=1):
         body = {"role": "assistant", "text": text}
-        at = society.town.now
+        at = society.scheduler.now
         line = orjson.dumps(
             {"sequence": sequence, "recordedAt": at, "kind": "message", **body},
             option=orjson.OPT_APPEND_NEWLINE,

@@ -1,22 +1,21 @@
 """The life of one session from the request for it to its archive, and of those it spawns itself."""
 
-from benchmarks.history.announcing import announced
-from benchmarks.history.awaiting import awaited, waited, waits_for_children
-from benchmarks.history.execution import (
+from benchmarks.history.lives.delivery import announced, put_away, taken
+from benchmarks.history.lives.effects import told
+from benchmarks.history.lives.execution import (
     asker_of,
     claimed,
     executed,
     session_streams,
 )
-from benchmarks.history.fates import GOES_ON, TALKED_TO, Fate
-from benchmarks.history.hooks import told
-from benchmarks.history.messages import new_message
-from benchmarks.history.preparation import prepared
-from benchmarks.history.putting_away import put_away, taken
-from benchmarks.history.requests import Asker, Child, new_spawn
-from benchmarks.history.society import OPERATOR, Society
-from benchmarks.history.stopping import stop_session
-from benchmarks.history.town import Life, Wait, ask
+from benchmarks.history.lives.messages import new_message
+from benchmarks.history.lives.preparation import prepared
+from benchmarks.history.lives.requests import Asker, Child, new_spawn
+from benchmarks.history.lives.stop import stop_session
+from benchmarks.history.lives.waits import awaited, waited, waits_for_children
+from benchmarks.history.world.fates import GOES_ON, TALKED_TO, Fate
+from benchmarks.history.world.scheduler import Life, Wait, ask
+from benchmarks.history.world.society import OPERATOR, Society
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.values.record import run_stream
@@ -126,14 +125,14 @@ def _takes_messages(society: Society, last: Child) -> bool:
     run = society.log.runs.get(last.run_id)
     if run is None or run.stage != "announced" or run.put_away_from is not None:
         return False
-    return run.archive_at is None or run.archive_at > society.town.now
+    return run.archive_at is None or run.archive_at > society.scheduler.now
 
 
 def _crowds(society: Society, asker: Asker) -> Life[None]:
     """Every place of the session is taken, so that there is none for a message."""
     for _ in range(society.pinned.configuration.subagent_defaults.max_children_per_agent):
         others = spawn(society, asker, fate=Fate.SUCCESS, agent_id=CROWD_AGENT)
-        society.town.begin(others)
+        society.scheduler.begin(others)
     yield Wait(CROWD_SECONDS)
 
 
@@ -198,7 +197,7 @@ def _orchestrates(society: Society, child: Child, run: Run) -> Life[None]:
         own = society.log.runs.get(run.run_id)
         if own is None or own.stage in OVER or society.is_closing:
             return
-        society.town.begin(spawn(society, asker, child.children))
+        society.scheduler.begin(spawn(society, asker, child.children))
     if society.random.random() >= IMPATIENT_SHARE:
         yield Wait(TRIES_SECONDS)
         yield from waits_for_children(society, run)

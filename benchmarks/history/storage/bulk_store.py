@@ -18,7 +18,7 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
-from benchmarks.history.tables import TABLES
+from benchmarks.history.storage.tables import TABLES
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS

@@ -8,7 +8,7 @@ from application.log.event_log import Content, ContentKey
 from application.projections.fold import FOREVER, RowChanges, RowSpan
 from application.projections.run_rows import RUNS, RunRow
 from application.projections.session_rows import SESSIONS, SessionRow
-from benchmarks.history.simulated_log import Entry
+from benchmarks.history.world.simulated_log import Entry
 from infrastructure.outbound.log.append.batch import Batch, StoredRow
 from infrastructure.outbound.log.append.store import PREVIEW_CHARS, row_arrays
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of

@@ -1,22 +1,25 @@
-"""What is made for a few children outside the log, and how it is unmade."""
+"""What is made or told outside the log for a few children, how that fails, and how it is unmade."""
 
 from dataclasses import replace
 
 from application.log.texts import TextStore
-from benchmarks.history.fates import Fate
-from benchmarks.history.requests import Child, commanded
-from benchmarks.history.society import Society
-from benchmarks.history.town import Life, Wait, ask
+from benchmarks.history.lives.requests import Child, commanded
+from benchmarks.history.world.fates import Fate
+from benchmarks.history.world.scheduler import Life, Wait, ask
+from benchmarks.history.world.society import Society
 from domain.run.commands import (
     BeginStep,
+    ConfirmHook,
     ConfirmUndo,
+    NoteHookFailure,
     NoteUndoFailure,
+    ParkHook,
     RefuseSpawn,
     RunCommand,
     StartPreparation,
     TakeStep,
 )
-from domain.run.facts import STEP_ORDER, StepState
+from domain.run.facts import HOOK_ORDER, STEP_ORDER, HookName, HookState, StepState
 from domain.run.state import Run
 
 LIMIT_SECONDS = 5.0
@@ -82,7 +85,7 @@ def undone(society: Society, child: Child, run: Run) -> Life[None]:
     """All that is to be undone, the last step first; of a refused spawn not at the first try."""
     while (state := _last(run)) is not None:
         assert state.undo_at is not None
-        yield Wait(max(0.05, (state.undo_at - society.town.now).total_seconds()))
+        yield Wait(max(0.05, (state.undo_at - society.scheduler.now).total_seconds()))
         run = society.log.runs[run.run_id]
         text_store = child.text_store(society)
         command: RunCommand = ConfirmUndo(step=state.name, how="undone")
@@ -95,3 +98,46 @@ def undone(society: Society, child: Child, run: Run) -> Life[None]:
 def _last(run: Run) -> StepState | None:
     due = [one for one in run.steps if one.undo_at is not None]
     return max(due, key=lambda one: STEP_ORDER.index(one.name), default=None)
+
+
+ATTEMPTS_MAX = 3
+RETRY_SECONDS_MAX = 300
+TELLING_SECONDS = 0.03
+FAILURES: dict[Fate, dict[HookName, int]] = {
+    Fate.HEARD: {},
+    Fate.BOUND: {},
+    Fate.UNHEARD: {"subagentSpawned": 1, "subagentEnded": ATTEMPTS_MAX},
+}
+"""At how many attempts a hook fails, of those fates in which there are hooks. One that a message
+goes on with tells what is left at the first attempt."""
+
+_ERROR = "the hook answered HTTP 503"
+
+
+def hooks_of(child: Child) -> tuple[HookName, ...]:
+    """The hooks that are told of the child's run."""
+    return HOOK_ORDER if child.fate in FAILURES else ()
+
+
+def told(society: Society, child: Child, run: Run) -> Life[None]:
+    """All that is due is told, or tried often enough."""
+    while (state := next((one for one in run.hooks if one.due_at is not None), None)) is not None:
+        assert state.due_at is not None
+        left = (state.due_at - society.scheduler.now).total_seconds()
+        yield Wait(max(0.0, left) + TELLING_SECONDS)
+        run = society.log.runs[run.run_id]
+        text_store = child.text_store(society)
+        command = _outcome(child, state, text_store)
+        run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
+
+
+def _outcome(child: Child, state: HookState, text_store: TextStore) -> RunCommand:
+    attempt = state.attempts + 1
+    if attempt > FAILURES.get(child.fate, {}).get(state.name, 0):
+        return ConfirmHook(hook=state.name, status_code=204)
+    error = text_store.store("hookError", _ERROR)
+    if attempt == ATTEMPTS_MAX:
+        return ParkHook(hook=state.name, attempt=attempt, error=error)
+    return NoteHookFailure(
+        hook=state.name, attempt=attempt, error=error, retry_seconds_max=RETRY_SECONDS_MAX
+    )

@@ -13,8 +13,8 @@ from application.execution.dispatch import CLAIMS_MAX, decide_claims
 from application.log.event_log import Appended, Decision, LaneQuery, Submission, World
 from application.log.unit_of_work import provenance_of
 from application.spawn.create import LANE
-from benchmarks.history.identities import SeededIdentities
-from benchmarks.history.simulated_log import Beginning, SimulatedLog, Sink
+from benchmarks.history.world.identities import SeededIdentities
+from benchmarks.history.world.simulated_log import Beginning, SimulatedLog, Sink
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class _Waiting:
         self.done = False
 
 
-class Town:
+class LifeScheduler:
     """Carries lives on. Everything in it follows from the seed."""
 
     def __init__(self, seed: int, sink: Sink, beginning: Beginning) -> None:

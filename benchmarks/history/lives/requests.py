@@ -11,9 +11,9 @@ from application.log.texts import TextStore
 from application.log.unit_of_work import RunCommands, decide_commands, provenance_of
 from application.spawn.admit import decide_admission
 from application.spawn.request import SpawnRequest, spawn_command
-from benchmarks.history.configuration import ALLOWED, MODEL
-from benchmarks.history.fates import STAYING, Fate
-from benchmarks.history.society import Society
+from benchmarks.history.world.configuration import ALLOWED, MODEL
+from benchmarks.history.world.fates import STAYING, Fate
+from benchmarks.history.world.society import Society
 from domain.run.commands import RunCommand
 from domain.run.facts import Dependency, Ingredient, RunOutcome, SpawnOptions
 from domain.run.state import Run

@@ -2,9 +2,9 @@
 
 from application.context.prompt_inputs import refusal_announcement
 from application.log.envelope import Actor
-from benchmarks.history.requests import Child, commanded
-from benchmarks.history.society import Society
-from benchmarks.history.town import Life, ask
+from benchmarks.history.lives.requests import Child, commanded
+from benchmarks.history.world.scheduler import Life, ask
+from benchmarks.history.world.society import Society
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.values.refusals import Rejected

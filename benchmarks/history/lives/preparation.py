@@ -10,18 +10,17 @@ from application.context.prompt_inputs import (
 from application.context.scripts import evaluated_candidates
 from application.log.texts import TextStore
 from application.spawn.create import LANE
-from benchmarks.history.awaiting import refused_for
-from benchmarks.history.fates import Fate
-from benchmarks.history.hooks import hooks_of
-from benchmarks.history.requests import Child, commanded
-from benchmarks.history.society import Society
-from benchmarks.history.steps import not_written, stepped
-from benchmarks.history.town import Life, Wait, ask
+from benchmarks.history.lives.effects import hooks_of, not_written, stepped
+from benchmarks.history.lives.requests import Child, commanded
+from benchmarks.history.lives.waits import refused_for
+from benchmarks.history.world.fates import Fate
+from benchmarks.history.world.scheduler import Life, Wait, ask
+from benchmarks.history.world.society import Society
 from domain.configuration.context_scripts import ContextScript
 from domain.context.agent_override import OverrideCandidate, choose_override
 from domain.context.fork import accepted_note
 from domain.context.script_output import ScriptReading, read_script_output
-from domain.plan.child import IneligiblePlan, plan_child
+from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
 from domain.plan.eligibility import ELIGIBILITY
 from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
 from domain.run.commands import (
@@ -160,35 +159,53 @@ def _finished(
     if isinstance(planned, IneligiblePlan):
         commands = (*before, _refusal(society, run, planned, text_store))
     else:
-        key = child_key(agent_id, str(society.ids.run_id()))
-        society.log.hold([session_stream(key)])
-        start = StartPreparation(
-            epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
+        run, commands = yield from _created(
+            society, child, run, planned, receipts, before, text_store
         )
-        run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-        child.begun = preamble_ingredients(
-            run, child.preamble, planned.agent, text_store
-        ).ingredients
-        create = CreateSession(
-            epoch=run.epoch,
-            depth=run.depth,
-            max_depth=configuration.subagent_defaults.max_spawn_depth,
-            role=planned.capabilities.role,
-            control_scope=planned.capabilities.control_scope,
-            plan=planned.plan,
-            ingredients=(*child.begun, *message_ingredients(run, receipts)),
-            warnings=planned.warnings,
-            note=accepted_note(run.options.mode, run.requester.session_key),
-            lane=LANE,
-            facts=planned.facts,
-            hooks=hooks_of(child),
-        )
-        failed = not_written(child, run, text_store)
-        commands = (*before, create) if failed is None else (failed,)
     try:
         return (yield from ask(commanded(society, run, commands, text_store))).runs[run.run_id]
     except DependencyFailed as failed:
         return (yield from refused_for(run, failed, child, society))
+
+
+def _created(
+    society: Society,
+    child: Child,
+    run: Run,
+    planned: PlannedChild,
+    receipts: tuple[ScriptReceipt, ...],
+    before: tuple[RunCommand, ...],
+    text_store: TextStore,
+) -> Life[tuple[Run, tuple[RunCommand, ...]]]:
+    """The run as its steps have brought it, and the commands that create the child, or refuse it
+    where its files cannot be written."""
+    agent_id = run.agent_id
+    assert agent_id is not None
+    key = child_key(agent_id, str(society.ids.run_id()))
+    society.log.hold([session_stream(key)])
+    start = StartPreparation(
+        epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
+    )
+    run, before = yield from stepped(society, child, run, (*before, start), agent_id)
+    child.begun = preamble_ingredients(run, child.preamble, planned.agent, text_store).ingredients
+    failed = not_written(child, run, text_store)
+    if failed is not None:
+        return run, (failed,)
+    create = CreateSession(
+        epoch=run.epoch,
+        depth=run.depth,
+        max_depth=planned.agent.defaults.max_spawn_depth,
+        role=planned.capabilities.role,
+        control_scope=planned.capabilities.control_scope,
+        plan=planned.plan,
+        ingredients=(*child.begun, *message_ingredients(run, receipts)),
+        warnings=planned.warnings,
+        note=accepted_note(run.options.mode, run.requester.session_key),
+        lane=LANE,
+        facts=planned.facts,
+        hooks=hooks_of(child),
+    )
+    return run, (*before, create)
 
 
 def _refusal(

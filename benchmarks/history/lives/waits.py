@@ -1,9 +1,9 @@
 """A spawn that waits for an earlier one, and a run that waits for those below it."""
 
 from application.spawn.create import LANE
-from benchmarks.history.requests import Asker, Child, commanded
-from benchmarks.history.society import Society
-from benchmarks.history.town import Life, Wait, ask
+from benchmarks.history.lives.requests import Asker, Child, commanded
+from benchmarks.history.world.scheduler import Life, Wait, ask
+from benchmarks.history.world.society import Society
 from domain.run.commands import RefuseSpawn, SettleDependencies
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies

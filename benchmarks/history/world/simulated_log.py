@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from application.log.event_log import LaneFacts, LaneQuery, Submission
-from benchmarks.history.identities import SeededIdentities
+from benchmarks.history.world.identities import SeededIdentities
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
