@@ -43,7 +43,7 @@ class TrialResult:
     """What would come of the spawn. `is_configured` is whether there is such an agent: another one
     gets the scripts of the defaults, and is refused if none of them names one that there is."""
 
-    asked: TrialRequest
+    request: TrialRequest
     is_configured: bool
     runs: tuple[TrialRun, ...]
     message: PartedText = field(repr=False)
@@ -57,7 +57,7 @@ class TrialResult:
 
 
 async def try_scripts(
-    asked: TrialRequest,
+    request: TrialRequest,
     gathering: ContextGatherer,
     pinned: PinnedConfiguration,
     identities: Identities,
@@ -65,16 +65,16 @@ async def try_scripts(
     """Run the scripts that a spawn of this agent would run, within the same limits."""
     text_store = TextStore(identities.run_id(), identities.content_key(), identities.event_id)
     variables = SpawnVariables(
-        target_agent_id=asked.agent_id,
-        task=asked.task,
-        label=asked.label,
-        requester_agent_id=asked.requester_agent_id,
-        requester_session_key=asked.requester_key,
-        cleanup=asked.cleanup,
+        target_agent_id=request.agent_id,
+        task=request.task,
+        label=request.label,
+        requester_agent_id=request.requester_agent_id,
+        requester_session_key=request.requester_key,
+        cleanup=request.cleanup,
         cfg=pinned.redacted,
     )
-    facts = _facts(asked, identities.run_id())
-    agent = pinned.configuration.effective_agent(asked.agent_id)
+    facts = _facts(request, identities.run_id())
+    agent = pinned.configuration.effective_agent(request.agent_id)
     gathered = await gathering.gather_for(variables, agent, facts, pinned, text_store)
     texts = {one.ref.id: one.text for one in text_store.kept}
 
@@ -91,22 +91,22 @@ async def try_scripts(
         for position in ("prepend", "append")
     }
     return TrialResult(
-        asked=asked,
+        request=request,
         is_configured=agent.is_configured,
         runs=tuple(
             TrialRun(one, text(one.output), text(one.injected), text(one.error))
             for one in gathered.receipts
         ),
-        message=task_message(asked.task, prepend=around["prepend"], append=around["append"]),
+        message=task_message(request.task, prepend=around["prepend"], append=around["append"]),
         candidates=gathered.candidates,
-        agent_id=gathered.override_to or asked.agent_id,
+        agent_id=gathered.override_to or request.agent_id,
     )
 
 
-def _facts(asked: TrialRequest, run_id: UUID) -> Mapping[str, str]:
+def _facts(request: TrialRequest, run_id: UUID) -> Mapping[str, str]:
     return {
         "SPAWNLOG_RUN_ID": str(run_id),
-        "SPAWNLOG_REQUESTER_SESSION_KEY": asked.requester_key,
+        "SPAWNLOG_REQUESTER_SESSION_KEY": request.requester_key,
         "SPAWNLOG_DEPTH": "1",
         "SPAWNLOG_ATTEMPT": "1",
         "SPAWNLOG_SCRIPT_TEST": "1",

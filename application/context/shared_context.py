@@ -43,8 +43,8 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
     """
     if not run.shares:
         return None
-    asked = (await work.event(SpawnRequested, run.run_id)).shared
-    if asked is None or asked.scope == "child" or not asked.keys:
+    request = (await work.event(SpawnRequested, run.run_id)).shared
+    if request is None or request.scope == "child" or not request.keys:
         return None
     requester = await work.registry.session(run.requester.session_key)
     assert requester is not None
@@ -52,11 +52,11 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
         texts = await work.session_texts(requester)
     except ContentsErased:
         raise CannotShare(rules.SHARED_CONTEXT.refusal(_ERASED)) from None
-    values = [one.value for one in asked.keys if one.value is not None]
+    values = [one.value for one in request.keys if one.value is not None]
     found = await work.contents.texts(values)
     changes = tuple(
         SharedChange(key=one.key, value=texts.text_store.store("shared", found[one.value.id]))
-        for one in asked.keys
+        for one in request.keys
         if one.value is not None and one.value.id in found
     )
     return SharedSpawn(changes, texts)
@@ -144,16 +144,16 @@ async def _spawn_keys(
     none."""
     if not opened.shares:
         return (), ()
-    asked = (await work.event(SpawnRequested, opened.run_id)).shared
+    request = (await work.event(SpawnRequested, opened.run_id)).shared
     # A run that was asked for begins with its request.
     by, position = opened.requester.session_key, opened.created_position
-    if asked is None:
+    if request is None:
         return (), ()
     literals = tuple(
         SharedKey(
             key=one.key, value=one.value, session_key=by, position=position, run_id=opened.run_id
         )
-        for one in asked.keys
+        for one in request.keys
     )
     references = [
         SharedKey(
@@ -164,7 +164,7 @@ async def _spawn_keys(
             position=position,
             run_id=one.run_id,
         )
-        for one in asked.references
+        for one in request.references
     ]
     return literals, tuple(references)
 

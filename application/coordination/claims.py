@@ -70,12 +70,12 @@ class Claims:
 
     async def prolong(self) -> None:
         """Prolong all that is under way. Raises `LogUnavailable` when the database is away."""
-        asked = self._now()
-        self._break_off(asked)
-        claims = [one for one in self._under_way.values() if one.ends > asked]
+        began = self._now()
+        self._break_off(began)
+        claims = [one for one in self._under_way.values() if one.ends > began]
         if not claims:
             return
-        left = min(claim.ends for claim in claims) - asked
+        left = min(claim.ends for claim in claims) - began
         try:
             # A database that does not answer at all must not hide that a claim is over.
             kept = await with_timeout(
@@ -88,7 +88,7 @@ class Claims:
             raise LogUnavailable("the database does not answer") from silent
         else:
             for claim in claims:
-                claim.ends = asked + self._lease_seconds if claim.key in kept else asked
+                claim.ends = began + self._lease_seconds if claim.key in kept else began
         finally:
             self._break_off(self._now())
 

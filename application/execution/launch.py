@@ -76,14 +76,14 @@ def _attachments_step(run: Run) -> StepState | None:
 
 def attachments_note(run: Run) -> AttachmentsNote | None:
     """What the prompt says of it."""
-    step, asked = _attachments_step(run), run.attachments
-    if step is None or asked is None:
+    step, attachments = _attachments_step(run), run.attachments
+    if step is None or attachments is None:
         return None
     return AttachmentsNote(
         count=step.file_count or 0,
         total_bytes=step.total_bytes or 0,
         relative_dir=step.relative or "",
-        mount_path_hint=asked.mount_path_hint,
+        mount_path_hint=attachments.mount_path_hint,
     )
 
 

@@ -139,9 +139,9 @@ class CommandLog:
         `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
         `above` are texts that go to the session of the run's requester.
         """
-        asked = RunCommands(run, commands, text_store)
+        run_commands = RunCommands(run, commands, text_store)
         return await self.record_all(
-            (asked,),
+            (run_commands,),
             actor=actor,
             spawn_answer=spawn_answer,
             reservation=reservation,
@@ -173,7 +173,7 @@ class CommandLog:
 
     async def record_all(
         self,
-        asked: Sequence[RunCommands],
+        run_commands: Sequence[RunCommands],
         *,
         actor: Actor = SYSTEM,
         spawn_answer: StoredAnswer | None = None,
@@ -184,21 +184,21 @@ class CommandLog:
     ) -> Appended[None]:
         """The same for several runs of one requester, decided in their order and recorded in one
         append. `must_fit` may raise `Rejected` before anything is decided."""
-        first = asked[0].run
+        first = run_commands[0].run
 
         def decide(world: World) -> Decision[None]:
             if must_fit is not None:
                 must_fit(CascadeState(world.runs, world.sessions))
             if above is not None:
                 above.must_fit(world.sessions.get(first.requester.session_key))
-            return decide_commands(world, asked, spawn_answer, above)._replace(answer=answer)
+            return decide_commands(world, run_commands, spawn_answer, above)._replace(answer=answer)
 
         return await self.submit(
-            tuple(dict.fromkeys(one for each in asked for one in streams_of(each.run))),
+            tuple(dict.fromkeys(one for each in run_commands for one in streams_of(each.run))),
             decide,
             provenance_of(first, actor),
             reservation=reservation,
-            about=frozenset(one.run.run_id for one in asked),
+            about=frozenset(one.run.run_id for one in run_commands),
         )
 
 
@@ -252,23 +252,25 @@ class UnitOfWork(CommandLog):
 
 def decide_commands(
     world: World,
-    asked: Sequence[RunCommands],
+    run_commands: Sequence[RunCommands],
     spawn_answer: StoredAnswer | None = None,
     above: SessionTexts | None = None,
 ) -> Decision[None]:
     """What follows from commands to several runs of one requester, with the texts of them."""
     changes = decide_for_all(
         CascadeState(world.runs, world.sessions),
-        [(one.run.run_id, one.commands) for one in asked],
+        [(one.run.run_id, one.commands) for one in run_commands],
     )
-    told = spawn_answer if changes else None
-    kept = [text for one in asked if one.text_store and changes for text in one.text_store.kept]
+    answer = spawn_answer if changes else None
+    kept = [
+        text for one in run_commands if one.text_store and changes for text in one.text_store.kept
+    ]
     return Decision(
         None,
         changes,
         (*kept, *(above.kept if above else ())),
         above.keys if above else (),
-        run_answer=(batch_members(asked[0].run)[0], told) if told else None,
+        run_answer=(batch_members(run_commands[0].run)[0], answer) if answer else None,
     )
 
 

@@ -89,10 +89,10 @@ async def page_of_events(
     position = after
     examined = 0
     while position < end and examined < examined_max:
-        asked = min(EVENTS_AT_ONCE, examined_max - examined)
+        page_length = min(EVENTS_AT_ONCE, examined_max - examined)
         found = await log.read(
             after=position,
-            limit=asked,
+            limit=page_length,
             until=end,
             types=wanted.types,
             run_id=wanted.run_id,
@@ -104,7 +104,7 @@ async def page_of_events(
                 events.append(recorded)
                 if len(events) == limit:
                     return EventPage(events, position)
-        if len(found) < asked:
+        if len(found) < page_length:
             return EventPage(events, end)
         examined += len(found)
     return EventPage(events, position)

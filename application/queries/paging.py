@@ -38,14 +38,14 @@ def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
     none of this question."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-        log, asked, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+        log, query, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
         raise _invalid_cursor() from None
     if not isinstance(log, str):
         raise _invalid_cursor()
     if log != str(log_id):
         raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
-    if asked != question:
+    if query != question:
         raise QueryError(
             "invalid_request", "this cursor belongs to another question; begin again without it"
         )

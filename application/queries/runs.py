@@ -117,9 +117,9 @@ async def visible_runs(
     examined = 0
     at_once = limit + 1 if caller.sees_everything else max(limit + 1, RUNS_AT_ONCE)
     while examined < examined_max:
-        asked = min(at_once, examined_max - examined)
+        page_length = min(at_once, examined_max - examined)
         page = await registry.runs(
-            query, at=place.at, limit=asked, behind=behind, ascending=ascending
+            query, at=place.at, limit=page_length, behind=behind, ascending=ascending
         )
         for run in page:
             if len(found) == limit:
@@ -127,7 +127,7 @@ async def visible_runs(
             if await access.covers_run(caller, run, known):
                 found.append(run)
             behind = run.created_position
-        if len(page) < asked:
+        if len(page) < page_length:
             return RunPage(found, None)
         examined += len(page)
     return RunPage(found, behind)

@@ -53,48 +53,51 @@ class ContextPatcher:
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
-    async def patch(self, asked: ContextPatch, actor: Actor) -> PatchResult:
+    async def patch(self, request: ContextPatch, actor: Actor) -> PatchResult:
         """Record what the patch changes; nothing when it changes nothing.
 
         Raises `ContextMoved`, `SharedContextTooLarge`, `SessionIsClosed`, `ContentsErased`, and
         what the log raises.
         """
         # A patch for any version is made again for the newest.
-        moved = (ContextMoved,) if asked.expected is None else ()
+        moved = (ContextMoved,) if request.expected is None else ()
         return await with_fresh_reads(
-            lambda _: self._try_patch(asked, actor),
+            lambda _: self._try_patch(request, actor),
             "the session changes too fast; ask again in a moment",
             conflicts=(ReadAgain, *moved),
             attempts_max=ATTEMPTS_MAX,
         )
 
-    async def _try_patch(self, asked: ContextPatch, actor: Actor) -> PatchResult:
+    async def _try_patch(self, request: ContextPatch, actor: Actor) -> PatchResult:
         work = self._work
-        known = await work.registry.session(asked.session_key)
+        known = await work.registry.session(request.session_key)
         version = (known.shared_position or 0) if known is not None else 0
-        if asked.expected is not None and asked.expected != version:
+        if request.expected is not None and request.expected != version:
             raise ContextMoved(version)
         texts = await work.session_texts(known)
         command = ChangeSharedContext(
-            await self._changes(asked, known, texts), cause="patch", by=actor.name, expected=version
+            await self._changes(request, known, texts),
+            cause="patch",
+            by=actor.name,
+            expected=version,
         )
         appended = await submit_to_session(
             work,
-            NamedSession(asked.session_key, asked.display_key, known, texts),
+            NamedSession(request.session_key, request.display_key, known, texts),
             lambda session: decide(session, command),
             actor,
         )
-        return PatchResult(appended.sessions.get(asked.session_key), appended.position)
+        return PatchResult(appended.sessions.get(request.session_key), appended.position)
 
     async def _changes(
-        self, asked: ContextPatch, known: Session | None, texts: SessionTexts
+        self, request: ContextPatch, known: Session | None, texts: SessionTexts
     ) -> tuple[SharedChange, ...]:
         """What the patch makes of what is shared now, without what stays as it is."""
         now = {one.key: one.value for one in effective_shared_keys(known) if one.value is not None}
-        touched = [now[key] for key in asked.values if key in now]
+        touched = [now[key] for key in request.values if key in now]
         found = await self._work.contents.texts(touched)
         changes: list[SharedChange] = []
-        for key, value in asked.values.items():
+        for key, value in request.values.items():
             before = found.get(now[key].id) if key in now else None
             if value is None:
                 changes += [SharedChange(key=key)] if key in now else []

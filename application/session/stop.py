@@ -141,7 +141,7 @@ class StopService:
     async def _stop_below(self, session_key: str, stop: StopRequest) -> None:
         """Level by level: those below may still spawn while they are reached one after another,
         so it looks again until a look finds nobody who was not told."""
-        told: set[UUID] = set()
+        notified: set[UUID] = set()
         for _ in range(LOOKS_MAX):
             below = await self._work.registry.runs_below(session_key)
             fresh = [
@@ -149,13 +149,13 @@ class StopService:
                 for one in below
                 if one.stage not in OVER
                 and one.stop_requested_by is None
-                and one.run_id not in told
+                and one.run_id not in notified
             ]
             if not fresh:
                 return
             for one in fresh:
                 await self._stop_one(one, stop)
-                told.add(one.run_id)
+                notified.add(one.run_id)
         _log.error("session %s: its descendants spawn faster than they can be stopped", session_key)
 
     async def _stop_one(self, run: Run, stop: StopRequest) -> Run:
@@ -176,13 +176,13 @@ class StopService:
         text = f"the spawn was stopped by {actor.name} before its session was created"
         # A run whose texts were erased is stopped without the reason.
         text_store = await self._work.text_store_or_none(run)
-        asked = [RunCommands(run, (self._command(run, stop, text, text_store),), text_store)]
+        run_commands = [RunCommands(run, (self._command(run, stop, text, text_store),), text_store)]
         # There is no batch of which only a part was prepared.
         with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
         if with_it:
-            asked += await sibling_refusals(self._work, run, text)
+            run_commands += await sibling_refusals(self._work, run, text)
         appended = await self._work.record_all(
-            asked,
+            run_commands,
             actor=actor,
             spawn_answer=_refusal_answer(run, text),
             must_fit=lambda family: must_be_prepared(family, with_it),
@@ -199,14 +199,16 @@ class StopService:
         by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key
         if text_store is None:
             return StopRun(by=stop.actor.name, by_requester=by_requester)
-        told = by_requester or self._preparing.has_waiting_caller(run.run_id)
+        is_told = by_requester or self._preparing.has_waiting_caller(run.run_id)
         return StopRun(
             by=stop.actor.name,
             by_requester=by_requester,
             reason=text_store.store("stopReason", stop.reason) if stop.reason else None,
             text=text_store.store("refusal", text),
             announcement=(
-                None if told else text_store.store("announcement", refusal_announcement(run, text))
+                None
+                if is_told
+                else text_store.store("announcement", refusal_announcement(run, text))
             ),
         )
 

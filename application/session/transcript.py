@@ -75,40 +75,44 @@ class TranscriptIntake:
         self._work = work
 
     async def provide(
-        self, told: SubmittedTranscript, actor: Actor, reservation: Reservation | None
+        self, transcript: SubmittedTranscript, actor: Actor, reservation: Reservation | None
     ) -> TranscriptResponse:
         """Keep it in place of what was told before.
 
         Raises `EntryTooLarge`, `TranscriptStoredHere`, `SessionIsClosed`, `ContentsErased`,
         `TranscriptTooLarge`, and what the log raises: `AlreadyReserved`, `LogUnavailable`.
         """
-        text = await asyncio.to_thread(_text_of, told.entries)
+        text = await asyncio.to_thread(_text_of, transcript.entries)
         return await with_fresh_reads(
-            lambda _: self._try_provide(told, text, actor, reservation),
+            lambda _: self._try_provide(transcript, text, actor, reservation),
             "the session changes too fast; ask again in a moment",
         )
 
     async def _try_provide(
-        self, told: SubmittedTranscript, text: str, actor: Actor, reservation: Reservation | None
+        self,
+        transcript: SubmittedTranscript,
+        text: str,
+        actor: Actor,
+        reservation: Reservation | None,
     ) -> TranscriptResponse:
         work = self._work
-        known = await work.registry.session(told.session_key)
+        known = await work.registry.session(transcript.session_key)
         texts = await work.session_texts(known)
         content = await asyncio.to_thread(texts.text_store.store, _KIND, text)
         before = await work.contents.kept_bytes(texts.session_id, _KIND) if known else 0
         extent = ParentExtent(
-            entries=len(told.entries),
+            entries=len(transcript.entries),
             bytes=content.bytes,
-            total_tokens=told.total_tokens,
-            last_usage_tokens=last_usage_tokens(told.entries),
+            total_tokens=transcript.total_tokens,
+            last_usage_tokens=last_usage_tokens(transcript.entries),
         )
         command = ProvideTranscript(
-            entries=extent.entries, tokens=told.total_tokens, content=content, by=actor.name
+            entries=extent.entries, tokens=transcript.total_tokens, content=content, by=actor.name
         )
         answer = StoredAnswer(
             "transcript",
             {
-                "sessionKey": told.session_key,
+                "sessionKey": transcript.session_key,
                 "sessionId": str(texts.session_id),
                 "entries": extent.entries,
                 "bytes": extent.bytes,
@@ -119,12 +123,12 @@ class TranscriptIntake:
         def decide_transcript(session: Session) -> Sequence[SessionEvent]:
             events = decide(session, command)
             if events and before + content.bytes > TRANSCRIPT_BYTES_MAX:
-                raise TranscriptTooLarge(told.display_key, before)
+                raise TranscriptTooLarge(transcript.display_key, before)
             return events
 
         appended = await submit_to_session(
             work,
-            NamedSession(told.session_key, told.display_key, known, texts),
+            NamedSession(transcript.session_key, transcript.display_key, known, texts),
             decide_transcript,
             actor,
             reservation=reservation,

@@ -66,12 +66,14 @@ class Admission:
         self._work = work
         self._holder = holder
 
-    async def admit(self, asked: AdmissionRequest, pinned: PinnedConfiguration) -> AdmissionResult:
+    async def admit(
+        self, admission: AdmissionRequest, pinned: PinnedConfiguration
+    ) -> AdmissionResult:
         """Decide under `pinned`, or under the log's revision when that is a later one.
 
         Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
         """
-        requester = asked.request.requester_key
+        requester = admission.request.requester_key
         registry = self._work.registry
         # Most of those whom this process had nothing to do with are not on record, which is seen
         # anyway when the spawn is decided.
@@ -85,7 +87,7 @@ class Admission:
                 # The session is on record, and nothing was known of it here, or it went on with
                 # another run since then: once more with what is so now.
                 known = await registry.session(requester)
-            return await self._decide(asked, known, pinned)
+            return await self._decide(admission, known, pinned)
 
         return await with_fresh_reads(
             decide, _MOVED, conflicts=(AgentOnRecord, ReadAgain, ConfigurationMoved)
@@ -101,15 +103,20 @@ class Admission:
         return newer
 
     async def _decide(
-        self, asked: AdmissionRequest, known: Session | None, pinned: PinnedConfiguration
+        self, admission: AdmissionRequest, known: Session | None, pinned: PinnedConfiguration
     ) -> AdmissionResult:
-        request = asked.request
+        request = admission.request
         if known is not None:
             request = replace(request, requester_agent_id=known.agent_id)
         ids = self._work.identities
         files = await evaluate_attachments(request, pinned.configuration)
         commands = spawn_commands(
-            request, asked.actor, pinned, ids, self._holder.name, files.verdict if files else None
+            request,
+            admission.actor,
+            pinned,
+            ids,
+            self._holder.name,
+            files.verdict if files else None,
         )
         command = commands[0]
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
@@ -126,17 +133,17 @@ class Admission:
             streams.append(run_stream(parent.run_id))
         appended = await self._work.submit(
             streams,
-            self._decision(commands, asked.keys, known, pinned, files),
+            self._decision(commands, admission.keys, known, pinned, files),
             Provenance(
-                actor=asked.actor,
+                actor=admission.actor,
                 correlation=root,
                 causation=parent.last_event_id if parent else None,
                 run_id=command.run_id,
-                traceparent=asked.traceparent,
+                traceparent=admission.traceparent,
                 config_revision=pinned.revision,
             ),
             tree=TreeQuery(root) if names.dependencies else None,
-            reservation=asked.reservation,
+            reservation=admission.reservation,
             about=frozenset(one.run_id for one in commands),
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
@@ -179,8 +186,10 @@ def decide_admission(
     their order; `new_id` mints the ids of contents."""
     members = list(zip(commands, keys, strict=True))
     text_stores = [TextStore(one.session_id, key, new_id) for one, key in members]
-    asked = [(one, text_store.store) for one, text_store in zip(commands, text_stores, strict=True)]
-    answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
+    spawns = [
+        (one, text_store.store) for one, text_store in zip(commands, text_stores, strict=True)
+    ]
+    answered = request_spawns(world.sessions, world.runs, spawns, policy, world.tree)
     return Decision(
         answered,
         answered.changes,

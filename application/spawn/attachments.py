@@ -56,10 +56,10 @@ async def evaluate_attachments(
 
 async def read_attachments_receipt(run: Run, contents: Contents) -> dict[str, object] | None:
     """What the caller is told of the files that were attached; None when none were."""
-    asked = run.attachments
-    if asked is None or asked.manifest is None:
+    attachments = run.attachments
+    if attachments is None or attachments.manifest is None:
         return None
-    text = await contents.text(asked.manifest)
+    text = await contents.text(attachments.manifest)
     return (
         attachments_receipt(relative_dir(run.run_id), parse_file_list(text))
         if text is not None
@@ -68,11 +68,11 @@ async def read_attachments_receipt(run: Run, contents: Contents) -> dict[str, ob
 
 
 def _evaluate_files(
-    asked: Sequence[RequestedAttachment], mount_path: str | None, limits: Attachments
+    attachments: Sequence[RequestedAttachment], mount_path: str | None, limits: Attachments
 ) -> EvaluatedAttachments:
-    judged = check_attachments(asked, limits)
+    judged = check_attachments(attachments, limits)
     if isinstance(judged, AttachmentRefusal):
-        return _refused_attachments(asked, judged)
+        return _refused_attachments(attachments, judged)
     verdict = AttachmentsVerdict(
         count=judged.count,
         total_bytes=judged.total_bytes,
@@ -84,8 +84,8 @@ def _evaluate_files(
 
 
 def _refused_attachments(
-    asked: Sequence[RequestedAttachment], why: AttachmentRefusal
+    attachments: Sequence[RequestedAttachment], why: AttachmentRefusal
 ) -> EvaluatedAttachments:
     return EvaluatedAttachments(
-        AttachmentsVerdict(count=len(asked), refusal=why.text, refusal_status=why.status)
+        AttachmentsVerdict(count=len(attachments), refusal=why.text, refusal_status=why.status)
     )

@@ -31,7 +31,7 @@ def plan_spawn(
     agent: EffectiveAgent,
     pinned: PinnedConfiguration,
     workspaces: Workspaces,
-    asked: PlanTexts,
+    texts: PlanTexts,
     credentials: FoundCredentials = NOTHING_FOUND,
 ) -> PlannedChild | IneligiblePlan:
     """The plan for the `agent` that will run, whose `credentials` these are, or the rule that
@@ -40,14 +40,14 @@ def plan_spawn(
         run=run,
         agent=agent,
         requester_sandboxed=requester_sandboxed(run, pinned.configuration),
-        thinking_argument=asked.thinking,
+        thinking_argument=texts.thinking,
         credentials=credentials,
-        choose_workspace=lambda: choose_workspace(run, agent, pinned, workspaces, asked.workspace),
+        choose_workspace=lambda: choose_workspace(run, agent, pinned, workspaces, texts.workspace),
     )
     planned = plan_child(ELIGIBILITY, request)
     if isinstance(planned, IneligiblePlan):
         return planned
-    return replace(planned, warnings=(*planned.warnings, *workspace_warnings(run, asked.workspace)))
+    return replace(planned, warnings=(*planned.warnings, *workspace_warnings(run, texts.workspace)))
 
 
 def plan_continuation(

@@ -90,8 +90,8 @@ async def _sibling_refusal(
     if text_store is None:
         return RunCommands(run, (command,))
     if is_untold:
-        told = refusal_announcement(run, batch_refusal_text(culprit, text))
-        command = replace(command, announcement=text_store.store("announcement", told))
+        announcement = refusal_announcement(run, batch_refusal_text(culprit, text))
+        command = replace(command, announcement=text_store.store("announcement", announcement))
     return RunCommands(run, (*(at.before if at is not None else ()), command), text_store)
 
 

@@ -195,28 +195,28 @@ class _ReferenceScope:
 
 async def resolve_references(
     work: UnitOfWork,
-    asked: Sequence[DependencyRequest],
+    requests: Sequence[DependencyRequest],
     requester: str,
     root: str,
     parent: Run | None,
 ) -> ResolvedReferences:
     """The names in a request of a session, in the tree of its root session; `parent` is the run of
     the session, if it has one."""
-    if not asked:
+    if not requests:
         return NO_REFERENCES
     asker = _ReferenceScope(root, requester, await _ancestors(work.registry, parent))
-    labels = sorted({one.name for one in asked if one.via != "reference"})
+    labels = sorted({one.name for one in requests if one.via != "reference"})
     of_label = (
         await work.registry.runs_by_label(root, labels, limit=NAMED_RUNS_MAX) if labels else ()
     )
     dependencies: list[Dependency] = []
-    for one in asked:
+    for one in requests:
         if one.via == "reference":
             candidates = await _runs_of_requester(work.registry, one.name, asker)
         else:
             candidates = await _runs_of_tree(work.registry, one.name, of_label, asker)
         others = () if candidates else await _runs_to_name(work, one, asker)
-        refusal = first_refusal(NAMES, NamedRuns(asked=one, runs=candidates, others=others))
+        refusal = first_refusal(NAMES, NamedRuns(request=one, runs=candidates, others=others))
         if refusal is not None:
             return ResolvedReferences(unbound=refusal)
         run_id = candidates[0].run_id
@@ -291,10 +291,10 @@ async def _run_by_id(registry: Registry, name: str) -> Run | None:
 
 
 async def _runs_to_name(
-    work: UnitOfWork, asked: DependencyRequest, asker: _ReferenceScope
+    work: UnitOfWork, request: DependencyRequest, asker: _ReferenceScope
 ) -> Sequence[Run]:
     """The newest run of each session that such a name could stand for."""
-    is_reference = asked.via == "reference"
+    is_reference = request.via == "reference"
     query = RunQuery(requester=asker.key) if is_reference else RunQuery(tree=asker.root)
     runs = await work.registry.runs(query, at=await work.log.head(), limit=CANDIDATES_MAX)
     newest: dict[UUID, Run] = {}

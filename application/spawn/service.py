@@ -100,8 +100,8 @@ class SpawnService:
         pinned: PinnedConfiguration,
     ) -> SpawnResult:
         keys = tuple(self._work.identities.content_key() for _ in request.tasks)
-        asked = AdmissionRequest(request, actor, reservation, traceparent, keys)
-        admitted = await self._admitting.admit(asked, pinned)
+        admission = AdmissionRequest(request, actor, reservation, traceparent, keys)
+        admitted = await self._admitting.admit(admission, pinned)
         first = admitted.runs[0]
         if admitted.refusal is not None:
             return SpawnResult(first, admitted.refusal, admitted.position)

@@ -48,12 +48,12 @@ class AttachmentsStep:
 
     async def place(self, run: Run, plan: Plan) -> StepPlace | None:
         """The folder of the run; the refusal that was judged when the files came."""
-        asked = run.attachments
-        if asked is None:
+        attachments = run.attachments
+        if attachments is None:
             return None
-        if asked.refusal is not None:
-            text = await self._contents.text(asked.refusal)
-            status = asked.refusal_status or "error"
+        if attachments.refusal is not None:
+            text = await self._contents.text(attachments.refusal)
+            status = attachments.refusal_status or "error"
             raise StepRefused(rules.ATTACHMENTS.refusal(text or _GONE, status=status))
         if plan.workspace_dir is None:
             raise _step_refusal(_NO_WORKSPACE)

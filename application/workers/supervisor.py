@@ -208,8 +208,8 @@ class Supervisor:
     async def _renew_lease(self) -> None:
         """Prolong the lease. It counts from before the question was asked: the database's clock
         cannot have given more than that."""
-        asked = time.monotonic()
-        left = self._renewed + self._lease_seconds - asked
+        began = time.monotonic()
+        left = self._renewed + self._lease_seconds - began
         try:
             # A database that does not answer at all must not hide that the lease has run out.
             ours = await with_timeout(
@@ -227,7 +227,7 @@ class Supervisor:
         if not ours:
             await self._abandon_runs("it had expired")
             return
-        self._renewed = asked
+        self._renewed = began
         self._alive()
 
     async def _abandon_runs(self, why: str) -> None:

@@ -132,18 +132,18 @@ class AttachmentRefusal:
 
 
 def check_attachments(
-    asked: Sequence[RequestedAttachment], limits: Attachments
+    attachments: Sequence[RequestedAttachment], limits: Attachments
 ) -> AcceptedFiles | AttachmentRefusal:
     """The files of a request, all of them or the first reason against them."""
-    if not asked:
+    if not attachments:
         return AcceptedFiles()
-    unread = check_unread_attachments(asked, limits)
+    unread = check_unread_attachments(attachments, limits)
     if unread is not None:
         return unread
     judged: list[AcceptedFile] = []
     taken: set[str] = set()
     total_bytes = 0
-    for one in asked:
+    for one in attachments:
         name = trim_name(one.name)
         refused = _name_refusal(name, taken)
         if refused is not None:
@@ -163,13 +163,13 @@ def check_attachments(
 
 
 def check_unread_attachments(
-    asked: Sequence[RequestedAttachment], limits: Attachments
+    attachments: Sequence[RequestedAttachment], limits: Attachments
 ) -> AttachmentRefusal | None:
     """What speaks against the files of a request whatever they hold, by the first rules of
     `judge`; costs nothing."""
-    if asked and not limits.enabled:
+    if attachments and not limits.enabled:
         return AttachmentRefusal("forbidden", _DISABLED)
-    if len(asked) > limits.max_files:
+    if len(attachments) > limits.max_files:
         return _refusal(f"attachments_file_count_exceeded (maxFiles={limits.max_files})")
     return None
 

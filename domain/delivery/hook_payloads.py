@@ -99,14 +99,14 @@ class EngineAnswer:
 
 def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Refusal:
     """What the answer of a context engine comes to."""
-    asked = (answer or {}).get("rollback")
-    if isinstance(asked, str) and len(asked) > TOKEN_CHARACTERS_MAX:
+    rollback = (answer or {}).get("rollback")
+    if isinstance(rollback, str) and len(rollback) > TOKEN_CHARACTERS_MAX:
         return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
-    if isinstance(asked, str) and replace_unstorable(asked) != asked:
+    if isinstance(rollback, str) and replace_unstorable(rollback) != rollback:
         return engine_failure("its rollback holds signs that cannot be kept")
-    if isinstance(asked, str) and asked:
-        return EngineAnswer(can_undo=True, token=asked)
-    return EngineAnswer(can_undo=asked is True)
+    if isinstance(rollback, str) and rollback:
+        return EngineAnswer(can_undo=True, token=rollback)
+    return EngineAnswer(can_undo=rollback is True)
 
 
 def engine_failure(message: str) -> Refusal:

@@ -15,11 +15,11 @@ _STEP = "admission"
 
 def explain_dependencies(record: SpawnRecord) -> Iterator[RuleExplanation]:
     """What it depends on, when it depends on anything, and the rule that refused this."""
-    asked, refused = record.request.dependencies, record.refused
+    dependencies, refused = record.request.dependencies, record.refused
     compared: dict[str, JsonValue] = {
         "dependencies": [
             {**one.model_dump(mode="json", by_alias=True), "metAt": _met_at(record, one)}
-            for one in asked
+            for one in dependencies
         ],
         "ancestors": [str(one) for one in record.request.ancestors],
     }
@@ -28,9 +28,9 @@ def explain_dependencies(record: SpawnRecord) -> Iterator[RuleExplanation]:
     if refused is not None and refused.rule in why:
         finding = RuleFinding(compared, why[refused.rule])
         yield record.judged(refused.step, refused.rule, finding, refused, refused=True)
-    elif asked and not _was_evaluated(record):
+    elif dependencies and not _was_evaluated(record):
         yield record.not_judged(_STEP, WAITS_FOR.name)
-    elif asked:
+    elif dependencies:
         finding = RuleFinding(compared, _describe_dependencies(record))
         yield record.judged(_STEP, WAITS_FOR.name, finding, record.request)
 

@@ -55,9 +55,9 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
     facts = step.taken.fork if step.taken else None
     created = record.created
     effective = facts.mode if facts else created.context_mode if created else None
-    asked, same = record.request.context_argument, record.is_of_same_agent
+    context, same = record.request.context_argument, record.is_of_same_agent
     compared: dict[str, JsonValue] = {
-        "asked": asked,
+        "asked": context,
         "thread": record.request.facts.thread,
         "sameAgent": same,
         "entries": facts.entries if facts else None,
@@ -82,32 +82,38 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
         return RuleFinding(
             compared, "its requester has no transcript here, so the child begins without"
         )
-    if asked == "fork":
+    if context == "fork":
         return None
     text = "the child begins without the conversation of its requester"
-    return RuleFinding(compared, f'{text}, as context "isolated" says' if asked else text)
+    return RuleFinding(compared, f'{text}, as context "isolated" says' if context else text)
 
 
 def _attachments(step: _StepRecord) -> RuleFinding | None:
-    asked = step.record.request.attachments
+    attachments = step.record.request.attachments
     under = step.configuration
     limits = under.tools.sessions_spawn.attachments if under else None
     # Files that were refused were not all measured.
-    total = asked.total_bytes if asked and asked.refusal is None else None if asked else 0
+    total = (
+        attachments.total_bytes
+        if attachments and attachments.refusal is None
+        else None
+        if attachments
+        else 0
+    )
     compared: dict[str, JsonValue] = {
-        "count": asked.count if asked else 0,
+        "count": attachments.count if attachments else 0,
         "totalBytes": total,
         "maxFiles": limits.max_files if limits else None,
         "maxFileBytes": limits.max_file_bytes if limits else None,
         "maxTotalBytes": limits.max_total_bytes if limits else None,
         "written": step.taken is not None and step.taken.outcome == "written",
     }
-    if asked is None:
+    if attachments is None:
         return RuleFinding(compared, "nothing is attached")
-    if asked.refusal is not None:
-        text = f"{asked.count} file(s) are attached, and not all of them can be taken"
+    if attachments.refusal is not None:
+        text = f"{attachments.count} file(s) are attached, and not all of them can be taken"
         return RuleFinding(compared, text)
-    text = f"{asked.count} file(s) with {asked.total_bytes} bytes in all are attached"
+    text = f"{attachments.count} file(s) with {attachments.total_bytes} bytes in all are attached"
     return RuleFinding(compared, f"{text}, and could not be written" if step.refused else text)
 
 
@@ -182,8 +188,8 @@ def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
     if name == "thread_binding":
         return not request.facts.thread
     if name == "context_fork":
-        asked = request.context_argument
-        return asked == "isolated" or (asked is None and not request.facts.thread)
+        argument = request.context_argument
+        return argument == "isolated" or (argument is None and not request.facts.thread)
     return name == "attachments" and request.attachments is None
 
 

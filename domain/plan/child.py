@@ -42,7 +42,7 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
     assert runtime is not None
     capabilities = capabilities_at(run.depth, agent.defaults.max_spawn_depth)
     policy = agent_tool_policy(agent, capabilities.role)
-    asked, configured = run.options.run_timeout_seconds, agent.defaults.run_timeout_seconds
+    requested, configured = run.options.run_timeout_seconds, agent.defaults.run_timeout_seconds
     cost = agent.models.cost_of(model.provider or "", model.model or "")
     plan = Plan(
         model_provider=model.provider,
@@ -51,8 +51,8 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
         model_applied=model.applied,
         thinking=thinking.level,
         thinking_source=thinking.source,
-        run_timeout_seconds=run_timeout_seconds(asked, configured),
-        run_timeout_source=run_timeout_source(asked),
+        run_timeout_seconds=run_timeout_seconds(requested, configured),
+        run_timeout_source=run_timeout_source(requested),
         workspace_dir=workspace.chosen,
         workspace_source=workspace.source,
         sandboxed=request.sandbox.child_sandboxed,
@@ -64,5 +64,5 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
         cost_output_usd_per_million=cost.output if cost else None,
         auth_profiles=request.credentials.given,
     )
-    warnings = (*model.warnings, *run_timeout_warnings(asked, configured))
+    warnings = (*model.warnings, *run_timeout_warnings(requested, configured))
     return PlannedChild(agent, plan, capabilities, warnings, facts)

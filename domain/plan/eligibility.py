@@ -241,8 +241,8 @@ def _run_timeout(record: PlanRecord) -> RuleFinding | None:
     if facts is None:
         return None
     plan = record.plan
-    asked = "none" if facts.argument is None else _seconds(facts.argument)
-    text = f"the request asks for {asked}, and {_seconds(facts.configured)} is configured"
+    requested = "none" if facts.argument is None else _seconds(facts.argument)
+    text = f"the request asks for {requested}, and {_seconds(facts.configured)} is configured"
     if plan is not None:
         text = f"{_seconds(plan.run_timeout_seconds)}: {text}"
     return RuleFinding(
@@ -352,12 +352,12 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     facts = record.facts.workspace
     if facts is None:
         return None
-    asked = record.request.workspace_argument is not None
+    requested = record.request.workspace_argument is not None
     under = record.configuration
     roots = under.spawnlog.workspace_roots if under else None
     compared: dict[str, JsonValue] = {
         **facts.model_dump(mode="json"),
-        "given": asked,
+        "given": requested,
         # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
         "workspaceRoots": None if roots is None else [*roots],
         "made": record.folder_made,
@@ -367,7 +367,7 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     )
     text += ", and was made for the child" if record.folder_made else ""
     # Roots count for a folder that is asked for where none is on record.
-    if roots is not None and asked and facts.recorded is None and facts.source == "requester":
+    if roots is not None and requested and facts.recorded is None and facts.source == "requester":
         shown = ", ".join(quote_name(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
         more = len(roots) - ROOTS_SHOWN_MAX
         text += f"; workspaceRoots: {shown}" + (f", and {more} more" if more > 0 else "")

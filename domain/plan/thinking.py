@@ -30,12 +30,12 @@ def plan_thinking(
     `caller_active` is the level its caller runs with, for a child that is the same agent; it was
     not asked for, so it refuses nothing.
     """
-    asked: tuple[tuple[ThinkingSource, str | None], ...] = (
+    candidates: tuple[tuple[ThinkingSource, str | None], ...] = (
         ("argument", argument),
         ("agent_subagents", agent_subagents),
         ("defaults_subagents", defaults_subagents),
     )
-    for source, raw in asked:
+    for source, raw in candidates:
         if raw is None or not raw.strip():
             continue
         level = normalise_thinking(raw)

@@ -113,8 +113,8 @@ def hook_changes(run: Run, event: HookEvent, stamp: Stamp) -> dict[str, object]:
         raise CorruptHistory(f"hook {event.hook} is none of the run")
     match event:
         case HookTold():
-            told = {"phase": "told", "attempts": event.attempt, "due_at": None}
-            return {"hooks": _replace_hook_state(run.hooks, event.hook, told)}
+            changes = {"phase": "told", "attempts": event.attempt, "due_at": None}
+            return {"hooks": _replace_hook_state(run.hooks, event.hook, changes)}
         case HookParked():
             parked = {"phase": "parked", "attempts": event.attempts, "due_at": None}
             return {"hooks": _replace_hook_state(run.hooks, event.hook, parked)}

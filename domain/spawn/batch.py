@@ -64,14 +64,14 @@ class PartOfBatch(Rejected):
     """Some runs of a batch are to be created or refused, and others of it are not."""
 
 
-def decide_for_all(family: CascadeState, asked: Iterable[AddressedCommands]) -> StreamChanges:
+def decide_for_all(family: CascadeState, addressed: Iterable[AddressedCommands]) -> StreamChanges:
     """The changes of commands to several runs, each decided after all that were before it.
 
     Raises `PartOfBatch` when they would leave a batch of which a part is there.
     """
     changes: StreamChanges = []
     following: StreamChanges = []
-    for run_id, commands in asked:
+    for run_id, commands in addressed:
         for command in commands:
             if following:
                 family = speculative_state(family, following, family.run(run_id).created_at)

@@ -142,7 +142,7 @@ class SpawnDecision:
 def request_spawns(
     sessions: Mapping[str, Session],
     runs: Mapping[UUID, Run],
-    asked: Sequence[tuple[RequestSpawn, StoreText]],
+    spawns: Sequence[tuple[RequestSpawn, StoreText]],
     policy: SpawnPolicy,
     waiting: Collection[Run] = (),
 ) -> SpawnDecision:
@@ -156,7 +156,7 @@ def request_spawns(
     for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
     so its policy, is of another agent than the session on record.
     """
-    command, _ = asked[0]
+    command, _ = spawns[0]
     known = sessions.get(command.requester_key)
     if known is not None and known.agent_id != command.requester_agent_id:
         raise AgentOnRecord(known.agent_id)
@@ -165,7 +165,7 @@ def request_spawns(
     _must_be_open(known, runs)
     family = effective_shared_keys(known)
     active = known.active_children if known else 0
-    facts = admission_facts(command, policy, found, active, family, len(asked))
+    facts = admission_facts(command, policy, found, active, family, len(spawns))
     verdict = admit(ADMISSION, facts, raw_agent_id=command.agent_id_argument or "")
     if isinstance(verdict, Permitted) and command.shared is not None:
         refusal = limit_refusal(family, command.shared.sizes, command.shared.scope)
@@ -180,13 +180,13 @@ def request_spawns(
     if isinstance(observed, SessionObserved):
         changes.append((stream, observed))
     own = runs.get(observed.run_id) if observed.run_id is not None else None
-    for one, keep in asked:
+    for one, keep in spawns:
         requester = requester_of(one, observed, own, keep)
         changes.append((run_stream(one.run_id), _requested_event(one, requester, facts, keep)))
     if isinstance(verdict, Refusal):
-        changes += [(run_stream(one.run_id), _refused_event(verdict, keep)) for one, keep in asked]
+        changes += [(run_stream(one.run_id), _refused_event(verdict, keep)) for one, keep in spawns]
         return SpawnDecision(tuple(changes), verdict, facts)
-    changes += [(stream, event) for event in _admit_children(known, asked, policy)]
+    changes += [(stream, event) for event in _admit_children(known, spawns, policy)]
     return SpawnDecision(tuple(changes), None, facts)
 
 
@@ -201,11 +201,11 @@ def _refused_event(refusal: Refusal, keep: StoreText) -> SpawnRefused:
 
 
 def _admit_children(
-    known: Session | None, asked: Sequence[tuple[RequestSpawn, StoreText]], policy: SpawnPolicy
+    known: Session | None, spawns: Sequence[tuple[RequestSpawn, StoreText]], policy: SpawnPolicy
 ) -> Iterator[SessionEvent]:
     """A place for each, in their order."""
     session = known
-    for number, (command, _) in enumerate(asked):
+    for number, (command, _) in enumerate(spawns):
         if session is None:
             yield ChildAdmitted(
                 run_id=command.run_id, active_children=number, max_children=policy.max_children

@@ -65,11 +65,11 @@ def render_dependency(dependency: Dependency) -> str:
     return f"{quote_name(dependency.name)} (run {dependency.run_id})"
 
 
-def request_field(asked: Dependency | DependencyRequest) -> str:
+def request_field(dependency: Dependency | DependencyRequest) -> str:
     """Where in its request the name stands."""
-    if asked.via != "reference":
-        return asked.via
-    return f"sharedContext.${single_line(asked.name, characters_max=SHOWN_CHARACTERS_MAX)}"
+    if dependency.via != "reference":
+        return dependency.via
+    return f"sharedContext.${single_line(dependency.name, characters_max=SHOWN_CHARACTERS_MAX)}"
 
 
 def failed_dependency_text(dependency: Dependency, target: Run) -> str:

@@ -27,23 +27,22 @@ class NamedRuns:
     """A name in a request, the runs that it stands for, and those that it could name when it
     stands for none."""
 
-    asked: DependencyRequest
+    request: DependencyRequest
     runs: Sequence[Run]
     others: Sequence[Run] = ()
 
     @property
     def is_reference(self) -> bool:
         """Whether the result of the run is to be shared."""
-        return self.asked.via == "reference"
+        return self.request.via == "reference"
 
 
 def _unknown_dependency(named: NamedRuns) -> str | None:
     if named.is_reference or named.runs:
         return None
-    asked = named.asked
-    text = (
-        f"{asked.via} names {quote_name(asked.name)}, and no run of this tree has that label or id."
-    )
+    request = named.request
+    name = quote_name(request.name)
+    text = f"{request.via} names {name}, and no run of this tree has that label or id."
     if not named.others:
         return f"{text} No run of this tree can be waited for yet."
     return f"{text} There are: {_list_runs(named.others)}"
@@ -52,17 +51,17 @@ def _unknown_dependency(named: NamedRuns) -> str | None:
 def _ambiguous_dependency(named: NamedRuns) -> str | None:
     if named.is_reference or len(named.runs) < 2:
         return None
-    asked = named.asked
-    return f"{asked.via} names {quote_name(asked.name)}, which {_same_label(named.runs)}"
+    request = named.request
+    return f"{request.via} names {quote_name(request.name)}, which {_same_label(named.runs)}"
 
 
 def _unknown_reference(named: NamedRuns) -> str | None:
     if not named.is_reference or named.runs:
         return None
-    asked = named.asked
+    request = named.request
     text = (
-        f"{request_field(asked)}: no run of this session has the label or id "
-        f"{quote_name(asked.name)}."
+        f"{request_field(request)}: no run of this session has the label or id "
+        f"{quote_name(request.name)}."
     )
     if not named.others:
         return f"{text} It has spawned none yet."
@@ -70,14 +69,14 @@ def _unknown_reference(named: NamedRuns) -> str | None:
 
 
 def _ambiguous_reference(named: NamedRuns) -> str | None:
-    asked, runs = named.asked, named.runs
+    request, runs = named.request, named.runs
     if not named.is_reference or len(runs) < 2:
         return None
-    name = quote_name(asked.name)
-    if all(run.label == asked.name for run in runs):
-        return f"{request_field(asked)}: {name} {_same_label(runs)}"
+    name = quote_name(request.name)
+    if all(run.label == request.name for run in runs):
+        return f"{request_field(request)}: {name} {_same_label(runs)}"
     return (
-        f"{request_field(asked)}: {name} is the beginning of {len(runs)} labels: "
+        f"{request_field(request)}: {name} is the beginning of {len(runs)} labels: "
         f"{_list_runs(runs)}; name one whole, or its run id"
     )
 

@@ -175,13 +175,15 @@ def rebuild(
 
 
 def verify(
-    options: ServeOptions, asked: VerifyOptions, on_progress: OnVerifyProgress = say_nothing
+    options: ServeOptions,
+    verify_options: VerifyOptions,
+    on_progress: OnVerifyProgress = say_nothing,
 ) -> VerifyReport:
     """Look the log over, while servers go on."""
     loaded, settings, directory = _prepare_start(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
-        return verify_log(database.conninfo, directory.path, asked, on_progress)
+        return verify_log(database.conninfo, directory.path, verify_options, on_progress)
     finally:
         database.close()
 
@@ -217,12 +219,12 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
     )
 
 
-def try_scripts(options: ServeOptions, asked: ScriptTrialOptions) -> "TrialResult":
+def try_scripts(options: ServeOptions, request: ScriptTrialOptions) -> "TrialResult":
     """Run an agent's context scripts as a spawn would, without one; no server is needed."""
     from infrastructure.server.script_trial import run_trial
 
     loaded, _, folder = _load_settings(options)
-    return run_trial(loaded, asked, (folder or default_data_directory()) / "agents")
+    return run_trial(loaded, request, (folder or default_data_directory()) / "agents")
 
 
 def _prepare_start(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:

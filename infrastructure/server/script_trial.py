@@ -55,7 +55,7 @@ def _trial_request(configuration: Configuration, tried: ScriptTrialOptions) -> T
 
 
 async def _try_scripts(
-    loaded: LoadedConfiguration, asked: TrialRequest, agents: Path
+    loaded: LoadedConfiguration, request: TrialRequest, agents: Path
 ) -> TrialResult:
     file = _SingleFile(loaded)
     pinned = PinnedConfiguration(0, loaded.configuration, loaded.stored)
@@ -65,6 +65,6 @@ async def _try_scripts(
         credentials = AgentCredentials(file, agents)
         secrets = ConfiguredSecrets(file.file_of, os.environ)
         gathering = ContextGatherer(scripts, credentials, secrets)
-        return await try_scripts(asked, gathering, pinned, RandomIdentities())
+        return await try_scripts(request, gathering, pinned, RandomIdentities())
     finally:
         await launcher.close()

@@ -40,8 +40,10 @@ class SupervisorArguments:
     @classmethod
     def read(cls, text: str) -> "SupervisorArguments":
         """The order in the last argument of the command line."""
-        told = json.loads(text)
-        return cls(Path(told["home"]), [Path(each) for each in told["directories"]], told["lock"])
+        fields = json.loads(text)
+        return cls(
+            Path(fields["home"]), [Path(each) for each in fields["directories"]], fields["lock"]
+        )
 
 
 class SupervisorProcess:

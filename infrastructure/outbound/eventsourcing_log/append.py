@@ -72,14 +72,14 @@ def append(
             connection.execute("BEGIN")
             connection.execute(f"SET LOCAL lock_timeout = '{lock_timeout_seconds}s'")
             connection.execute(LOCK)
-            asked = connection.cursor(row_factory=tuple_row).execute(HEAD)
+            cursor = connection.cursor(row_factory=tuple_row).execute(HEAD)
         # Not in the pipeline, after which PostgreSQL counts no idle time: a process that is frozen
         # with the lock in its hands would stop all others.
         versions = _versions(connection, addition)
         if is_repeat and (recorded := _recorded_positions(connection, addition)):
             connection.rollback()
             return recorded
-        head = _head(asked.fetchone())
+        head = _head(cursor.fetchone())
         _must_continue(addition, versions)
         beside(connection)
         envelopes = build_envelopes(addition, head)

@@ -63,10 +63,10 @@ class Masker:
         masked too."""
         return self.rest(text, 0)
 
-    def rest(self, text: str, told: int) -> str:
-        """The same of what is behind `told`, when all before was told."""
+    def rest(self, text: str, start: int) -> str:
+        """What is behind `start`, when all before was told."""
         if not self.knows_any:
-            return text[told:]
+            return text[start:]
         folded = self._folded(text)
         spans = self._spans(text, folded)
         if cut := self._plain.long_overlap(text):
@@ -75,7 +75,7 @@ class Masker:
             signs = len(folded.text)
             end = folded.end(signs) if folded.ends_in_gap else len(text)
             spans.append((folded.start(signs - cut), end))
-        return without_spans(text, told, len(text), merge_spans(spans))
+        return without_spans(text, start, len(text), merge_spans(spans))
 
     def look(self, text: str) -> MatchedSpans:
         """What is in a text that goes on, whatever follows it."""
@@ -158,26 +158,26 @@ class MaskedText:
         text, self._fresh = self._text + self._fresh, ""
         found = self._masking.look(text)
         stop = max(found.waits_at, self._told)
-        told = without_spans(text, self._told, stop, found.spans)
+        masked = without_spans(text, self._told, stop, found.spans)
         needed = min(found.needed_at, stop)
         self._text, self._told = text[needed:], stop - needed
-        return told
+        return masked
 
     def finish(self) -> str:
         """The rest; nothing comes behind it."""
-        text, told = self._text + self._fresh, self._told
+        text, start = self._text + self._fresh, self._told
         self._text, self._told, self._fresh = "", 0, ""
-        return self._masking.rest(text, told)
+        return self._masking.rest(text, start)
 
 
 NO_MASKING = Masker()
 
 
-def without_spans(text: str, told: int, stop: int, spans: Sequence[MatchSpan]) -> str:
+def without_spans(text: str, start: int, stop: int, spans: Sequence[MatchSpan]) -> str:
     """What is between `told` and `stop` of a text, without the spans."""
-    pieces, at = [], told
+    pieces, at = [], start
     for first, behind in spans:
-        if behind <= told or first >= stop:
+        if behind <= start or first >= stop:
             continue
         pieces += [text[at : max(first, at)], REDACTED]
         at = behind

@@ -59,14 +59,14 @@ async def open_states(
 
 
 async def runs_as_of(
-    memory: StateCache[UUID, Run], connection: LogConnection, asked: Sequence[tuple[UUID, int]]
+    memory: StateCache[UUID, Run], connection: LogConnection, queries: Sequence[tuple[UUID, int]]
 ) -> Mapping[tuple[UUID, int], Run]:
     """The states as of a position each."""
-    run_ids = [run_id for run_id, _ in asked]
+    run_ids = [run_id for run_id, _ in queries]
     known = memory.known(run_ids)
     cursor = await connection.execute(
         RUNS_AS_OF,
-        [run_ids, [at for _, at in asked], *marks_of(run_ids, known), memory.table],
+        [run_ids, [at for _, at in queries], *marks_of(run_ids, known), memory.table],
     )
     return {
         (run_id, at): known[run_id][1] if state is None else Run.model_validate_json(state)

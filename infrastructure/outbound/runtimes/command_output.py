@@ -110,8 +110,8 @@ class TextOutput:
         return read_plain_output(self._head.decode(errors="ignore").rstrip("\r\n"))
 
     def _take(self, text: str, *, last: bool) -> Iterator[TranscriptEntry]:
-        told = self._masked.take(text) + (self._masked.finish() if last else "")
-        encoded = replace_unstorable(told).encode()
+        masked = self._masked.take(text) + (self._masked.finish() if last else "")
+        encoded = replace_unstorable(masked).encode()
         self._head += encoded[: RESULT_BYTES_MAX - len(self._head)]
         self._waiting += encoded
         while cut := self._next_cut(last=last):

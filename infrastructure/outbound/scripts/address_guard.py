@@ -81,13 +81,13 @@ class NameLookups:
             pass
         await self._room.acquire()
         loop = asyncio.get_running_loop()
-        told: asyncio.Future[Sequence[str]] = loop.create_future()
+        addresses: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def tell(found: Sequence[str]) -> None:
             # Only now: a lookup that nobody waits for any more goes on all the same.
             self._room.release()
-            if not told.done():
-                told.set_result(found)
+            if not addresses.done():
+                addresses.set_result(found)
 
         def look() -> None:
             found = _look_up(host, port)
@@ -96,7 +96,7 @@ class NameLookups:
                 loop.call_soon_threadsafe(tell, found)
 
         threading.Thread(target=look, name="script-name", daemon=True).start()
-        return await told
+        return await addresses
 
 
 def _look_up(host: str, port: int) -> Sequence[str]:

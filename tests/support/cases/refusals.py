@@ -37,7 +37,7 @@ def _admission(**changes: Any) -> str | None:
 
 def _name(via: DependencyVia, *labels: str) -> str | None:
     runs = [run_of(requested(label=label)) for label in labels]
-    return _rule(first_refusal(NAMES, NamedRuns(asked=DependencyRequest("a", via), runs=runs)))
+    return _rule(first_refusal(NAMES, NamedRuns(request=DependencyRequest("a", via), runs=runs)))
 
 
 def _wait(target: Run, **above: Any) -> str | None:

@@ -170,10 +170,10 @@ def find_run(client: "Client", text: str) -> FoundRun:
 
 def _find_by_label(client: "Client", name: ParsedRunName) -> list[JsonObject]:
     """Runs with that label: as many as it takes to see whether they are all of one child."""
-    asked = {"label": name.text}
-    found = client.items("/v1/runs", asked, limit=LABELLED_FIRST)
+    query = {"label": name.text}
+    found = client.items("/v1/runs", query, limit=LABELLED_FIRST)
     if found.more and _items_are_of_one_child(found.items):
-        found = client.items("/v1/runs", asked, limit=RUNS_SEARCHED_MAX)
+        found = client.items("/v1/runs", query, limit=RUNS_SEARCHED_MAX)
         if found.more and _items_are_of_one_child(found.items):
             raise CommandFailed(
                 f"more than {RUNS_SEARCHED_MAX} runs have that label: give the full id"

@@ -59,8 +59,8 @@ def wait_for_run(
             continue
         if has_reached(run, until) or (end is not None and time.monotonic() >= end):
             return run
-        asked = time.monotonic() - seen
+        elapsed = time.monotonic() - seen
         seen, pause_seconds = time.monotonic(), 0.25
-        if asked < 1:
+        if elapsed < 1:
             # A server that answers at once does not wait; it must not be asked in a hot loop.
             time.sleep(0.25)

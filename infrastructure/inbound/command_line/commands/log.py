@@ -94,23 +94,23 @@ def verify_log(
 
     Exits with 1 at the first difference and names its position. Servers go on meanwhile.
     """
-    asked = VerifyOptions(
+    verify_options = VerifyOptions(
         head=_parse_noted_head(head) if head is not None else None, resume=resume, state_file=state
     )
     options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
-    report = _run_verification(options, asked)
+    report = _run_verification(options, verify_options)
     if not print_object(_report_json(report), Output.JSON if as_json else output):
         _print_report(report)
     if report.difference is not None:
         raise RunFailed(report.difference)
 
 
-def _run_verification(options: ServeOptions, asked: VerifyOptions) -> VerifyReport:
+def _run_verification(options: ServeOptions, verify_options: VerifyOptions) -> VerifyReport:
     from infrastructure.server.operations import verify
 
     try:
         with show_verify_progress() as on_progress:
-            return verify(options, asked, on_progress)
+            return verify(options, verify_options, on_progress)
     except KeyboardInterrupt:
         raise CommandFailed("interrupted before the end; go on with --resume") from None
 

@@ -176,13 +176,16 @@ def explain_run(
     the rule that refused."""
     with open_client(url, data_dir) as client:
         found = find_run(client, name)
-        told = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).body
-    if print_object(told, output):
+        explanation = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).body
+    if print_object(explanation, output):
         return
-    stage, revision = printable_line(told.get("stage")), printable_line(told.get("configRevision"))
+    stage, revision = (
+        printable_line(explanation.get("stage")),
+        printable_line(explanation.get("configRevision")),
+    )
     print_note(f"run {found.run_id}, {stage}, under configuration revision {revision}")
-    print_table(told.get("decisions") or [], _COLUMNS)
-    refused = told.get("refused")
+    print_table(explanation.get("decisions") or [], _COLUMNS)
+    refused = explanation.get("refused")
     if isinstance(refused, dict):
         rule, status = printable_line(refused.get("rule")), printable_line(refused.get("status"))
         print(f"\nrefused by rule {rule} ({status}):")

@@ -177,8 +177,8 @@ def _format_undo(step: Item) -> str:
     where = " of ".join(str(step[key]) for key in ("relative", "root") if step.get(key))
     failures = f"failed {step['failures']} time(s)" if step.get("failures") else None
     again = f"next attempt {format_instant(step.get('nextAttemptAt'))}"
-    told = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
-    return f"{told}: {step['error']}" if step.get("error") else told
+    description = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
+    return f"{description}: {step['error']}" if step.get("error") else description
 
 
 def _format_dependency(one: Item) -> str:

@@ -73,9 +73,9 @@ def run_scripts(
         cleanup=None if cleanup is None else cleanup.value,
     )
     trial = try_scripts(ServeOptions(config=config, data_dir=data_dir), tried)
-    told = _trial_json(trial)
-    if not print_object(told, output):
-        _print_trial(trial, told)
+    body = _trial_json(trial)
+    if not print_object(body, output):
+        _print_trial(trial, body)
     if trial.failed:
         some = "a script" if len(trial.failed) == 1 else f"{len(trial.failed)} scripts"
         raise RunFailed(f"{some} failed: {printable_line(', '.join(trial.failed), 1000)}")
@@ -83,7 +83,7 @@ def run_scripts(
 
 def _trial_json(trial: "TrialResult") -> dict[str, Any]:
     return {
-        "agentId": trial.asked.agent_id,
+        "agentId": trial.request.agent_id,
         "configured": trial.is_configured,
         "scripts": [_script_json(one) for one in trial.runs],
         "candidates": [one.model_dump(mode="json", by_alias=True) for one in trial.candidates],
@@ -99,23 +99,23 @@ def _script_json(one: "TrialRun") -> dict[str, Any]:
     return {**plain, "output": one.output, "content": one.content, "error": one.error}
 
 
-def _print_trial(trial: "TrialResult", told: dict[str, Any]) -> None:
+def _print_trial(trial: "TrialResult", body: dict[str, Any]) -> None:
     if not trial.is_configured:
-        name = printable_line(trial.asked.agent_id)
+        name = printable_line(trial.request.agent_id)
         print_note(f'there is no agent "{name}": it gets the scripts of the defaults')
-    print_table(told["scripts"], _COLUMNS)
-    for script in told["scripts"]:
+    print_table(body["scripts"], _COLUMNS)
+    for script in body["scripts"]:
         if script["error"]:
             print_note(f"{printable_line(script['id'])}: {printable_line(script['error'], 1000)}")
     print()
     print_fields(
         {
-            "agent": trial.asked.agent_id,
-            "candidates": ", ".join(_format_candidate(one) for one in told["candidates"]) or "none",
+            "agent": trial.request.agent_id,
+            "candidates": ", ".join(_format_candidate(one) for one in body["candidates"]) or "none",
             "runs as": trial.agent_id,
         }
     )
-    for script in told["scripts"]:
+    for script in body["scripts"]:
         if script["content"] is not None:
             print(
                 f"\n{printable_line(script['id'])} gives, {_PLACES[script['position']]} the task:\n"

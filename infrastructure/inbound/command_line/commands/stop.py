@@ -108,8 +108,8 @@ def _body(reason: str | None) -> JsonObject:
 
 def _confirm_run(run: JsonObject) -> None:
     """Let a person confirm the run. CommandFailed when they do not, or nobody is there."""
-    told = printable_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
-    line = f"{run.get('runId')} ({printable_line(run.get('status'), 20)}) {told}"
+    title = printable_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
+    line = f"{run.get('runId')} ({printable_line(run.get('status'), 20)}) {title}"
     _confirm(line, "its full id", "Stop this run and everything it has spawned?")
 
 

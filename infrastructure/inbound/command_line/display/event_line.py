@@ -16,10 +16,10 @@ def failure_reasons(texts: object) -> str:
     if not isinstance(texts, Mapping):
         return ""
     error, errors = texts.get("error"), texts.get("errors")
-    told = f": {error}" if error else ""
+    reasons = f": {error}" if error else ""
     if isinstance(errors, Mapping):
-        told += "".join(f"; {name}: {why}" for name, why in errors.items() if why)
-    return told
+        reasons += "".join(f"; {name}: {why}" for name, why in errors.items() if why)
+    return reasons
 
 
 def join_facts(*parts: object) -> str:

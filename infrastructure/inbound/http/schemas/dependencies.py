@@ -52,18 +52,18 @@ def dependency_requests(
 ) -> tuple[DependencyRequest, ...]:
     """The runs that are to be waited for, by name, with those whose results are referred to. 422
     for what names none, and for too many."""
-    asked = [
+    dependencies = [
         _dependency_request(one, "dependsOn", f"/dependsOn/{index}")
         for index, one in enumerate(depends_on)
     ]
     if chain_after is not None:
-        asked.append(_dependency_request(chain_after, "chainAfter", "/chainAfter"))
-    asked += references
-    if len(asked) > DEPENDENCIES_MAX:
-        text = f"names {len(asked)} runs to wait for with those before it, and may name"
-        pointer = "/sharedContext" if references else f"/{asked[-1].via}"
+        dependencies.append(_dependency_request(chain_after, "chainAfter", "/chainAfter"))
+    dependencies += references
+    if len(dependencies) > DEPENDENCIES_MAX:
+        text = f"names {len(dependencies)} runs to wait for with those before it, and may name"
+        pointer = "/sharedContext" if references else f"/{dependencies[-1].via}"
         raise invalid_value(pointer, f"{text} {DEPENDENCIES_MAX}")
-    return tuple(asked)
+    return tuple(dependencies)
 
 
 def _dependency_request(value: object, via: DependencyVia, pointer: str) -> DependencyRequest:

@@ -307,11 +307,11 @@ async def _rows(cursor: AsyncCursor[Any] | None) -> list[Any]:
 def _reserved(
     rows: Sequence[Any], submissions: Sequence[Submission[Any]]
 ) -> dict[ReservationKey, Reserved]:
-    asked = {reservation_key(one.reservation) for one in submissions if one.reservation}
+    keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
     found: dict[ReservationKey, Reserved] = {}
     for token, method, path, key, fingerprint, run_id, kind, body in rows:
         name = (token, method, path, key)
-        if name in asked:
+        if name in keys:
             answer = None
             if kind is not None:
                 answer = StoredAnswer(kind, payload_object(body.encode()))

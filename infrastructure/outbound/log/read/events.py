@@ -78,14 +78,14 @@ async def read_events(
 
 
 async def first_events(
-    mapper: EventMapper, connection: LogConnection, asked: Sequence[tuple[UUID, str]]
+    mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:
     """The first event of a type of a run, for many runs and types."""
     cursor = await connection.execute(
         f"SELECT {COLUMNS} FROM events"
         " JOIN unnest(%s::uuid[], %s::text[]) AS t (wanted_run, wanted_type)"
         " ON run_id = wanted_run AND type = wanted_type ORDER BY position DESC",
-        [[run_id for run_id, _ in asked], [name for _, name in asked]],
+        [[run_id for run_id, _ in queries], [name for _, name in queries]],
         binary=True,
     )
     found = [recorded_event(row, mapper) for row in await cursor.fetchall()]

@@ -121,14 +121,14 @@ async def bring_rows_up_to_date(conninfo: str) -> None:
     stale = await _stale_projections(conninfo)
     if stale:
         _log.info("the rows of %s are of an older version: they are made anew", ", ".join(stale))
-    told = time.monotonic() - PROGRESS_SECONDS
+    reported_at = time.monotonic() - PROGRESS_SECONDS
     while await _stale_projections(conninfo):
         try:
             rebuilt = await rebuild(conninfo, compare=False, on_progress=_ProgressLog())
         except RebuildUnderWay:
-            if time.monotonic() - told >= PROGRESS_SECONDS:
+            if time.monotonic() - reported_at >= PROGRESS_SECONDS:
                 _log.info("another process rebuilds the rows: waiting for it")
-                told = time.monotonic()
+                reported_at = time.monotonic()
             await asyncio.sleep(WAIT_SECONDS)
         except CorruptHistory as error:
             raise UserError(f"the rows cannot be made anew from the log: {error}") from error

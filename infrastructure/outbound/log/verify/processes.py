@@ -49,9 +49,9 @@ class RangeWorkers:
         """Whether one of them has nothing to do."""
         return bool(self._idle)
 
-    def begin(self, asked: Range) -> None:
+    def begin(self, span: Range) -> None:
         """Give a range to one that has nothing to do."""
-        self._idle.pop().send(asked)
+        self._idle.pop().send(span)
 
     def answers(self) -> Iterator[RangeFindings]:
         """The findings that are there, at least one. `VerificationStopped` when none will come."""

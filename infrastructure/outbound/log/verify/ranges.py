@@ -57,18 +57,18 @@ class RangeChecker:
         self._log_id = log_id
         self._head_hash = head_hash
 
-    def check(self, asked: Range) -> RangeFindings:
+    def check(self, span: Range) -> RangeFindings:
         """Look over one range, up to the first difference in it."""
-        findings = RangeFindings(asked)
-        link = link_at(self._connection, asked.first - 1)
+        findings = RangeFindings(span)
+        link = link_at(self._connection, span.first - 1)
         if link is None:
             # The range in front tells; if it does not, nothing else will.
-            before = asked.first - 1
+            before = span.first - 1
             findings.difference = Difference(before, "missing", f"position {before} is missing")
             return findings
         versions, refold = StreamVersions(self._connection), Refold(self._connection)
-        for first in range(asked.first, asked.last + 1, PAGE_EVENTS):
-            last = min(first + PAGE_EVENTS - 1, asked.last)
+        for first in range(span.first, span.last + 1, PAGE_EVENTS):
+            last = min(first + PAGE_EVENTS - 1, span.last)
             walked = self._walk(link, first, last)
             page = refold.fold(walked.rows)
             findings.difference = first_difference(
@@ -90,8 +90,8 @@ class RangeChecker:
         walked = walk(link, read_rows(self._connection, first, last), last)
         wrong = walked.difference
         if wrong is not None and wrong.kind == "changed":
-            told = explain_break(self._connection, walked.link, self._head_hash)
-            return walked._replace(difference=first_difference((told, wrong)))
+            difference = explain_break(self._connection, walked.link, self._head_hash)
+            return walked._replace(difference=first_difference((difference, wrong)))
         return walked
 
     def _check_beside(

@@ -251,9 +251,9 @@ def _distribute_ranges(processes: RangeWorkers, ranges: Iterator[Range]) -> Iter
     waiting: dict[int, RangeFindings] = {}
     following: list[int] = []
     while True:
-        while processes.has_idle and (asked := next(ranges, None)) is not None:
-            processes.begin(asked)
-            following.append(asked.first)
+        while processes.has_idle and (span := next(ranges, None)) is not None:
+            processes.begin(span)
+            following.append(span.first)
         if not following:
             return
         for findings in processes.answers():
