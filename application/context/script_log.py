@@ -39,8 +39,8 @@ class ScriptLog:
             for word, what in finished.called:
                 shown = _escape_invisible(self._quoted(what))
                 _log.info("[context-script] %s %s %s", script.id, word, shown)
-            said = _escape_invisible(compact_json(self._short(finished.output)))
-            _log.info("[context-script] %s output: %s", script.id, said)
+            output = _escape_invisible(compact_json(self._short(finished.output)))
+            _log.info("[context-script] %s output: %s", script.id, output)
         if reading.error is not None:
             self._log_failure(script, finished, reading.error)
             return

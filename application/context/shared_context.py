@@ -173,5 +173,5 @@ def _result_json(reference: SharedKey, text: str | None) -> str | None:
     """The JSON of a result; null of a run that had none, and None of one that was erased."""
     if text is None:
         return NO_RESULT if reference.value is None else None
-    said = "" if is_silent(text) else freeze_result(without_silent_tokens(text))
-    return compact_json(said) if said else NO_RESULT
+    result = "" if is_silent(text) else freeze_result(without_silent_tokens(text))
+    return compact_json(result) if result else NO_RESULT

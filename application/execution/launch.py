@@ -214,8 +214,8 @@ class LaunchComposer:
             runs = await self._work.registry.runs_of_session(
                 run.child_session_key, limit=HISTORY_FILES_MAX + 1
             )
-            said = [one.transcript_path for one in runs if one.run_id != run.run_id]
-            before = tuple(path for path in reversed(said) if path is not None)
+            paths = [one.transcript_path for one in runs if one.run_id != run.run_id]
+            before = tuple(path for path in reversed(paths) if path is not None)
             # A first run that never started has no transcript that its beginning could be in.
             return before if opened.transcript else (*await self._fork_snapshot(opened), *before)
         return await self._fork_snapshot(run)
@@ -241,8 +241,8 @@ class LaunchComposer:
 
     async def _compose(self, run: Run, opened: Run, shared: SharedStart) -> ComposedPrompt:
         planned = await self._planned(run)
-        kept = [one.content for one in planned.ingredients]
-        texts = await self._work.contents.texts([*kept, *address_refs(run)])
+        refs = [one.content for one in planned.ingredients]
+        texts = await self._work.contents.texts([*refs, *address_refs(run)])
         pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
         bootstrap: list[BootstrapFile] = []
         task = preamble = ""
@@ -269,8 +269,8 @@ class LaunchComposer:
         )
         if run.continues is not None:
             return compose_continuation(child, task, surroundings)
-        said = task_pieces(task, prepend=pieces["prepend"], append=pieces["append"])
-        return compose_prompt(child, said, surroundings)
+        message_pieces = task_pieces(task, prepend=pieces["prepend"], append=pieces["append"])
+        return compose_prompt(child, message_pieces, surroundings)
 
     async def _planned(self, run: Run) -> SessionCreated | ContinuationPlanned:
         if run.continues is None:

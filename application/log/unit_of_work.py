@@ -262,13 +262,13 @@ def decide_commands(
         [(one.run.run_id, one.commands) for one in run_commands],
     )
     answer = spawn_answer if changes else None
-    kept = [
+    contents = [
         text for one in run_commands if one.text_store and changes for text in one.text_store.kept
     ]
     return Decision(
         None,
         changes,
-        (*kept, *(above.kept if above else ())),
+        (*contents, *(above.kept if above else ())),
         above.keys if above else (),
         run_answer=(batch_members(run_commands[0].run)[0], answer) if answer else None,
     )

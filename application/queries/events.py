@@ -71,7 +71,7 @@ class EventPage:
 
 async def page_of_events(
     log: EventLog,
-    wanted: EventFilter,
+    criteria: EventFilter,
     *,
     after: int,
     limit: int,
@@ -84,7 +84,7 @@ async def page_of_events(
 
     The events of a run stand in an index of their own, so these are looked for up to the head.
     """
-    end = head if wanted.run_id is not None else min(head, after + passed_max)
+    end = head if criteria.run_id is not None else min(head, after + passed_max)
     events: list[RecordedEvent] = []
     position = after
     examined = 0
@@ -94,13 +94,13 @@ async def page_of_events(
             after=position,
             limit=page_length,
             until=end,
-            types=wanted.types,
-            run_id=wanted.run_id,
-            correlations=wanted.trees,
+            types=criteria.types,
+            run_id=criteria.run_id,
+            correlations=criteria.trees,
         )
         for recorded in found:
             position = recorded.envelope.position
-            if wanted.takes(recorded):
+            if criteria.takes(recorded):
                 events.append(recorded)
                 if len(events) == limit:
                     return EventPage(events, position)
@@ -141,10 +141,10 @@ async def event_filter(
 
 
 async def list_events(
-    services: QueryServices, wanted: EventFilter, *, after: int = 0, limit: int = LIMIT_DEFAULT
+    services: QueryServices, criteria: EventFilter, *, after: int = 0, limit: int = LIMIT_DEFAULT
 ) -> Answer[EventListView]:
     """A page of the log, behind `after`."""
     head = (await resolve_as_of(services, None)).position
-    page = await page_of_events(services.work.log, wanted, after=after, limit=limit, head=head)
+    page = await page_of_events(services.work.log, criteria, after=after, limit=limit, head=head)
     items = [event_view(recorded) for recorded in page.events]
     return Answer(EventListView(items=items, next_after=page.position, head=head), head)

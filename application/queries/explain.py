@@ -108,11 +108,13 @@ async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) 
         ],
         await _configuration(work, run.config_revision),
     )
-    kept = _requested_texts([one.event for one in events])
+    refs_by_name = _requested_texts([one.event for one in events])
     refusal = run.refusal.text if run.refusal is not None else None
-    refs = [ref for ref in (*kept.values(), refusal) if ref is not None]
+    refs = [ref for ref in (*refs_by_name.values(), refusal) if ref is not None]
     texts = await (work.contents.texts(refs) if full else work.contents.previews(refs))
-    given = {name: texts.get(ref.id) if ref is not None else None for name, ref in kept.items()}
+    given = {
+        name: texts.get(ref.id) if ref is not None else None for name, ref in refs_by_name.items()
+    }
     return ExplanationView.model_validate(
         {
             "run_id": run.run_id,

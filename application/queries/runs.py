@@ -160,7 +160,7 @@ class RunFilter:
 async def list_runs(
     services: QueryServices,
     caller: Caller,
-    wanted: RunFilter,
+    criteria: RunFilter,
     *,
     at: str | None = None,
     limit: int = LIMIT_DEFAULT,
@@ -169,7 +169,7 @@ async def list_runs(
 ) -> Answer[RunListView]:
     """A page of the registry as summaries, by creation."""
     require_scope(caller, "read")
-    query = await _run_query(services, caller, wanted)
+    query = await _run_query(services, caller, criteria)
     question = fingerprint(query, order, caller.patterns, at)
     log_id = services.work.log.log_id
     if cursor is None:
@@ -194,26 +194,26 @@ async def list_runs(
     return Answer(view, place.at)
 
 
-async def _run_query(services: QueryServices, caller: Caller, wanted: RunFilter) -> RunQuery:
+async def _run_query(services: QueryServices, caller: Caller, criteria: RunFilter) -> RunQuery:
     """The filter in the words of the registry, with canonical keys."""
-    requester, tree = wanted.requester, wanted.tree
+    requester, tree = criteria.requester, criteria.tree
     if requester:
         requester = await resolve_session_key(
             services, caller, requester, pointer="/query/requester"
         )
     if tree:
         tree = await resolve_session_key(services, caller, tree, pointer="/query/tree")
-    statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(wanted.statuses)))
+    statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(criteria.statuses)))
     return RunQuery(
         requester=requester,
         tree=tree,
-        agent_ids=_distinct(wanted.agent_ids),
-        labels=_distinct(wanted.labels),
-        stages=_distinct(wanted.stages),
-        outcomes=_distinct(wanted.outcomes),
+        agent_ids=_distinct(criteria.agent_ids),
+        labels=_distinct(criteria.labels),
+        stages=_distinct(criteria.stages),
+        outcomes=_distinct(criteria.outcomes),
         statuses=statuses or None,
-        since=instant_of(wanted.since, "since") if wanted.since else None,
-        until=instant_of(wanted.until, "until") if wanted.until else None,
+        since=instant_of(criteria.since, "since") if criteria.since else None,
+        until=instant_of(criteria.until, "until") if criteria.until else None,
     )
 
 
@@ -274,7 +274,7 @@ async def list_run_events(
     now = await resolve_as_of(services, None)
     run = await visible_run(services, caller, run_id, now)
     events = await _events_of(
-        services, run.run_id, after=after, until=now.position, wanted=limit + 1
+        services, run.run_id, after=after, until=now.position, count=limit + 1
     )
     page = events[:limit]
     if caller.may("content") and await services.access.covers_run(caller, run):
@@ -286,11 +286,11 @@ async def list_run_events(
 
 
 async def _events_of(
-    services: QueryServices, run_id: UUID, *, after: int, until: int, wanted: int
+    services: QueryServices, run_id: UUID, *, after: int, until: int, count: int
 ) -> list[RecordedEvent]:
     """Events of the run's own stream: what is about it may stand in other streams too."""
     found: list[RecordedEvent] = []
-    while len(found) < wanted:
+    while len(found) < count:
         page = await services.work.log.read(
             after=after, limit=LIMIT_MAX, run_id=run_id, until=until
         )

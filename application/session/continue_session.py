@@ -149,7 +149,7 @@ class SessionContinuation:
         self, run: Run, planned: PlannedChild, text_store: TextStore, pinned: PinnedConfiguration
     ) -> ContinuationPlanned:
         agent, folder = planned.agent, planned.plan.workspace_dir
-        brought = await bootstrap_ingredients(run, folder, agent, self._bootstrap, text_store)
+        bootstrap = await bootstrap_ingredients(run, folder, agent, self._bootstrap, text_store)
         message = Ingredient(source="message", position="task", content=run.task)
         hooks = pinned.configuration.spawnlog.hooks.configured
         return ContinuationPlanned(
@@ -157,8 +157,8 @@ class SessionContinuation:
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=(*await self._preamble(run), *brought.ingredients, message),
-            warnings=(*planned.warnings, *brought.warnings),
+            ingredients=(*await self._preamble(run), *bootstrap.ingredients, message),
+            warnings=(*planned.warnings, *bootstrap.warnings),
             facts=planned.facts,
             hooks=("subagentEnded",) if "subagentEnded" in hooks else (),
             direct_delivery=await delivers_directly(self._work, run, agent, run.delivery_origin),

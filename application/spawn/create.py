@@ -61,9 +61,11 @@ async def _creation_command(
     receipts: Sequence[ScriptReceipt],
 ) -> CreateSession:
     run, text_store, fork = preparation.run, preparation.text_store, _fork_of(preparation)
-    wish = await read_context_request(work, run)
+    request = await read_context_request(work, run)
     agent, hooks = planned.agent, preparation.pinned.configuration.spawnlog.hooks.configured
-    brought = await bootstrap_ingredients(run, planned.plan.workspace_dir, agent, files, text_store)
+    bootstrap = await bootstrap_ingredients(
+        run, planned.plan.workspace_dir, agent, files, text_store
+    )
     text = await work.contents.text(run.preamble) if run.preamble else None
     preamble = preamble_ingredients(run, text, agent, text_store)
     return CreateSession(
@@ -75,14 +77,14 @@ async def _creation_command(
         plan=planned.plan,
         ingredients=(
             *preamble.ingredients,
-            *brought.ingredients,
+            *bootstrap.ingredients,
             *message_ingredients(run, receipts),
         ),
         warnings=(
             *planned.warnings,
-            *fork_warnings(wish, fork, same_agent=run.is_of_same_agent),
+            *fork_warnings(request, fork, same_agent=run.is_of_same_agent),
             *preamble.warnings,
-            *brought.warnings,
+            *bootstrap.warnings,
         ),
         note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
         lane=LANE,

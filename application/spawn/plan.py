@@ -61,14 +61,14 @@ def plan_continuation(
     """The plan of a run that goes on with a session, by the configuration of today: but it works
     where the run before it did, whose plan is `last`."""
     folder = last.workspace_dir
-    kept = WorkspaceFacts(source=last.workspace_source or "agent", recorded=folder, chosen=folder)
+    facts = WorkspaceFacts(source=last.workspace_source or "agent", recorded=folder, chosen=folder)
     request = PlanRequest(
         run=run,
         agent=agent,
         requester_sandboxed=requester_sandboxed(run, pinned.configuration),
         thinking_argument=thinking,
         credentials=credentials,
-        choose_workspace=lambda: ChosenWorkspace(kept),
+        choose_workspace=lambda: ChosenWorkspace(facts),
     )
     planned = plan_child(CONTINUED_ELIGIBILITY, request)
     if isinstance(planned, IneligiblePlan):

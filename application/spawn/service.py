@@ -125,8 +125,8 @@ class SpawnService:
             return SpawnResult(first, accepted_response(children, batch_id), position)
         # All of a batch were refused for one of them.
         culprit = next((one for one in prepared.runs if not is_refused_by_batch(one)), first)
-        kept = culprit.refusal.text if culprit.refusal is not None else None
-        text = await self._work.contents.text(kept) if kept is not None else None
+        refusal = culprit.refusal.text if culprit.refusal is not None else None
+        text = await self._work.contents.text(refusal) if refusal is not None else None
         return SpawnResult(culprit, refusal_response(refusal_of_run(culprit, text)), position)
 
     async def _response_body(self, run: Run) -> ResponseBody:

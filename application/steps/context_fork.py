@@ -173,14 +173,14 @@ class ContextForkStep:
     async def place(self, run: Run, _: Plan) -> StepPlace | None:
         """The file, when the child is to begin with something. What was asked for and cannot be is
         refused before anything is made."""
-        wish = await read_context_request(self._work, run)
-        if wish.mode == "isolated":
+        request = await read_context_request(self._work, run)
+        if request.mode == "isolated":
             return None
         if not run.is_of_same_agent:
-            if wish.is_explicit:
+            if request.is_explicit:
                 raise StepRefused(other_agent_refusal())
             return None
-        if wish.is_explicit and not await self._parents.is_there(run):
+        if request.is_explicit and not await self._parents.is_there(run):
             raise StepRefused(no_transcript_refusal())
         assert run.agent_id is not None
         return StepPlace(*self._transcripts.fork_snapshot_place(run.session_id, run.agent_id))

@@ -127,11 +127,15 @@ class Configuration(SharedSection):
         """The agent of this id in any case, or None. Where none is listed there is `main`."""
         if not is_valid_agent_id(agent_id):
             return None
-        wanted = normalise_agent_id(agent_id)
+        normalised = normalise_agent_id(agent_id)
         for agent in self.agents.list:
-            if agent.id == wanted:
+            if agent.id == normalised:
                 return agent
-        return Agent(id=wanted) if not self.agents.list and wanted == DEFAULT_AGENT_ID else None
+        return (
+            Agent(id=normalised)
+            if not self.agents.list and normalised == DEFAULT_AGENT_ID
+            else None
+        )
 
     def agent_ids(self) -> tuple[str, ...]:
         """The ids of all agents, in the order of the file."""

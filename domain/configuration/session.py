@@ -81,8 +81,8 @@ def _entry(places: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
     """The section of this name, in any case."""
     if name is None:
         return {}
-    wanted = name.strip().lower()
-    found = (value for key, value in places.items() if key.strip().lower() == wanted)
+    normalised = name.strip().lower()
+    found = (value for key, value in places.items() if key.strip().lower() == normalised)
     return _mapping(next(found, None))
 
 

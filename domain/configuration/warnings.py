@@ -95,12 +95,12 @@ def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
 
 
 def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarning]:
-    said: list[tuple[ValuePath, str | None]] = [
+    levels: list[tuple[ValuePath, str | None]] = [
         (_DEFAULTS, configuration.subagent_defaults.thinking)
     ]
     for index, agent in enumerate(configuration.agents.list):
-        said.append((("agents", "list", index, "subagents"), agent.subagents.thinking))
-    for path, raw in said:
+        levels.append((("agents", "list", index, "subagents"), agent.subagents.thinking))
+    for path, raw in levels:
         if raw and raw.strip() and normalise_thinking(raw) is None:
             message = f"is no level ({', '.join(LEVEL_LABELS)}): a spawn that uses it is refused"
             yield _warning_at((*path, "thinking"), message, nearest_word(raw, LEVEL_LABELS))

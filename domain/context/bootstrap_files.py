@@ -31,7 +31,7 @@ def select_bootstrap_files(
 ) -> BootstrapSelection:
     """The files in their order, each cut to what the limits leave it. Blank ones are left out;
     those for which nothing is left are too, with a warning."""
-    kept: list[BootstrapFile] = []
+    selected: list[BootstrapFile] = []
     warnings: list[str] = []
     left = limits.total_chars_max
     for file in files:
@@ -42,13 +42,13 @@ def select_bootstrap_files(
         if room <= 0:
             warnings.append(_omitted_warning(file.name, limits.total_chars_max))
         elif len(file.text) <= room:
-            kept.append(file)
+            selected.append(file)
             left -= len(file.text)
         else:
-            kept.append(BootstrapFile(file.name, _cut_file(file, room)))
+            selected.append(BootstrapFile(file.name, _cut_file(file, room)))
             warnings.append(_cut_warning(file.name, room, key))
             left -= room
-    return BootstrapSelection(tuple(kept), tuple(warnings))
+    return BootstrapSelection(tuple(selected), tuple(warnings))
 
 
 def unreadable_warning(name: str, why: str) -> str:

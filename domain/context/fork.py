@@ -152,10 +152,10 @@ def fork_note(fork: ForkFacts | None) -> str | None:
 
 
 def fork_warnings(
-    wish: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
+    request: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
 ) -> tuple[str, ...]:
     """What is said of a fork that nobody asked for and that could not be."""
-    if wish.mode == "isolated" or wish.is_explicit:
+    if request.mode == "isolated" or request.is_explicit:
         return ()
     if not same_agent:
         return (OTHER_AGENT_WARNING,)

@@ -39,14 +39,14 @@ def truncated_preamble(text: str, characters_max: int = PREAMBLE_CHARACTERS_MAX)
 
 def preamble_sizes(text: str, characters_max: int) -> PreambleSizes:
     """How long the text is, and what is left of it within the limit, its mark not counted."""
-    kept = truncated_preamble(text, characters_max)
-    if kept != text:
-        kept = kept.removesuffix(TRUNCATED)
+    truncated = truncated_preamble(text, characters_max)
+    if truncated != text:
+        truncated = truncated.removesuffix(TRUNCATED)
     return PreambleSizes(
         given_characters=len(text),
         given_bytes=len(text.encode()),
-        kept_characters=len(kept),
-        kept_bytes=len(kept.encode()),
+        kept_characters=len(truncated),
+        kept_bytes=len(truncated.encode()),
         characters_max=characters_max,
     )
 

@@ -92,8 +92,8 @@ class _AgentValues:
         for field, key in (("models", "models"), ("provides_sandbox", "providesSandbox")):
             if runtime is not None and field in type(runtime).model_fields:
                 value = getattr(runtime, field)
-                said = field in runtime.model_fields_set and value is not None
-                source = f"{at}.{key}" if said else BUILT_IN
+                is_set = field in runtime.model_fields_set and value is not None
+                source = f"{at}.{key}" if is_set else BUILT_IN
                 rows.append(EffectiveValue(f"runtime.{key}", _plain(value), source))
         folder = effective.workspace
         source = source_of("workspace", *self._both()) if folder else BUILT_IN
@@ -178,13 +178,13 @@ class _AgentValues:
     def _context(self) -> list[EffectiveValue]:
         both = self._both_subagents()
         scripts: list[JsonValue] = [script.id for script in self._effective.context_scripts]
-        said = [place.at("context_scripts") for place in both if place.says("context_scripts")]
+        sources = [place.at("context_scripts") for place in both if place.says("context_scripts")]
         limit = self._effective.subagents.context_preamble_max_chars
         source = source_of("context_preamble_max_chars", *both)
         files = self._effective.bootstrap
         one, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
         return [
-            EffectiveValue("contextScripts", scripts, ", ".join(reversed(said)) or BUILT_IN),
+            EffectiveValue("contextScripts", scripts, ", ".join(reversed(sources)) or BUILT_IN),
             EffectiveValue("contextPreambleMaxChars", limit, source),
             EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(one, *self._both())),
             EffectiveValue(

@@ -107,9 +107,9 @@ def _compose(
     child: ChildFacts, message: Sequence[Piece], surroundings: Surroundings | None
 ) -> ComposedPrompt:
     system = join_pieces("systemPrompt", _system_pieces(child, surroundings or Surroundings()))
-    said = join_pieces("message", message)
+    joined = join_pieces("message", message)
     return ComposedPrompt(
-        system_prompt=system.text, message=said.text, parts=(*system.parts, *said.parts)
+        system_prompt=system.text, message=joined.text, parts=(*system.parts, *joined.parts)
     )
 
 

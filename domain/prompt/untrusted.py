@@ -96,13 +96,13 @@ def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
 
 def without_delimiters(text: str) -> str:
     """The text with every delimiter in it, however disguised, made harmless."""
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     for mark in disguised_marks(text):
         word = "BEGIN" if mark.begins else "END"
-        kept += [text[at : mark.start], f"[[{word}_UNTRUSTED_CHILD_RESULT]]"]
+        pieces += [text[at : mark.start], f"[[{word}_UNTRUSTED_CHILD_RESULT]]"]
         at = mark.end
-    return "".join([*kept, text[at:]])
+    return "".join([*pieces, text[at:]])
 
 
 def delimit_result(text: str) -> str:

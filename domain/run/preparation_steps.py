@@ -78,11 +78,11 @@ def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
     )
 
 
-def must_be_taken(run: Run, wanted: str) -> None:
+def must_be_taken(run: Run, action: str) -> None:
     """`WrongStage` while a step is begun and not taken."""
     for one in run.steps:
         if one.phase == "begun":
-            raise WrongStage(wanted, f"at step {one.name}")
+            raise WrongStage(action, f"at step {one.name}")
 
 
 def confirm_undo(run: Run, command: ConfirmUndo) -> tuple[StepUndone, ...]:
@@ -228,14 +228,14 @@ def _is_cleared_away(run: Run, step: StepState) -> bool:
 
 
 def _schedule_undos(
-    run: Run, at: datetime, wanted: Callable[[StepState], bool]
+    run: Run, at: datetime, condition: Callable[[StepState], bool]
 ) -> dict[str, object]:
     """Not before what was made later and is to be undone still: it may stand on that."""
     steps: list[StepState] = []
     for one in reversed(run.steps):
         if one.undo_at is not None:
             at = max(at, one.undo_at)
-        steps.insert(0, one.changed({"undo_at": at}) if wanted(one) else one)
+        steps.insert(0, one.changed({"undo_at": at}) if condition(one) else one)
     return {"steps": tuple(steps)}
 
 

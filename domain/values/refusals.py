@@ -31,8 +31,8 @@ class Rejected(Exception):
 class WrongStage(Rejected):
     """The run is past, or not yet at, the point where the command makes sense."""
 
-    def __init__(self, wanted: str, stage: str) -> None:
-        super().__init__(f"cannot {wanted}: the run is {stage}")
+    def __init__(self, action: str, stage: str) -> None:
+        super().__init__(f"cannot {action}: the run is {stage}")
         self.stage = stage
 
 

@@ -76,5 +76,5 @@ def _inbox_target_of(run: Run) -> ContentRef | None:
     where the requester is. What a sub-agent has asked for goes nowhere from there."""
     if run.requester.depth > 0:
         return None
-    said = run.inbox.origin if run.inbox is not None else None
-    return said or run.delivery_origin or run.requester.origin
+    origin = run.inbox.origin if run.inbox is not None else None
+    return origin or run.delivery_origin or run.requester.origin

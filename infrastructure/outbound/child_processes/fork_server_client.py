@@ -112,12 +112,12 @@ class ForkServerClient:
 
 
 def _start(control: socket.socket, stderr: int) -> subprocess.Popen[bytes]:
-    kept = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(PROGRAM)],
         stdin=control.fileno(),
         stdout=subprocess.DEVNULL,
         stderr=stderr,
-        env=kept,
+        env=environment,
         start_new_session=True,
     )

@@ -117,15 +117,15 @@ class LivenessPipe:
         while True:
             waiting = self._poller.poll(self.poll_ms())
             late = self._is_late()
-            said = self._read(READ_BYTES) if waiting else None
-            if said == b"":
+            data = self._read(READ_BYTES) if waiting else None
+            if data == b"":
                 return False
             # A guard that was frozen itself cannot tell how old a go is that it finds then: the
             # program may have been given up, so it is not executed.
-            if late and (said is None or GO in said):
+            if late and (data is None or GO in data):
                 self.fell_silent = True
                 return False
-            if said is not None and GO in said:
+            if data is not None and GO in data:
                 return True
 
     def is_lost(self) -> bool:

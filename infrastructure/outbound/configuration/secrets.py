@@ -63,16 +63,16 @@ def _redact_value(value: Any, pointer: str, is_secret: bool, pointers: list[str]
         return {_REFERENCE: pointer}
     if set(value) == {_REFERENCE} or (is_secret and frozenset(value) in _REFERENCE_SHAPES):
         return dict(value)
-    kept = {}
+    stored = {}
     for key, item in value.items():
         inner = pointer + pointer_of([key])
         is_plain = _is_number(item) and is_count_name(key)
         if is_plain or (pointer.endswith("/argMap") and item in SPAWN_VARIABLES):
-            kept[key] = item
+            stored[key] = item
         else:
             announced = is_secret or _names_a_secret(key, inner, pointer)
-            kept[key] = _redact_value(item, inner, announced, pointers)
-    return kept
+            stored[key] = _redact_value(item, inner, announced, pointers)
+    return stored
 
 
 def _is_secret_value(value: Any, is_secret: bool) -> bool:

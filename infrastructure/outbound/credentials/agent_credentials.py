@@ -196,9 +196,9 @@ class AgentCredentials:
     def _said(self, folder: Path) -> LoadedProfiles:
         """What a file says without its values, read again when it has changed."""
         identity = identity_of(folder)
-        kept = self._kept.get(folder)
-        if kept is not None and identity is not None and kept.identity == identity:
-            return kept
+        cached = self._kept.get(folder)
+        if cached is not None and identity is not None and cached.identity == identity:
+            return cached
         read = replace(read_profiles(folder), values={})
         if len(self._kept) >= CACHED_FILES_MAX:
             self._kept.clear()

@@ -24,8 +24,8 @@ _INHERITED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_P
 
 def server_environment() -> dict[str, str]:
     """The little of our environment that a server needs; none of the caller's secrets."""
-    kept = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
-    return {"PATH": os.defpath, **kept, "LC_ALL": "C"}
+    inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    return {"PATH": os.defpath, **inherited, "LC_ALL": "C"}
 
 
 def start_program(

@@ -174,7 +174,7 @@ NO_MASKING = Masker()
 
 
 def without_spans(text: str, start: int, stop: int, spans: Sequence[MatchSpan]) -> str:
-    """What is between `told` and `stop` of a text, without the spans."""
+    """What is between `start` and `stop` of a text, without the spans."""
     pieces, at = [], start
     for first, behind in spans:
         if behind <= start or first >= stop:

@@ -61,11 +61,11 @@ def start_demo_server(config: Path, data_dir: Path) -> Iterator[str]:
     """
     with tempfile.TemporaryFile() as errors:
         process = _start_process(config, data_dir, errors)
-        said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        reader = threading.Thread(target=_drain_output, args=(process, said), daemon=True)
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        reader = threading.Thread(target=_drain_output, args=(process, lines), daemon=True)
         reader.start()
         try:
-            yield _url(process, said, errors)
+            yield _url(process, lines, errors)
         finally:
             status = _stop_process(process)
             reader.join(timeout=5)
@@ -82,12 +82,12 @@ def end_on_signals() -> Iterator[None]:
     def end(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    wanted = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, end) for number in wanted]
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, end) for number in signals]
     try:
         yield
     finally:
-        for number, handler in zip(wanted, before, strict=True):
+        for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)
 
 
@@ -112,19 +112,19 @@ def _start_process(config: Path, data_dir: Path, errors: IO[bytes]) -> subproces
     )
 
 
-def _drain_output(process: subprocess.Popen[str], said: "queue.SimpleQueue[str]") -> None:
+def _drain_output(process: subprocess.Popen[str], lines: "queue.SimpleQueue[str]") -> None:
     """Take in the server's lines to the end, so that it never waits for a reader."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(READY):
-            said.put(line.removeprefix(READY).strip())
+            lines.put(line.removeprefix(READY).strip())
 
 
-def _url(process: subprocess.Popen[str], said: "queue.SimpleQueue[str]", errors: IO[bytes]) -> str:
+def _url(process: subprocess.Popen[str], lines: "queue.SimpleQueue[str]", errors: IO[bytes]) -> str:
     end = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < end:
         try:
-            return said.get(timeout=0.1)
+            return lines.get(timeout=0.1)
         except queue.Empty:
             if process.poll() is not None:
                 break

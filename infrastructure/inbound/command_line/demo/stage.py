@@ -79,22 +79,22 @@ class DemoStage:
             shown.append("…")
         print(f"  {heading}: " + "\n    ".join(shown))
 
-    def expect(self, what: str, found: object, wanted: object) -> None:
+    def expect(self, what: str, found: object, expected: object) -> None:
         """Compare; a difference is told and makes the demo fail."""
-        if found != wanted:
-            self._differs(f"{what} is {found!r}, and should be {wanted!r}")
+        if found != expected:
+            self._differs(f"{what} is {found!r}, and should be {expected!r}")
 
     def expect_in(self, what: str, text: object, fragment: str) -> None:
         """The fragment must stand in the text."""
         if fragment not in str(text):
             self._differs(f"{what} should hold {fragment!r}")
 
-    def expect_events(self, found: Iterable[str], *wanted: str) -> None:
+    def expect_events(self, found: Iterable[str], *expected: str) -> None:
         """These events must have happened, in this order; others may stand between them."""
         rest = iter(found)
-        for event in wanted:
+        for event in expected:
             if event not in rest:
-                self._differs(f"the events should hold {event}, in the order {', '.join(wanted)}")
+                self._differs(f"the events should hold {event}, in the order {', '.join(expected)}")
                 return
 
     def _body(self, task: str, agent: str, options: dict[str, object]) -> JsonObject:

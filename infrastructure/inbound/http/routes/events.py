@@ -81,22 +81,22 @@ async def list_events(
     ] = None,
 ) -> Response:
     """The log."""
-    wanted = await queries.event_filter(services, caller, types=types, run_id=runId, tree=tree)
+    criteria = await queries.event_filter(services, caller, types=types, run_id=runId, tree=tree)
     if STREAM in request.headers.get("accept", ""):
-        return await _stream(request, services, wanted, after)
-    page = await queries.list_events(services, wanted, after=after or 0, limit=limit)
+        return await _stream(request, services, criteria, after)
+    page = await queries.list_events(services, criteria, after=after or 0, limit=limit)
     return view_response(services, page)
 
 
 async def _stream(
-    request: Request, services: Services, wanted: EventFilter, after: int | None
+    request: Request, services: Services, criteria: EventFilter, after: int | None
 ) -> EventStream:
     if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; resume in a moment")
     head = (await resolve_as_of(services, None)).position
     start = _resume(request.headers.get("last-event-id"), after, head)
     return EventStream(
-        Frames(wanted.takes, after=start, filtered=not wanted.takes_everything),
+        Frames(criteria.takes, after=start, filtered=not criteria.takes_everything),
         services.tail,
         start,
         services.closing,

@@ -118,7 +118,7 @@ async def list_runs(
     order: SortOrder = "desc",
 ) -> Response:
     """A page of the registry."""
-    wanted = RunFilter(
+    criteria = RunFilter(
         requester=requester,
         tree=tree,
         agent_ids=agent_ids,
@@ -130,7 +130,7 @@ async def list_runs(
         until=until,
     )
     page = await queries.list_runs(
-        services, caller, wanted, at=at, limit=limit, cursor=cursor, order=order
+        services, caller, criteria, at=at, limit=limit, cursor=cursor, order=order
     )
     return view_response(services, page)
 

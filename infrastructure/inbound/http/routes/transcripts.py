@@ -74,12 +74,12 @@ async def provide_transcript(
 
     async def provide(reservation: Reservation | None) -> CommandResponse:
         try:
-            kept = await TranscriptIntake(services.work).provide(
+            response = await TranscriptIntake(services.work).provide(
                 submitted, caller.actor, reservation
             )
         except EntryTooLarge as large:
             raise invalid_value(f"/entries/{large.index}", str(large)) from None
-        return CommandResponse(kept.answer, kept.position)
+        return CommandResponse(response.answer, response.position)
 
     return await respond_once(request, services, caller, raw, provide, _response)
 

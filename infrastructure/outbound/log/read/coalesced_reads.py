@@ -54,11 +54,11 @@ class CoalescedReads(Generic[K, V]):
 
     async def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """The answers there are for several keys."""
-        wanted = {key: self._enqueue(key) for key in keys}
+        futures = {key: self._enqueue(key) for key in keys}
         try:
-            answers = {key: await future for key, future in wanted.items()}
+            answers = {key: await future for key, future in futures.items()}
         finally:
-            for future in wanted.values():
+            for future in futures.values():
                 # What failed after the first is nobody's: it was told once.
                 if future.done() and not future.cancelled():
                     future.exception()

@@ -175,10 +175,10 @@ class LogTail:
             if position >= self._position:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
-            kept = self._recent.behind(position) or await self._read(position, limit=PAGE_EVENTS)
-            for event in kept:
+            events = self._recent.behind(position) or await self._read(position, limit=PAGE_EVENTS)
+            for event in events:
                 yield event
-            position = kept[-1].envelope.position if kept else position
+            position = events[-1].envelope.position if events else position
 
     async def _read(
         self,

@@ -62,7 +62,7 @@ async def shape(connection: LogConnection) -> str:
     return "; ".join([WRITER_VERSION, str(VERSIONS), row[0], *indexes])
 
 
-async def positions(connection: LogConnection, wanted: str) -> dict[StreamPart, int] | None:
+async def positions(connection: LogConnection, expected: str) -> dict[StreamPart, int] | None:
     """How far each part of an unfinished rebuild of this shape is; None when there is none."""
     found = await connection.execute("SELECT to_regclass('rebuilding') IS NOT NULL")
     if (await found.fetchone()) != (True,):
@@ -70,7 +70,7 @@ async def positions(connection: LogConnection, wanted: str) -> dict[StreamPart, 
     cursor = await connection.execute(
         "SELECT part, position, shape = %s AND position <= (SELECT position FROM log_head)"
         " FROM rebuilding ORDER BY part",
-        [wanted],
+        [expected],
     )
     rows = await cursor.fetchall()
     if not all(row[2] for row in rows):
@@ -78,7 +78,7 @@ async def positions(connection: LogConnection, wanted: str) -> dict[StreamPart, 
     return {StreamPart(row[0], len(rows)): row[1] for row in rows} or None
 
 
-async def create(connection: LogConnection, wanted: str, parts: int) -> dict[StreamPart, int]:
+async def create(connection: LogConnection, expected: str, parts: int) -> dict[StreamPart, int]:
     """Begin anew, whatever was there of an earlier rebuild."""
     async with connection.transaction():
         await drop(connection)
@@ -94,7 +94,7 @@ async def create(connection: LogConnection, wanted: str, parts: int) -> dict[Str
         )
         await connection.execute(
             "INSERT INTO rebuilding SELECT part, 0, %s FROM generate_series(0, %s) AS part",
-            [wanted, parts - 1],
+            [expected, parts - 1],
         )
     return {StreamPart(number, parts): 0 for number in range(parts)}
 

@@ -100,12 +100,12 @@ def _differing_columns(
 ) -> list[str]:
     """The columns in which a stored row is not the expected one; of the state its fields."""
     names: list[str] = []
-    for name, wanted, found in zip(columns, row, stored, strict=True):
+    for name, expected, found in zip(columns, row, stored, strict=True):
         if name != "state":
-            if wanted != found:
+            if expected != found:
                 names.append(name)
-        elif not _is_same_state(wanted, found):
-            fields = _differing_fields(wanted, found)
+        elif not _is_same_state(expected, found):
+            fields = _differing_fields(expected, found)
             names += [f"state ({one})" for one in fields] or ["state"]
     return names
 
