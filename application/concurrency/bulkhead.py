@@ -12,7 +12,7 @@ AT_ONCE_MAX = 50
 """So many are in one room at a time."""
 
 
-WANTED_MAX = 1_000
+CALLS_MAX = 1_000
 """So many are in one room, or wait for it."""
 
 
@@ -20,7 +20,7 @@ COMPARTMENTS_MAX = 5
 """Files, and the hooks that are told or asked to undo something."""
 
 
-_ASKED_TO_UNDO: dict[StepName, AnyHook] = {
+_UNDO_HOOKS: dict[StepName, AnyHook] = {
     "thread_binding": "subagentEnded",
     "context_engine": "prepareSubagentSpawn",
 }
@@ -33,26 +33,26 @@ class BulkheadFull(Exception):
 class Bulkhead:
     """One a process."""
 
-    def __init__(self, *, at_once_max: int = AT_ONCE_MAX, wanted_max: int = WANTED_MAX) -> None:
+    def __init__(self, *, at_once_max: int = AT_ONCE_MAX, calls_max: int = CALLS_MAX) -> None:
         self._at_once_max = at_once_max
-        self._wanted_max = wanted_max
+        self._calls_max = calls_max
         self._rooms: dict[str, asyncio.Semaphore] = {}
-        self._wanted: Counter[str] = Counter()
+        self._calls: Counter[str] = Counter()
 
     @asynccontextmanager
     async def of(self, name: str) -> AsyncIterator[None]:
         """Wait until there is room. Raises `BulkheadFull` when too many do."""
-        if self._wanted[name] >= self._wanted_max:
-            raise BulkheadFull(f"{self._wanted_max} wait for {name} already")
+        if self._calls[name] >= self._calls_max:
+            raise BulkheadFull(f"{self._calls_max} wait for {name} already")
         room = self._rooms.setdefault(name, asyncio.Semaphore(self._at_once_max))
-        self._wanted[name] += 1
+        self._calls[name] += 1
         try:
             async with room:
                 yield
         finally:
-            self._wanted[name] -= 1
+            self._calls[name] -= 1
 
 
 def undo_compartment(step: StepName) -> str:
     """The room in which a step is undone."""
-    return _ASKED_TO_UNDO.get(step, "files")
+    return _UNDO_HOOKS.get(step, "files")

@@ -159,4 +159,4 @@ def decide_activation(
         source=file.name,
         activated_by=actor.name,
     )
-    return Decision(revision, ((CONFIG_STREAM, event),), text_store.kept, texts.keys)
+    return Decision(revision, ((CONFIG_STREAM, event),), text_store.contents, texts.keys)

@@ -18,7 +18,7 @@ BOOTSTRAP_SOURCE = "bootstrap:"
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtIngredients:
+class BootstrapIngredients:
     """What its parent or its workspace brings to a child's prompt, and what the caller is told of
     it; `sizes` are those of a preamble."""
 
@@ -42,20 +42,20 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
 
 def preamble_ingredients(
     run: Run, text: str | None, agent: EffectiveAgent, text_store: TextStore
-) -> BroughtIngredients:
+) -> BootstrapIngredients:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
     if run.preamble is None or text is None or is_blank(text):
-        return BroughtIngredients()
+        return BootstrapIngredients()
     limit = agent.subagents.context_preamble_max_chars
     cut = truncated_preamble(text, limit)
     sizes = preamble_sizes(text, limit)
     warning = preamble_warning(sizes, agent.id)
     warnings = () if warning is None else (warning,)
     if not cut:
-        return BroughtIngredients(warnings=warnings, sizes=sizes)
+        return BootstrapIngredients(warnings=warnings, sizes=sizes)
     content = run.preamble if cut == text else text_store.store("preamble", cut)
     ingredient = Ingredient(source="preamble", position="preamble", content=content)
-    return BroughtIngredients((ingredient,), warnings, sizes)
+    return BootstrapIngredients((ingredient,), warnings, sizes)
 
 
 async def bootstrap_ingredients(
@@ -64,15 +64,15 @@ async def bootstrap_ingredients(
     agent: EffectiveAgent,
     files: BootstrapFiles,
     text_store: TextStore,
-) -> BroughtIngredients:
+) -> BootstrapIngredients:
     """The bootstrap files of the folder that the child will work in, within the limits of its
     agent; a request for a light context has none, and nothing is looked at."""
     if run.light_context or folder is None:
-        return BroughtIngredients()
+        return BootstrapIngredients()
     read = await files.read(folder, agent.bootstrap.chars_max)
     usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]
     within = select_bootstrap_files(usable, agent.bootstrap)
-    return BroughtIngredients(
+    return BootstrapIngredients(
         tuple(
             Ingredient(
                 source=f"{BOOTSTRAP_SOURCE}{file.name}",

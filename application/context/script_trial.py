@@ -76,7 +76,7 @@ async def try_scripts(
     facts = _facts(request, identities.run_id())
     agent = pinned.configuration.effective_agent(request.agent_id)
     gathered = await gathering.gather_for(variables, agent, facts, pinned, text_store)
-    texts = {one.ref.id: one.text for one in text_store.kept}
+    texts = {one.ref.id: one.text for one in text_store.contents}
 
     def text(ref: ContentRef | None) -> str | None:
         return None if ref is None else texts[ref.id]

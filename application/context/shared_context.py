@@ -118,16 +118,16 @@ async def read_shared_start(
     if unfit is not None:
         raise CannotLaunch("shared_context", unfit)
     texts = await work.contents.texts([one.value for one in keys if one.value is not None])
-    kept: list[SharedKey] = []
+    shared: list[SharedKey] = []
     values: list[SharedValue] = []
     for one in keys:
         text = texts.get(one.value.id) if one.value is not None else None
         if one in references:
             text = _result_json(one, text)
         value = text_store.store("shared", text) if text is not None else None
-        kept.append(one.changed({"value": value}))
+        shared.append(one.changed({"value": value}))
         values.append(SharedValue(one.key, one.kind, text))
-    return SharedStart(position, tuple(kept), tuple(values), bool(kept) or was_given)
+    return SharedStart(position, tuple(shared), tuple(values), bool(shared) or was_given)
 
 
 async def _claim_position(work: UnitOfWork, run: Run) -> int:

@@ -78,7 +78,7 @@ class Claims:
         left = min(claim.ends for claim in claims) - began
         try:
             # A database that does not answer at all must not hide that a claim is over.
-            kept = await with_timeout(
+            keys = await with_timeout(
                 self._coordination.prolong(
                     [claim.key for claim in claims], lease_seconds=self._lease_seconds
                 ),
@@ -88,7 +88,7 @@ class Claims:
             raise LogUnavailable("the database does not answer") from silent
         else:
             for claim in claims:
-                claim.ends = began + self._lease_seconds if claim.key in kept else began
+                claim.ends = began + self._lease_seconds if claim.key in keys else began
         finally:
             self._break_off(self._now())
 

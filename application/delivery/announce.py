@@ -59,7 +59,7 @@ async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> 
     except HookFailure as threw:
         _log.warning("run %s: hook subagentDeliveryTarget: %s", run.run_id, threw)
         return None
-    origin = delivery_origin((answer.said or {}).get("origin"))
+    origin = delivery_origin((answer.body or {}).get("origin"))
     if not origin or origin.get("channel") == INTERNAL_CHANNEL:
         return None
     return origin_text(merge_origins(origin, requester))

@@ -35,7 +35,7 @@ from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
 
 
 def evaluate_end(
-    end: RuntimeEnd, *, interrupted: str | None, stop_wanted: bool, timed_out: bool
+    end: RuntimeEnd, *, interrupted: str | None, stop_requested: bool, timed_out: bool
 ) -> RuntimeEnd:
     """The end as it is recorded. One that came by itself is what its runtime says it is."""
     if end.reason != "stopped":
@@ -43,7 +43,7 @@ def evaluate_end(
     if interrupted is not None:
         text = f"interrupted: {interrupted}"
         return replace(end, outcome="error", reason="interrupted", error=text)
-    if stop_wanted:
+    if stop_requested:
         return replace(end, outcome="stopped", error=None)
     if timed_out:
         return replace(end, outcome="timeout", reason="timeout", error=None)
@@ -217,7 +217,7 @@ class RunExecutor:
         return evaluate_end(
             end,
             interrupted=execution.interrupted,
-            stop_wanted=execution.stop.is_set(),
+            stop_requested=execution.stop.is_set(),
             timed_out=bool(late),
         )
 

@@ -29,18 +29,18 @@ class TextStore:
         self._session_id = session_id
         self._key = key
         self._new_id = new_id
-        self._kept: list[Content] = []
+        self._contents: list[Content] = []
 
     @property
-    def kept(self) -> tuple[Content, ...]:
+    def contents(self) -> tuple[Content, ...]:
         """What was collected so far, in order."""
-        return tuple(self._kept)
+        return tuple(self._contents)
 
     def store(self, kind: str, text: str) -> ContentRef:
         """Keep a text and refer to it."""
         data = text.encode()
         ref = ContentRef(id=self._new_id(), bytes=len(data), hmac=keyed_hash(self._key, data))
-        self._kept.append(Content(ref, self._session_id, kind, text))
+        self._contents.append(Content(ref, self._session_id, kind, text))
         return ref
 
     def hash(self, data: bytes) -> str:
@@ -63,9 +63,9 @@ class SessionTexts:
     is_new_key: bool
 
     @property
-    def kept(self) -> Sequence[Content]:
+    def contents(self) -> Sequence[Content]:
         """What was collected."""
-        return self.text_store.kept
+        return self.text_store.contents
 
     @property
     def keys(self) -> tuple[ContentKey, ...]:
@@ -107,7 +107,7 @@ class Contents(Protocol):
         """Several texts by content id; erased ones are absent."""
         ...
 
-    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+    async def stored_bytes(self, session_id: UUID, kind: str) -> int:
         """How many bytes the texts of this kind have that are kept of a session."""
         ...
 

@@ -263,12 +263,15 @@ def decide_commands(
     )
     answer = spawn_answer if changes else None
     contents = [
-        text for one in run_commands if one.text_store and changes for text in one.text_store.kept
+        text
+        for one in run_commands
+        if one.text_store and changes
+        for text in one.text_store.contents
     ]
     return Decision(
         None,
         changes,
-        (*contents, *(above.kept if above else ())),
+        (*contents, *(above.contents if above else ())),
         above.keys if above else (),
         run_answer=(batch_members(run_commands[0].run)[0], answer) if answer else None,
     )

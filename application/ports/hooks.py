@@ -10,10 +10,10 @@ from domain.delivery.hook_payloads import HookCall
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """`said` is None for an answer that says nothing."""
+    """`body` is None for an answer that says nothing."""
 
     status_code: int
-    said: Mapping[str, object] | None = None
+    body: Mapping[str, object] | None = None
 
 
 class HookFailure(Exception):

@@ -217,9 +217,9 @@ def decide_message(
 ) -> Decision[StoredAnswer]:
     """Go on after the `last` run, or refuse the message; `text_store` has the texts that it and the
     plan refer to. Gives how the sender is answered."""
-    empty_store = text_store.empty_copy()
+    own = text_store.empty_copy()
     judged = continue_session(
-        world.sessions, world.runs, message, last, planned, LANE, empty_store.store, world.now
+        world.sessions, world.runs, message, last, planned, LANE, own.store, world.now
     )
     if judged.refusal is not None:
         refusal = judged.refusal
@@ -238,4 +238,4 @@ def decide_message(
         answer = continued_response(
             last, message.run_id, planned.warnings, planned.plan.model_applied
         )
-    return Decision(answer, judged.changes, (*text_store.kept, *empty_store.kept), answer=answer)
+    return Decision(answer, judged.changes, (*text_store.contents, *own.contents), answer=answer)

@@ -63,7 +63,7 @@ async def submit_to_session(
         if before:
             pinned.must_be_current(world.config_version)
         changes = [(stream, event) for event in (*before, *events)]
-        return Decision(None, changes, texts.kept, texts.keys, answer=answer)
+        return Decision(None, changes, texts.contents, texts.keys, answer=answer)
 
     known = named.known
     provenance = Provenance(

@@ -40,9 +40,9 @@ class EntryTooLarge(ValueError):
 class TranscriptTooLarge(Rejected):
     """All that was told of the session is kept, and no more of it is."""
 
-    def __init__(self, display_key: str, kept_bytes: int) -> None:
+    def __init__(self, display_key: str, stored_bytes: int) -> None:
         super().__init__(
-            f"{kept_bytes} bytes were told of session {display_key} so far, and "
+            f"{stored_bytes} bytes were told of session {display_key} so far, and "
             f"{TRANSCRIPT_BYTES_MAX}"
             " are kept at most, for the past is kept: go on with another session, or spawn without"
             " telling more"
@@ -99,7 +99,7 @@ class TranscriptIntake:
         known = await work.registry.session(transcript.session_key)
         texts = await work.session_texts(known)
         content = await asyncio.to_thread(texts.text_store.store, _KIND, text)
-        before = await work.contents.kept_bytes(texts.session_id, _KIND) if known else 0
+        before = await work.contents.stored_bytes(texts.session_id, _KIND) if known else 0
         extent = ParentExtent(
             entries=len(transcript.entries),
             bytes=content.bytes,

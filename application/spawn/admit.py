@@ -193,7 +193,7 @@ def decide_admission(
     return Decision(
         answered,
         answered.changes,
-        [text for one in text_stores for text in one.kept],
+        [text for one in text_stores for text in one.contents],
         [ContentKey(one.session_id, key) for one, key in members],
         answer=_refusal_answer(commands[0], answered),
         reserve_run=commands[0].run_id,

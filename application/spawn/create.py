@@ -91,7 +91,7 @@ async def _creation_command(
         facts=planned.facts,
         hooks=tuple(one for one in HOOK_ORDER if one in hooks),
         direct_delivery=await delivers_directly(
-            work, run, agent, _origin_of(preparation), text_store.kept
+            work, run, agent, _origin_of(preparation), text_store.contents
         ),
         preamble=preamble.sizes,
     )

@@ -15,12 +15,12 @@ async def delivers_directly(
     run: Run,
     agent: EffectiveAgent,
     origin: ContentRef | None,
-    kept: Sequence[Content] = (),
+    stored: Sequence[Content] = (),
 ) -> bool:
     """Whether it does. `agent` is that of the run; `origin` says where the thread is, and its text
-    may be one of those that are `kept` for the next append."""
+    may be one of those that are `stored` by the next append."""
     if run.options.mode != "session" or origin is None or not agent.delivers_to_origin:
         return False
-    texts = {one.ref.id: one.text for one in kept}
+    texts = {one.ref.id: one.text for one in stored}
     text = texts.get(origin.id) or await work.contents.text(origin)
     return is_routable(read_origin(text))

@@ -50,7 +50,7 @@ class ContextEngineStep:
         except HookFailure as threw:
             is_nothing = not threw.was_asked and not is_resumed
             raise StepRefused(engine_failure(str(threw)), is_nothing=is_nothing) from None
-        preparation = read_engine_answer(answer.said)
+        preparation = read_engine_answer(answer.body)
         if isinstance(preparation, Refusal):
             raise StepRefused(preparation)
         return StepResult(

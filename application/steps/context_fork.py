@@ -85,7 +85,7 @@ class ParentTranscripts:
         if run.requester.run_id is not None:
             return True
         known = await self._provided(run)
-        return known is not None and await self._is_kept(known[1].content)
+        return known is not None and await self._is_stored(known[1].content)
 
     async def of(self, run: Run) -> Parent | None:
         """The requester of this run as it was then; None when nothing is known of what it said.
@@ -120,7 +120,7 @@ class ParentTranscripts:
 
     async def _spawned_here(self, run: Run, requester_run_id: UUID) -> Parent:
         own = await self._work.run(requester_run_id)
-        runs = await self._said_before(own)
+        runs = await self._runs_before(own)
         parts = [await self._transcripts.extent(one, until=run.created_at) for one in runs]
         extent = ParentExtent(
             entries=sum(one.entries for one in parts),
@@ -135,7 +135,7 @@ class ParentTranscripts:
         )
         return Parent(own.session_id, own.run_id, extent, written=written)
 
-    async def _said_before(self, own: Run) -> list[UUID]:
+    async def _runs_before(self, own: Run) -> list[UUID]:
         """The runs of the requester's session up to this one, the earliest first."""
         if own.continues is None or own.child_session_key is None:
             return [own.run_id]
@@ -151,7 +151,7 @@ class ParentTranscripts:
             return None
         return session.session_id, session.transcript
 
-    async def _is_kept(self, content: ContentRef) -> bool:
+    async def _is_stored(self, content: ContentRef) -> bool:
         return content.id in await self._work.contents.previews((content,))
 
 

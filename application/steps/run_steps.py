@@ -31,7 +31,7 @@ _log = logging.getLogger("spawnlog.stepping")
 
 
 @dataclass(frozen=True, slots=True)
-class _WantedStep:
+class _PlacedStep:
     maker: StepMaker
     place: StepPlace
 
@@ -51,12 +51,12 @@ class StepRunner:
         self._staged = staged
         self._interruption = interruption
         self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
-        self._asked: dict[UUID, asyncio.Task[StepResult]] = {}
+        self._answers: dict[UUID, asyncio.Task[StepResult]] = {}
 
     def interrupt(self, run_id: UUID) -> None:
         """The spawn was refused meanwhile: nobody waits for an answer from outside any more. What
         comes of it there is undone from the record, once whoever was asked must be through."""
-        task = self._asked.get(run_id)
+        task = self._answers.get(run_id)
         if task is not None:
             task.cancel()
 
@@ -74,7 +74,7 @@ class StepRunner:
         the record.
         """
         run = preparation.run
-        wanted: list[_WantedStep] = []
+        steps: list[_PlacedStep] = []
         on_record = {state.name: state for state in run.steps}
         for maker in self._makers:
             try:
@@ -82,22 +82,22 @@ class StepRunner:
             except StepRefused as refused:
                 return preparation.refuse(refused.refusal, step=maker.name)
             if place is not None:
-                wanted.append(_WantedStep(maker, place))
+                steps.append(_PlacedStep(maker, place))
         if run.child_session_key is None:
-            start = replace(start, steps=tuple(one.maker.name for one in wanted))
+            start = replace(start, steps=tuple(one.maker.name for one in steps))
             preparation = replace(preparation, before=(*preparation.before, start))
-        for one in wanted:
+        for one in steps:
             # Its time counts from when it is on record: not before it can be made. Who waits for an
             # answer of somebody else takes the room of nobody.
             async with self._room if one.place.root is not None else contextlib.nullcontext():
-                begun, is_resumed = await self._begin(preparation, one)
+                current, is_resumed = await self._begin(preparation, one)
                 try:
-                    made = await self._make(begun, one.maker, is_resumed=is_resumed)
+                    made = await self._make(current, one.maker, is_resumed=is_resumed)
                 except StepRefused as refused:
-                    after = (_take_nothing(begun, one.maker.name),) if refused.is_nothing else ()
-                    failed = replace(begun, before=after)
+                    after = (_take_nothing(current, one.maker.name),) if refused.is_nothing else ()
+                    failed = replace(current, before=after)
                     return failed.refuse(refused.refusal, step=one.maker.name)
-            preparation = replace(begun, before=(_take_made(begun, one.maker.name, made),))
+            preparation = replace(current, before=(_take_made(current, one.maker.name, made),))
         return preparation
 
     async def drop_staged_files(self, run: Run) -> None:
@@ -134,22 +134,20 @@ class StepRunner:
         # The place is on record, whatever has become of it since.
         return StepPlace(state.root, state.relative, state.limit_seconds)
 
-    async def _begin(
-        self, preparation: Preparation, wanted: _WantedStep
-    ) -> tuple[Preparation, bool]:
-        run, name = preparation.run, wanted.maker.name
+    async def _begin(self, preparation: Preparation, step: _PlacedStep) -> tuple[Preparation, bool]:
+        run, name = preparation.run, step.maker.name
         begin = BeginStep(
             epoch=run.epoch,
             step=name,
-            limit_seconds=wanted.place.limit_seconds or wanted.maker.limit_seconds,
-            root=wanted.place.root,
-            relative=wanted.place.relative,
+            limit_seconds=step.place.limit_seconds or step.maker.limit_seconds,
+            root=step.place.root,
+            relative=step.place.relative,
         )
         appended = await self._work.record(
             run, (*preparation.before, begin), preparation.text_store
         )
-        begun = preparation.recorded(appended.runs[run.run_id])
-        return begun, run.step(name) is not None
+        current = preparation.recorded(appended.runs[run.run_id])
+        return current, run.step(name) is not None
 
     async def _make(
         self, preparation: Preparation, maker: StepMaker, *, is_resumed: bool
@@ -166,7 +164,7 @@ class StepRunner:
 
     async def _answer(self, run_id: UUID, making: Coroutine[Any, Any, StepResult]) -> StepResult:
         task = asyncio.create_task(making)
-        self._asked[run_id] = task
+        self._answers[run_id] = task
         try:
             return await task
         except asyncio.CancelledError:
@@ -175,7 +173,7 @@ class StepRunner:
                 raise
             raise WrongStage("go on with the preparation", "refused meanwhile") from None
         finally:
-            self._asked.pop(run_id, None)
+            self._answers.pop(run_id, None)
 
 
 def _take_nothing(preparation: Preparation, name: StepName) -> TakeStep:

@@ -60,7 +60,7 @@ class ThreadBindingStep:
         except HookFailure as threw:
             is_nothing = not threw.was_asked and not is_resumed
             raise StepRefused(binding_failure(str(threw)), is_nothing=is_nothing) from None
-        thread = read_binding_answer(answer.said, run.options.mode)
+        thread = read_binding_answer(answer.body, run.options.mode)
         if isinstance(thread, Refusal):
             # Asked before it may have bound one, whatever it says to the repeat.
             raise StepRefused(thread, is_nothing=not is_resumed)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from application.concurrency import tasks
-from application.concurrency.bulkhead import COMPARTMENTS_MAX, WANTED_MAX, BulkheadFull
+from application.concurrency.bulkhead import CALLS_MAX, COMPARTMENTS_MAX, BulkheadFull
 from application.concurrency.periodic import PeriodicTask
 from application.coordination.claims import Claim, Claims
 from application.coordination.coordination import ClaimKind
@@ -124,7 +124,7 @@ class DueWork:
 # The kinds of work that become due, and who does them.
 
 
-EFFECTS_AT_ONCE_MAX = COMPARTMENTS_MAX * WANTED_MAX
+EFFECTS_AT_ONCE_MAX = COMPARTMENTS_MAX * CALLS_MAX
 """So many only when all rooms are full: what is undone or told waits for room of its own."""
 
 

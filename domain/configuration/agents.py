@@ -136,12 +136,12 @@ class Agents(OwnSection):
     @field_validator("list", mode="after")
     @classmethod
     def _each_id_once(cls, agents: tuple[Agent, ...]) -> tuple[Agent, ...]:
-        seen: set[str] = set()
+        ids: set[str] = set()
         for index, agent in enumerate(agents):
-            if agent.id in seen:
+            if agent.id in ids:
                 message = f'there is another agent "{agent.id}"; ids differ in more than case'
                 raise section_error("agent_id", message, at=f"{index}/id")
-            seen.add(agent.id)
+            ids.add(agent.id)
         return agents
 
     @model_validator(mode="after")

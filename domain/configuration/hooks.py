@@ -95,16 +95,16 @@ class Hook(OwnSection):
     @field_validator("headers")
     @classmethod
     def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
-        seen: set[str] = set()
+        names: set[str] = set()
         for name, value in headers.items():
             at, plain = pointer_of([name]).removeprefix("/"), name.lower()
             if not _HEADER_NAME.fullmatch(name):
                 raise section_error("headers", "is not the name of a header", at=at)
             if plain in _SET_BY_SPAWNLOG:
                 raise section_error("headers", "is set by spawnlog for each request", at=at)
-            if plain in seen:
+            if plain in names:
                 raise section_error("headers", "stands here twice, in another case", at=at)
-            seen.add(plain)
+            names.add(plain)
             complaint = None
             if isinstance(value, str) and not variables_in(value):
                 complaint = header_problem(value)

@@ -119,13 +119,13 @@ class Settings(OwnSection):
     @field_validator("tokens")
     @classmethod
     def _each_id_once(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        seen: set[str] = set()
+        ids: set[str] = set()
         for index, token in enumerate(tokens):
-            if token.id in seen:
+            if token.id in ids:
                 raise section_error(
                     "token", f'there is another token "{token.id}"', at=f"{index}/id"
                 )
-            seen.add(token.id)
+            ids.add(token.id)
         return tokens
 
     @property

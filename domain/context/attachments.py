@@ -241,9 +241,9 @@ def _refusal(text: str) -> AttachmentRefusal:
 
 def _printable_name(name: str) -> str:
     # Those behind the limit are not shown, and a name may be long.
-    seen = "".join(visible_sign(sign) for sign in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
+    visible = "".join(visible_sign(sign) for sign in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
     return single_line(
-        seen + name[SHOWN_NAME_CHARACTERS_MAX + 1 :], characters_max=SHOWN_NAME_CHARACTERS_MAX
+        visible + name[SHOWN_NAME_CHARACTERS_MAX + 1 :], characters_max=SHOWN_NAME_CHARACTERS_MAX
     )
 
 

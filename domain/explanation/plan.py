@@ -107,8 +107,8 @@ def explain_preamble(given: ContentRef | None, created: SessionCreated) -> RuleF
     cut; None where the release that decided this did not record it."""
     sizes = created.preamble
     if sizes is None:
-        kept = any(one.position == "preamble" for one in created.ingredients)
-        return None if kept else RuleFinding({}, _NO_CONTEXT if given is None else _BLANK_CONTEXT)
+        found = any(one.position == "preamble" for one in created.ingredients)
+        return None if found else RuleFinding({}, _NO_CONTEXT if given is None else _BLANK_CONTEXT)
     how = "whole" if sizes.kept_characters == sizes.given_characters else "cut"
     if not sizes.kept_characters:
         how = "not at all"

@@ -154,7 +154,7 @@ class SpawnRecord(DecisionRecord):
             raise ValueError("a spawn is explained from its request on")
         super().__init__(events, DECIDING, request.config_revision, "spawn")
         self.request = request
-        self.begun: frozenset[StepName] = frozenset(
+        self.attempts: frozenset[StepName] = frozenset(
             one.step for one in kinds if isinstance(one, StepBegun)
         )
         self.taken: Mapping[StepName, StepTaken] = {

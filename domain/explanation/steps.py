@@ -24,7 +24,7 @@ class _StepRecord:
 
     record: SpawnRecord
     taken: StepTaken | None
-    begun: bool
+    is_tried: bool
     refused: bool
     configuration: Configuration | None
 
@@ -35,15 +35,15 @@ class _StepRecord:
 
 
 def _thread_binding(step: _StepRecord) -> RuleFinding | None:
-    wanted, bound = step.record.request.facts.thread, step.taken is not None and step.taken.made
-    compared: dict[str, JsonValue] = {"thread": wanted, "asked": step.begun, "bound": bound}
-    if not wanted:
+    thread, bound = step.record.request.facts.thread, step.taken is not None and step.taken.made
+    compared: dict[str, JsonValue] = {"thread": thread, "asked": step.is_tried, "bound": bound}
+    if not thread:
         return RuleFinding(compared, "no thread is asked for")
     if bound:
         return RuleFinding(compared, "a thread is bound for the child")
     if not step.refused:
         return None
-    if not step.begun:
+    if not step.is_tried:
         return RuleFinding(compared, "a thread is asked for, and nobody binds one here")
     if step.is_nothing:
         return RuleFinding(compared, "a thread is asked for, and none was bound")
@@ -69,7 +69,7 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
         why = "could not be made"
         if not same:
             why = "the child is of another agent than its requester"
-        elif not step.begun:
+        elif not step.is_tried:
             why = "its requester has no transcript here"
         return RuleFinding(compared, f"a fork is asked for, and {why}")
     if facts is not None and facts.mode == "fork":
@@ -121,7 +121,7 @@ def _context_engine(step: _StepRecord) -> RuleFinding | None:
     taken = step.taken
     prepared = taken is not None and taken.made
     compared: dict[str, JsonValue] = {
-        "configured": step.begun or step.refused,
+        "configured": step.is_tried or step.refused,
         "prepared": prepared,
         "canUndo": taken.can_undo if taken and prepared else None,
     }
@@ -151,22 +151,22 @@ def explain_steps(
     """What came of each step. One that made something is told at the event that says so, one that
     had nothing to make at that with which it is clear."""
     refused = record.refused
-    for name, told in STEP_RULES.items():
+    for name, rule in STEP_RULES.items():
         # As before there were other steps that are told of.
         at = "preparation" if name == "attachments" else name
         is_it = refused is not None and refused.rule == name
-        taken, begun = record.taken.get(name), name in record.begun
+        taken, is_tried = record.taken.get(name), name in record.attempts
         step = _StepRecord(
             record=record,
             taken=taken,
-            begun=begun,
+            is_tried=is_tried,
             refused=is_it,
             configuration=configuration,
         )
         by = refused if is_it else taken or _clear_with(record, name)
         if by is not None:
-            yield record.judged(at, name, told(step), by, refused=is_it)
-        elif begun:
+            yield record.judged(at, name, rule(step), by, refused=is_it)
+        elif is_tried:
             yield record.not_judged(at, name, _under_way(refused))
         else:
             yield record.not_judged(at, name)
@@ -176,7 +176,7 @@ def _clear_with(record: SpawnRecord, name: StepName) -> SessionCreated | SpawnRe
     """The event with which it is on record that there was nothing to make: the session that came
     to be without it, or the refusal of a step behind one that nobody wanted."""
     refused = record.refused
-    if record.created is not None or refused is None or name in record.begun:
+    if record.created is not None or refused is None or name in record.attempts:
         return record.created
     behind = refused.step in STEP_ORDER and STEP_ORDER.index(refused.step) > STEP_ORDER.index(name)
     return refused if behind and _is_unwanted(record, name) else None

@@ -185,7 +185,7 @@ def _model(record: PlanRecord) -> RuleFinding | None:
 def _thinking_facts(request: PlanRequest) -> Mapping[str, Any]:
     agent = request.agent
     words = (
-        request.asked_thinking,
+        request.requested_thinking,
         agent.thinking,
         agent.defaults.thinking,
         request.inherited_thinking,

@@ -68,11 +68,11 @@ class PlanRequest:
     def thinking(self) -> ThinkingPlan:
         """The level at which the child thinks."""
         return plan_agent_thinking(
-            self.agent, argument=self.asked_thinking, caller=self.inherited_thinking
+            self.agent, argument=self.requested_thinking, caller=self.inherited_thinking
         )
 
     @property
-    def asked_thinking(self) -> str | None:
+    def requested_thinking(self) -> str | None:
         """The word for a level that was asked for."""
         return self.thinking_argument or self.run.options.thinking
 

@@ -87,7 +87,7 @@ def must_be_taken(run: Run, action: str) -> None:
 
 def confirm_undo(run: Run, command: ConfirmUndo) -> tuple[StepUndone, ...]:
     """In the reverse of their order; once."""
-    state = _find_begun_step(run, command.step)
+    state = _find_step(run, command.step)
     if state.phase == "undone":
         return ()
     _must_be_next(run, state)
@@ -96,7 +96,7 @@ def confirm_undo(run: Run, command: ConfirmUndo) -> tuple[StepUndone, ...]:
 
 def note_undo_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFailed, ...]:
     """Tried again after 1, 2, 4 … seconds, an hour at most, without end."""
-    state = _find_begun_step(run, command.step)
+    state = _find_step(run, command.step)
     if state.phase == "undone" or command.attempt <= state.undo_failures:
         return ()
     _must_be_next(run, state)
@@ -110,7 +110,7 @@ def note_undo_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFaile
     )
 
 
-def _find_begun_step(run: Run, name: StepName) -> StepState:
+def _find_step(run: Run, name: StepName) -> StepState:
     state = run.step(name)
     if state is None:
         raise WrongStage(f"undo step {name}", "one that never began it")

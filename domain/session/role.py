@@ -64,15 +64,15 @@ def depth_of(key: str, known: Callable[[str], KnownDepth | None]) -> FoundDepth:
     shape of the key where it was noticed.
     """
     above = 0
-    seen: set[str] = set()
+    keys: set[str] = set()
     while True:
-        seen.add(key)
+        keys.add(key)
         entry = known(key)
         recorded = _valid_depth(entry.depth) if entry is not None else None
         if recorded is not None:
             return FoundDepth(recorded + above, "chain" if above else "record")
         parent = entry.spawned_by if entry is not None else None
-        if parent is None or parent in seen or above >= ANCESTORS_MAX:
+        if parent is None or parent in keys or above >= ANCESTORS_MAX:
             return FoundDepth(depth_of_shape(key) + above, "chain" if above else "shape")
         key, above = parent, above + 1
 

@@ -83,11 +83,11 @@ class Stamp(NamedTuple):
 CONFIG_STREAM = "log:config"
 RUN_PREFIX = "run:"
 SESSION_PREFIX = "session:"
-NAMES_KEPT = 4_096
+NAMES_MAX = 4_096
 """Names of runs that are not made or read anew: each is asked for a dozen times in an append."""
 
 
-@lru_cache(maxsize=NAMES_KEPT)
+@lru_cache(maxsize=NAMES_MAX)
 def run_stream(run_id: UUID) -> str:
     """The stream of one run."""
     return f"{RUN_PREFIX}{run_id}"
@@ -98,7 +98,7 @@ def session_stream(session_key: str) -> str:
     return f"{SESSION_PREFIX}{session_key}"
 
 
-@lru_cache(maxsize=NAMES_KEPT)
+@lru_cache(maxsize=NAMES_MAX)
 def run_id_of(stream: str) -> UUID | None:
     """The run a stream belongs to; None for any other stream."""
     return UUID(stream.removeprefix(RUN_PREFIX)) if stream.startswith(RUN_PREFIX) else None

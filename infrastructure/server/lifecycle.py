@@ -69,12 +69,12 @@ class _UvicornServer(uvicorn.Server):
 async def run_server(process: ServerProcess, listening: socket.socket, config: Path | None) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
     url = url_of(listening)
-    told_to_stop = asyncio.Event()
+    stop_event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, told_to_stop)
-    process.on_end = told_to_stop.set
-    services = await _open_unless_stopped(process, url, told_to_stop)
+        loop.add_signal_handler(number, _stop, stop_event)
+    process.on_end = stop_event.set
+    services = await _open_unless_stopped(process, url, stop_event)
     if services is None:
         return 0
     try:
@@ -92,7 +92,7 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
         noting.start()
         tune_garbage_collector()
         print(f"spawnlog ready on {url}", flush=True)
-        await _wait_for_first(told_to_stop, serving)
+        await _wait_for_first(stop_event, serving)
         _log.info("stopping")
         await noting.close()
         with _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX):
@@ -107,12 +107,12 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
 
 
 async def _open_unless_stopped(
-    process: ServerProcess, url: str, told_to_stop: asyncio.Event
+    process: ServerProcess, url: str, stop_event: asyncio.Event
 ) -> Services | None:
     """The doors of the house, or None when it was told to stop before they were open: a start that
     makes rows anew may take its time."""
     opening = asyncio.create_task(process.open(url))
-    waiting = asyncio.create_task(told_to_stop.wait())
+    waiting = asyncio.create_task(stop_event.wait())
     await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if not opening.done():
@@ -176,11 +176,11 @@ def _uvicorn(application: object) -> uvicorn.Config:
     )
 
 
-def _stop(told_to_stop: asyncio.Event) -> None:
-    if told_to_stop.is_set():
+def _stop(stop_event: asyncio.Event) -> None:
+    if stop_event.is_set():
         # Asked twice: whoever asks wants it gone now. Children die with their liveness pipes.
         os._exit(130)
-    told_to_stop.set()
+    stop_event.set()
 
 
 _reloads: set["asyncio.Task[None]"] = set()

@@ -90,7 +90,7 @@ def of_failures(given: Given) -> Answer:
     text_store = TextStore(uuid4(), bytes(32), uuid4)
     run, agent = run_of(*a_requested_run()), pinned.configuration.effective_agent("a")
     gathered = without_waiting(gathering.gather(run, agent, "t", pinned, text_store))
-    told = {content.ref.id: content.text for content in text_store.kept}
+    told = {content.ref.id: content.text for content in text_store.contents}
     (receipt,) = gathered.receipts
     assert receipt.error is not None
     continues = "continues" if receipt.outcome == "failed" else receipt.outcome

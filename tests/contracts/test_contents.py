@@ -27,7 +27,7 @@ async def kept(running: ServedLog, *texts: str) -> list[ContentRef]:
     keys = (ContentKey(SESSION, content_key_of(SESSION)),)
     name = key(str(uuid7()))
     await running.log.submit(
-        submission(lambda _: Decision(None, [seen(name)], text_store.kept, keys))
+        submission(lambda _: Decision(None, [seen(name)], text_store.contents, keys))
     )
     return refs
 

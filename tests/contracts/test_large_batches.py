@@ -23,7 +23,7 @@ def with_text(number: int, text: str) -> Submission[Any]:
     text_store.store("task", text)
     keys = (ContentKey(session, content_key_of(session)),)
     name = key(f"large-{number}")
-    return submission(lambda _: Decision(number, [seen(name)], text_store.kept, keys))
+    return submission(lambda _: Decision(number, [seen(name)], text_store.contents, keys))
 
 
 async def test_texts_that_are_too_many_for_one_batch_go_into_several(postgres: RunningLog) -> None:

@@ -29,7 +29,7 @@ ALLOWED = {
     "DescendantsSettled": "a recorded event",
     "HookTold": "a recorded event",
     "Ingredient": "`ingredients` is a field of SessionCreated",
-    "BroughtIngredients": "`ingredients` is a field of SessionCreated",
+    "BootstrapIngredients": "`ingredients` is a field of SessionCreated",
     "bootstrap_ingredients": "`ingredients` is a field of SessionCreated",
     "message_ingredients": "`ingredients` is a field of SessionCreated",
     "preamble_ingredients": "`ingredients` is a field of SessionCreated",
@@ -43,10 +43,7 @@ ALLOWED = {
     "_keep_order": "hooks are told in the order of the record",
     "_TAKE_AWAY": "takes a key out of a context",
     "_is_cleared_away": "a file is",
-    "NAMES_KEPT": "the size of a cache",
-    "SEEN_CHARACTERS_MIN": "characters that are seen of a secret",
     "SWEEP_SECONDS": "between two removals of staged files",
-    "_ASKED_TO_UNDO": "the hook that is asked to undo a step",
 }
 
 

@@ -116,9 +116,9 @@ async def events_with_texts(
     """The events, with texts where they have any: for callers that may read texts."""
     undone = [_undo_error(one) for one in events]
     failed = [_script_errors(one) for one in events]
-    wanted = [ref for ref in undone if ref is not None]
-    wanted += [ref for refs in failed for ref in refs.values()]
-    texts = await contents.texts(wanted) if wanted else {}
+    references = [ref for ref in undone if ref is not None]
+    references += [ref for refs in failed for ref in refs.values()]
+    texts = await contents.texts(references) if references else {}
     return [
         _event_with_texts(recorded, error, errors, texts)
         for recorded, error, errors in zip(events, undone, failed, strict=True)

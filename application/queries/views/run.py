@@ -279,23 +279,23 @@ async def undo_errors(
     run: Run, log: EventLog, contents: Contents
 ) -> dict[tuple[StepName, int], str | None]:
     """Why the last attempt to undo each step failed, by the step and the number of the attempt."""
-    wanted = {
+    failures = {
         (step.name, step.undo_failures)
         for step in run.steps
         if step.undo_at is not None and step.undo_failures
     }
     errors: dict[tuple[StepName, int], str | None] = {}
     after = 0
-    while wanted:
+    while failures:
         events = await log.read(
             after=after, limit=FAILURES_AT_ONCE, types=("StepUndoFailed",), run_id=run.run_id
         )
         for recorded in events:
             assert isinstance(recorded.event, StepUndoFailed)
             failure = (recorded.event.step, recorded.event.attempt)
-            if failure in wanted and recorded.event.error is not None:
+            if failure in failures and recorded.event.error is not None:
                 errors[failure] = await contents.text(recorded.event.error)
-            wanted.discard(failure)
+            failures.discard(failure)
         if len(events) < FAILURES_AT_ONCE:
             break
         after = events[-1].envelope.position

@@ -82,7 +82,7 @@ def provided(society: Society, asker: Asker) -> Life[None]:
         shared = written(society, session, text_store, asker.actor.name)
         events = (*decide_session(session, command), *shared)
         changes = [(stream, event) for event in events]
-        return Decision(None, changes, text_store.kept, (ContentKey(known.session_id, key),))
+        return Decision(None, changes, text_store.contents, (ContentKey(known.session_id, key),))
 
     yield from ask(
         Submission(

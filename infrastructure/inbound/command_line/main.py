@@ -59,8 +59,8 @@ def _print_error(text: str) -> None:
     print(printable_block(text), file=sys.stderr)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(value: bool) -> None:
+    if value:
         from importlib.metadata import version
 
         print(f"spawnlog {version('spawnlog')}")

@@ -58,8 +58,8 @@ async def run_to_end(
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
         return ProgramResult(
-            stdout=bytes(head.kept),
-            stderr_tail=bytes(tail.kept),
+            stdout=bytes(head.data),
+            stderr_tail=bytes(tail.data),
             exit=exit_,
             timed_out=timed_out and exit_.error is not None,
             overflowed=head.overflowed.is_set(),
@@ -90,14 +90,14 @@ class _Head:
     def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
         self._pipe = pipe
         self._bytes_max = bytes_max
-        self.kept = bytearray()
+        self.data = bytearray()
         self.overflowed = asyncio.Event()
 
     async def fill(self) -> None:
         while data := await self._pipe.read():
-            self.kept += data[: self._bytes_max - len(self.kept) + 1]
-            if len(self.kept) > self._bytes_max:
-                del self.kept[self._bytes_max :]
+            self.data += data[: self._bytes_max - len(self.data) + 1]
+            if len(self.data) > self._bytes_max:
+                del self.data[self._bytes_max :]
                 self.overflowed.set()
                 return
 
@@ -108,10 +108,10 @@ class _Tail:
     def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
         self._pipe = pipe
         self._bytes_max = bytes_max
-        self.kept = bytearray()
+        self.data = bytearray()
 
     async def fill(self) -> None:
         while data := await self._pipe.read():
-            self.kept += data
-            if len(self.kept) > self._bytes_max:
-                del self.kept[: len(self.kept) - self._bytes_max]
+            self.data += data
+            if len(self.data) > self._bytes_max:
+                del self.data[: len(self.data) - self._bytes_max]

@@ -50,8 +50,8 @@ def _read_escape(text: str, at: int) -> tuple[str, int]:
     if sign in _HEX:
         digits = _HEX[sign].match(text, at + 2)
         if digits is None:
-            wanted = "two" if sign == "x" else "four"
-            raise StringError(f"\\{sign} is followed by {wanted} hexadecimal digits", at)
+            count = "two" if sign == "x" else "four"
+            raise StringError(f"\\{sign} is followed by {count} hexadecimal digits", at)
         return chr(int(digits.group(), 16)), digits.end()
     if broken := _CONTINUATION.match(text, at + 1):
         return "", broken.end()

@@ -88,7 +88,7 @@ class AgentCredentials:
         self._files_of_revisions = files
         self._agents = agents
         self._now = now
-        self._kept: dict[Path, LoadedProfiles] = {}
+        self._cache: dict[Path, LoadedProfiles] = {}
 
     async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
         """What there is now, and what of it cannot be resolved."""
@@ -118,7 +118,7 @@ class AgentCredentials:
         missing = unset_variables(runtime, loaded)
         try:
             folders = self._folders(loaded, agent)
-            own, main = self._files(folders, agent, self._said)
+            own, main = self._files(folders, agent, self._read_folder)
         except _FileMissing as failure:
             return FoundCredentials(missing=(*missing, failure.missing))
         found = merge_profiles(own.file, main.file)
@@ -193,16 +193,16 @@ class AgentCredentials:
             text = f"cannot be found: its agentDir: {problem.source} {problem.message}"
             raise _FileMissing(folder.agent_id, ProfilesUnreadable(text)) from None
 
-    def _said(self, folder: Path) -> LoadedProfiles:
+    def _read_folder(self, folder: Path) -> LoadedProfiles:
         """What a file says without its values, read again when it has changed."""
         identity = identity_of(folder)
-        cached = self._kept.get(folder)
+        cached = self._cache.get(folder)
         if cached is not None and identity is not None and cached.identity == identity:
             return cached
         read = replace(read_profiles(folder), values={})
-        if len(self._kept) >= CACHED_FILES_MAX:
-            self._kept.clear()
-        self._kept[folder] = read
+        if len(self._cache) >= CACHED_FILES_MAX:
+            self._cache.clear()
+        self._cache[folder] = read
         for complaint in profile_warnings(read):
             _log.warning("%s %s", folder / FILE_NAME, complaint)
         return read

@@ -101,7 +101,7 @@ class RootedFolder:
         with self.enter(name) as folder:
             yield folder
 
-    def begun(self, name: str) -> BinaryIO:
+    def create(self, name: str) -> BinaryIO:
         """A new file to be written, private whatever the process masks."""
         file = os.fdopen(os.open(_entry(name), _FILE, FILE_MODE, dir_fd=self._descriptor), "wb")
         try:
@@ -116,7 +116,7 @@ class RootedFolder:
     def write_new(self, name: str, content: bytes) -> FileState:
         """A new file, private as those that are begun, safe from a crash of the machine; whole or
         not at all."""
-        file = self.begun(name)
+        file = self.create(name)
         try:
             with file:
                 file.write(content)

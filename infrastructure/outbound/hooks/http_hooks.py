@@ -40,14 +40,14 @@ async def answer_of(
     if not received.strip():
         return HookAnswer(status_code)
     try:
-        said = read_json(received.decode("utf-8"))
+        value = read_json(received.decode("utf-8"))
     except (NotJson, UnicodeDecodeError):
         raise _unusable_answer(
             "the hook answered something that is not JSON", status_code
         ) from None
-    if said is not None and not isinstance(said, dict):
+    if value is not None and not isinstance(value, dict):
         raise _unusable_answer("the hook answered JSON that is not an object", status_code)
-    return HookAnswer(status_code, said)
+    return HookAnswer(status_code, value)
 
 
 def _unusable_answer(text: str, status_code: int) -> HookFailure:
@@ -89,7 +89,7 @@ class HttpHooks:
             raise HookFailure("the hook is not configured", was_asked=False)
         request = self._request(hook, call, self._files.file_of(pinned).resolve)
         async with self._slot(call.hook):
-            return await self._asked(request, float(hook.timeout_seconds))
+            return await self._exchange(request, float(hook.timeout_seconds))
 
     async def aclose(self) -> None:
         """Give the connections up."""
@@ -112,7 +112,7 @@ class HttpHooks:
         finally:
             room.release()
 
-    async def _asked(self, request: httpx2.Request, seconds: float) -> HookAnswer:
+    async def _exchange(self, request: httpx2.Request, seconds: float) -> HookAnswer:
         try:
             async with asyncio.timeout(seconds):
                 return await self._answer(request)

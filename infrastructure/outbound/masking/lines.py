@@ -20,23 +20,23 @@ class TextLines:
         *ended, rest = self._masked.take(line + "\n").split("\n")
         for text in ended:
             yield from self._more(text)
-            yield from self._told()
+            yield from self._flush()
         yield from self._more(rest)
 
     def finish(self) -> Iterator[TextEntry]:
         """The others, when something else follows, or nothing."""
         for text in self._masked.finish().split("\n"):
             yield from self._more(text)
-            yield from self._told()
+            yield from self._flush()
 
     def _more(self, text: str) -> Iterator[TextEntry]:
         size = len(text.encode())
         if self._bytes + size > LINE_BYTES_MAX:
-            yield from self._told()
+            yield from self._flush()
         self._line.append(text)
         self._bytes += size
 
-    def _told(self) -> Iterator[TextEntry]:
+    def _flush(self) -> Iterator[TextEntry]:
         text = "".join(self._line)
         self._line, self._bytes = [], 0
         if text.strip():

@@ -28,7 +28,7 @@ LINES_MAX = 200
 
 
 LONGEST_CHAIN = 4
-SEEN_CHARACTERS_MIN = 1024
+LOOK_CHARACTERS_MIN = 1024
 """So much is looked at again with whatever follows it."""
 
 
@@ -147,26 +147,26 @@ class MaskedText:
 
     def __init__(self, masking: Masker) -> None:
         self._masking = masking
-        self._text, self._told, self._fresh = "", 0, ""
+        self._text, self._start, self._fresh = "", 0, ""
 
     def take(self, piece: str) -> str:
         """What can be told by now."""
         self._fresh += piece
-        seen = len(self._text)
-        if seen > SEEN_CHARACTERS_MIN and len(self._fresh) * FRESH_SHARE < seen:
+        length = len(self._text)
+        if length > LOOK_CHARACTERS_MIN and len(self._fresh) * FRESH_SHARE < length:
             return ""
         text, self._fresh = self._text + self._fresh, ""
         found = self._masking.look(text)
-        stop = max(found.waits_at, self._told)
-        masked = without_spans(text, self._told, stop, found.spans)
+        stop = max(found.waits_at, self._start)
+        masked = without_spans(text, self._start, stop, found.spans)
         needed = min(found.needed_at, stop)
-        self._text, self._told = text[needed:], stop - needed
+        self._text, self._start = text[needed:], stop - needed
         return masked
 
     def finish(self) -> str:
         """The rest; nothing comes behind it."""
-        text, start = self._text + self._fresh, self._told
-        self._text, self._told, self._fresh = "", 0, ""
+        text, start = self._text + self._fresh, self._start
+        self._text, self._start, self._fresh = "", 0, ""
         return self._masking.rest(text, start)
 
 

@@ -40,7 +40,7 @@ class PostgresContents:
         """Several texts by content id."""
         return await self._bodies.get_all(ref.id for ref in refs)
 
-    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+    async def stored_bytes(self, session_id: UUID, kind: str) -> int:
         """How many bytes the texts of this kind have that are kept of a session."""
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(_STORED_BYTES, [session_id, kind])

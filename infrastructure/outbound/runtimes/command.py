@@ -153,10 +153,10 @@ class CommandSession:
         self._process = process
         self._stdout = DrainedPipe(process.stdout)
         self._stderr = StderrTail(process.stderr, STDERR_BYTES_MAX, threads, masking)
-        self._said = _OutputEntries(self._stdout, output, threads)
+        self._output_entries = _OutputEntries(self._stdout, output, threads)
         self._output = output
         self._ending = asyncio.create_task(self._see_to_the_end())
-        self._entries = _CommandEntries(self._said, self._process, self._ending)
+        self._entries = _CommandEntries(self._output_entries, self._process, self._ending)
 
     def go(self) -> None:
         """Execute the program now."""
@@ -174,7 +174,7 @@ class CommandSession:
             await asyncio.shield(self._ending),
             reading=self._output.reading(),
             stderr=self._stderr.text(),
-            too_much=self._said.too_much,
+            too_much=self._output_entries.too_much,
         )
 
     async def kill(self) -> None:
@@ -237,9 +237,9 @@ class _CommandEntries:
     """Ends when the process has ended, and ends a process that says too much."""
 
     def __init__(
-        self, said: _OutputEntries, process: GuardedProcess, ending: asyncio.Task[Exit]
+        self, output: _OutputEntries, process: GuardedProcess, ending: asyncio.Task[Exit]
     ) -> None:
-        self._said = said
+        self._output_entries = output
         self._process = process
         self._ending = ending
 
@@ -247,10 +247,10 @@ class _CommandEntries:
         return self
 
     async def __anext__(self) -> TranscriptEntry:
-        entry = await self._said.next()
+        entry = await self._output_entries.next()
         if entry is not None:
             return entry
-        if self._said.too_much is not None:
+        if self._output_entries.too_much is not None:
             await self._process.kill()
         await asyncio.shield(self._ending)
         self._process.stdout.close()

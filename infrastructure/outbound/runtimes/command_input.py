@@ -122,14 +122,14 @@ def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
 
 def _newest_paths(paths: Sequence[str]) -> str | None:
     """As many of the last paths as one variable has room for; all of them are in the JSON."""
-    kept: list[str] = []
+    newest: list[str] = []
     room = ARGUMENT_BYTES_MAX - len("SPAWNLOG_HISTORY=")
     for path in reversed(paths):
         room -= len(os.fsencode(path)) + 1
         if room < 0:
             break
-        kept.append(path)
-    return os.pathsep.join(reversed(kept)) or None
+        newest.append(path)
+    return os.pathsep.join(reversed(newest)) or None
 
 
 def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:

@@ -77,14 +77,14 @@ class ScriptedSession:
             self._steps.pop()
             entry = _entry(step)
             if entry is not None:
-                return self._said(entry)
+                return self._emit(entry)
         if not self._result_played and not self._ended:
             self._result_played = True
-            return self._said(transcript.ResultEntry(text=self._result or ""))
+            return self._emit(transcript.ResultEntry(text=self._result or ""))
         self._ended = True
         return None
 
-    def _said(self, entry: transcript.ParsedEntry) -> TranscriptEntry:
+    def _emit(self, entry: transcript.ParsedEntry) -> TranscriptEntry:
         self._reading = self._reading.after(entry)
         return entry_of(entry)
 

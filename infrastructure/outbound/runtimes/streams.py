@@ -93,7 +93,7 @@ class StderrTail:
         self._one_at_a_time = Lock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._masked = MaskedText(masking)
-        self._kept = bytearray()
+        self._data = bytearray()
 
     async def fill(self) -> None:
         """Until the end of the pipe."""
@@ -109,7 +109,7 @@ class StderrTail:
         with self._one_at_a_time:
             rest = self._decoder.decode(b"", final=True)
             self._keep(self._masked.take(rest) + self._masked.finish())
-            return self._kept.decode(errors="ignore")
+            return self._data.decode(errors="ignore")
 
     def _take(self, data: bytes) -> None:
         # Whoever waited for it may have given up: then `text` waits for it.
@@ -117,5 +117,5 @@ class StderrTail:
             self._keep(self._masked.take(self._decoder.decode(data)))
 
     def _keep(self, text: str) -> None:
-        self._kept += text.encode(errors="replace")
-        del self._kept[: -self._bytes_max]
+        self._data += text.encode(errors="replace")
+        del self._data[: -self._bytes_max]

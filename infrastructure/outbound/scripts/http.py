@@ -71,7 +71,7 @@ class HttpScripts:
         except httpx2.TransportError:
             error = "Script broke the connection off"
         return ScriptFinished(
-            raw=bytes(answer.kept),
+            raw=bytes(answer.data),
             status_code=answer.status,
             error=error,
             duration_ms=round((time.monotonic() - began) * 1000),
@@ -139,7 +139,7 @@ class _Answer:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self.kept = bytearray()
+        self.data = bytearray()
         self.status: int | None = None
         self._reason = ""
         self._overflowed = self._encoded = False
@@ -159,9 +159,9 @@ class _Answer:
 
     async def _read(self, response: httpx2.Response) -> None:
         async for piece in response.aiter_raw():
-            self.kept += piece[: self._bytes_max - len(self.kept) + 1]
-            if len(self.kept) > self._bytes_max:
-                del self.kept[self._bytes_max :]
+            self.data += piece[: self._bytes_max - len(self.data) + 1]
+            if len(self.data) > self._bytes_max:
+                del self.data[self._bytes_max :]
                 self._overflowed = True
                 return
 

@@ -171,7 +171,7 @@ class PartFile:
             # same id.
             with suppress(FileNotFoundError):
                 folder.unlink(self._part)
-            self._open = folder, opened.enter_context(folder.begun(self._part))
+            self._open = folder, opened.enter_context(folder.create(self._part))
             self._held = opened.pop_all()
 
     def write(self, content: bytes) -> None:

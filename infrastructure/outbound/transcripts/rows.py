@@ -38,9 +38,9 @@ async def read_rows(
     pool: Pool, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
 ) -> Sequence[RecordedEntry]:
     """Entries behind number `after`."""
-    wanted = list(kinds) if kinds is not None else None
+    names = list(kinds) if kinds is not None else None
     async with borrow_connection(pool) as connection:
-        cursor = await connection.execute(_READ, [run_id, after, wanted, wanted, limit])
+        cursor = await connection.execute(_READ, [run_id, after, names, names, limit])
         rows: list[Any] = await cursor.fetchall()
     return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
 

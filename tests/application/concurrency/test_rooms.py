@@ -36,7 +36,7 @@ class Guests:
 
 
 async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
-    guests = Guests(Bulkhead(at_once_max=1, wanted_max=2))
+    guests = Guests(Bulkhead(at_once_max=1, calls_max=2))
     async with asyncio.TaskGroup() as group:
         group.create_task(guests.visit("subagentEnded"))
         group.create_task(guests.visit("subagentEnded"))
@@ -50,7 +50,7 @@ async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
 
 
 async def test_who_gives_up_waiting_makes_room() -> None:
-    guests = Guests(Bulkhead(at_once_max=1, wanted_max=2))
+    guests = Guests(Bulkhead(at_once_max=1, calls_max=2))
     inside, waiting = (asyncio.create_task(guests.visit("files")) for _ in range(2))
     await guests.are("files")
     waiting.cancel()

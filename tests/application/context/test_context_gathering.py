@@ -49,7 +49,7 @@ async def gathered(
     text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     spawn, agent = run_of(requested()), pinned.configuration.effective_agent("main")
     told = await ContextGatherer(runner).gather(spawn, agent, "task", pinned, text_store)
-    texts = {one.ref.id: one.text for one in text_store.kept}
+    texts = {one.ref.id: one.text for one in text_store.contents}
     return told, {one.id: texts[one.error.id] for one in told.receipts if one.error is not None}
 
 

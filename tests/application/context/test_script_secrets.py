@@ -47,7 +47,7 @@ async def ended(finished: ScriptFinished, *agents: str) -> tuple[GatheredContext
     gathering = ContextGatherer(Ends(finished), secrets=Known())
     agent = pinned.configuration.effective_agent("main")
     told = await gathering.gather(run_of(requested()), agent, "task", pinned, text_store)
-    return told, {one.ref.id: one.text for one in text_store.kept}
+    return told, {one.ref.id: one.text for one in text_store.contents}
 
 
 async def gathered(proposed: str, *agents: str) -> GatheredContext:

@@ -34,7 +34,7 @@ def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
     text_store = TextStore(run_id(1), b"key", lambda: run_id(2))
     reading = read_finished(SCRIPT, finished)
     kept = script_receipt(SCRIPT, finished, reading, text_store)
-    texts = {one.ref.hmac: one.text for one in text_store.kept}
+    texts = {one.ref.hmac: one.text for one in text_store.contents}
     assert kept.output_bytes == len(raw)
     if kept.output is None:
         assert raw == b""

@@ -78,7 +78,7 @@ async def _take_away(family: LoggedFamily, key: str) -> None:
         )
         command = ChangeSharedContext(changes, cause="patch", by=family.root)
         events = decide_session(world.sessions[family.root], command)
-        return Decision(None, [(stream, event) for event in events], text_store.kept)
+        return Decision(None, [(stream, event) for event in events], text_store.contents)
 
     source = Provenance(correlation=family.root, config_revision=1)
     appended = await family.log.submit(

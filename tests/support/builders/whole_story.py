@@ -36,7 +36,7 @@ async def activate(running: ServedLog, text: str = "{}") -> int:
             activated_by="system",
         )
         keys = (ContentKey(owner, owner.bytes * 2),)
-        return Decision(revision, ((CONFIG_STREAM, event),), text_store.kept, keys)
+        return Decision(revision, ((CONFIG_STREAM, event),), text_store.contents, keys)
 
     appended = await running.log.submit(
         Submission(
@@ -176,7 +176,7 @@ async def _provide_transcript(family: LoggedFamily, text: str) -> None:
         command = ProvideTranscript(1, 9, text_store.store("transcript", text), family.root)
         events = decide_session(world.sessions[family.root], command)
         changes = [(stream, event) for event in events]
-        return Decision(None, changes, text_store.kept, (ContentKey(session.session_id, key),))
+        return Decision(None, changes, text_store.contents, (ContentKey(session.session_id, key),))
 
     source = Provenance(correlation=family.root, config_revision=1)
     await family.log.submit(

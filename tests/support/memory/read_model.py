@@ -269,7 +269,7 @@ class MemoryContents:
         kept = self._store.contents
         return await self._line.ask(lambda: {one: kept[one].text for one in ids if one in kept})
 
-    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+    async def stored_bytes(self, session_id: UUID, kind: str) -> int:
         """How many bytes the texts of this kind have that are kept of a session."""
         return await self._line.ask(
             lambda: sum(

@@ -39,7 +39,7 @@ def wait_for_run(
     A lost connection is taken up again; Unreachable when the server stays away for a minute.
     """
     end = None if seconds_max is None else time.monotonic() + seconds_max
-    seen = time.monotonic()
+    contact = time.monotonic()
     pause_seconds = 0.25
     while True:
         left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
@@ -52,15 +52,15 @@ def wait_for_run(
             ).body
         except Unreachable:
             now = time.monotonic()
-            if now - seen > ABSENT_SECONDS_MAX or (end is not None and now >= end):
+            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
                 raise
             time.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 2, 5)
             continue
         if has_reached(run, until) or (end is not None and time.monotonic() >= end):
             return run
-        elapsed = time.monotonic() - seen
-        seen, pause_seconds = time.monotonic(), 0.25
+        elapsed = time.monotonic() - contact
+        contact, pause_seconds = time.monotonic(), 0.25
         if elapsed < 1:
             # A server that answers at once does not wait; it must not be asked in a hot loop.
             time.sleep(0.25)

@@ -75,9 +75,9 @@ def _play_stories(client: "Client", examples: Path) -> list[str]:
 def _print_next_steps(config: Path, data_dir: Path | None) -> None:
     command = _command()
     where = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    kept = "" if data_dir is None else f"The data of this demo is kept in {data_dir}.\n"
+    note = "" if data_dir is None else f"The data of this demo is kept in {data_dir}.\n"
     print(
-        f"\nTo look further\n{kept}"
+        f"\nTo look further\n{note}"
         f"  {command} serve --config {shlex.quote(str(config))}{where}\n"
         "and in another terminal:\n"
         f'  {command} spawn "Count the words of data/harbour.txt" --agent counter --wait{where}\n'

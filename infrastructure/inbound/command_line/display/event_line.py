@@ -214,7 +214,7 @@ def _format_refused(payload: Payload) -> str:
     )
 
 
-def _format_step_begun(payload: Payload) -> str:
+def _format_step_start(payload: Payload) -> str:
     return join_facts(
         payload.get("step"), format_named("in", payload.get("root")), payload.get("relative")
     )
@@ -264,7 +264,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "ScriptsResolved": _format_scripts,
     "AgentOverridden": _format_overridden,
     "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
-    "StepBegun": _format_step_begun,
+    "StepBegun": _format_step_start,
     "StepTaken": _format_step_taken,
     "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
     "StepUndoFailed": _format_failed,

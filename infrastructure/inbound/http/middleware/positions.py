@@ -21,18 +21,18 @@ Headers = list[tuple[bytes, bytes]]
 class PositionHeaders:
     """Marks what does not say by itself how far it goes, because it neither read nor decided.
 
-    `head` asks the log, `seen` is what this process has followed of it. Another server may have
+    `head` asks the log, `tail` is what this process has followed of it. Another server may have
     told more than was seen here, so the log is asked. While it says nothing, an answer that the
     service is not ready names the highest position that this process knows of; any other would
     promise too much and names none.
     """
 
     def __init__(
-        self, log: str, head: Callable[[], Coroutine[Any, Any, int]], seen: Callable[[], int]
+        self, log: str, head: Callable[[], Coroutine[Any, Any, int]], tail: Callable[[], int]
     ) -> None:
         self._log = log.encode()
         self._head = head
-        self._seen = seen
+        self._tail = tail
         self._known = 0
 
     async def with_position(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -48,7 +48,7 @@ class PositionHeaders:
         return marked
 
     async def _refresh_position(self) -> bool:
-        self._known = max(self._known, self._seen())
+        self._known = max(self._known, self._tail())
         try:
             head = await with_timeout(self._head(), HEAD_SECONDS_MAX)
         except (LogUnavailable, TimeoutError):

@@ -137,7 +137,7 @@ class MessageBody(Body):
 
     @field_validator("message")
     @classmethod
-    def _said(cls, message: str) -> str:
+    def _check_message(cls, message: str) -> str:
         if not message.strip():
             raise ValueError("must say something")
         return message

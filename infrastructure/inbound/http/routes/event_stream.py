@@ -40,27 +40,27 @@ class Frames:
         self._takes = takes
         self._filtered = filtered
         self._position = after
-        self._told = after
+        self._sent = after
 
     def frame(self, recorded: RecordedEvent) -> bytes | None:
         """The frame of an event; None for one that is filtered and needs no checkpoint yet."""
         self._position = recorded.envelope.position
         if self._takes(recorded):
-            self._told = self._position
+            self._sent = self._position
             return _frame(self._position, recorded.envelope.type, event_view(recorded).json_bytes())
-        if self._position - self._told >= CHECKPOINT_EVENTS:
+        if self._position - self._sent >= CHECKPOINT_EVENTS:
             return self.checkpoint()
         return None
 
     def pause(self) -> bytes:
         """What is sent when nothing happened for a while."""
-        if self._filtered and self._position > self._told:
+        if self._filtered and self._position > self._sent:
             return self.checkpoint()
         return b": nothing new\n\n"
 
     def checkpoint(self) -> bytes:
         """The position up to which the reader has everything."""
-        self._told = self._position
+        self._sent = self._position
         return _frame(self._position, "checkpoint", b'{"position":%d}' % self._position)
 
 

@@ -91,15 +91,15 @@ async def _answer_spawn(request: Request, services: Services, caller: Caller) ->
         services, caller, body.requester.session_key, REQUESTER_KEY
     )
     pinned = services.work.configurations.current()
-    asked = spawn_request(body, pinned.configuration, named)
-    require_session_access(caller, asked.requester_key)
-    if asked.asserts_agent:
-        require_agent_access(caller, asked.requester_agent_id, pinned.configuration)
+    spawn = spawn_request(body, pinned.configuration, named)
+    require_session_access(caller, spawn.requester_key)
+    if spawn.asserts_agent:
+        require_agent_access(caller, spawn.requester_agent_id, pinned.configuration)
     is_there = presence_check(request.scope)
 
     async def admit(reservation: Reservation | None) -> CommandResponse:
         spawned = await services.spawning.spawn(
-            asked, caller.actor, reservation, is_there, traceparent_of(request), pinned=pinned
+            spawn, caller.actor, reservation, is_there, traceparent_of(request), pinned=pinned
         )
         # Recorded after the request came, so behind nothing that was told before: nobody need be
         # asked how far the log goes.

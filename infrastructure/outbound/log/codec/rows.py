@@ -59,7 +59,7 @@ class RowEncoder:
         return b"%b%b%b" % (b"".join(cells), _LENGTH(len(text)), text)
 
     @property
-    def kept(self) -> int:
+    def size(self) -> int:
         """How many runs or sessions are remembered."""
         return len(self._last)
 

@@ -42,10 +42,10 @@ class CoalescedReads(Generic[K, V]):
         self._pool = pool
         self._ask = ask
         self._keys_max = keys_max
-        self._wanted: dict[K, list[asyncio.Future[V | None]]] = {}
+        self._queue: dict[K, list[asyncio.Future[V | None]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way = 0
-        self._asked_at: dict[asyncio.Task[None], float] = {}
+        self._started_at: dict[asyncio.Task[None], float] = {}
 
     async def get(self, key: K) -> V | None:
         """The answer for one key. Raises `LogUnavailable` when the database is away, or says
@@ -68,7 +68,7 @@ class CoalescedReads(Generic[K, V]):
     def _enqueue(self, key: K) -> "asyncio.Future[V | None]":
         # A future for each who asks: one who goes away takes nothing from the others.
         future: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
-        self._wanted.setdefault(key, []).append(future)
+        self._queue.setdefault(key, []).append(future)
         if self._under_way < QUESTIONS_MAX or self._all_take_long():
             self._under_way += 1
             task = asyncio.create_task(self._ask_on())
@@ -80,16 +80,16 @@ class CoalescedReads(Generic[K, V]):
         """Whether those who ask have waited for so long that another one should. The pool limits
         how many there can be."""
         long_ago = time.monotonic() - LONG_SECONDS
-        quick = sum(1 for at in self._asked_at.values() if at > long_ago)
-        return quick + self._under_way - len(self._asked_at) < QUESTIONS_MAX
+        quick = sum(1 for at in self._started_at.values() if at > long_ago)
+        return quick + self._under_way - len(self._started_at) < QUESTIONS_MAX
 
     async def _ask_on(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
-            while self._wanted:
-                taken = {key: self._wanted.pop(key) for key in list(self._wanted)[: self._keys_max]}
-                self._asked_at[task] = time.monotonic()
+            while self._queue:
+                taken = {key: self._queue.pop(key) for key in list(self._queue)[: self._keys_max]}
+                self._started_at[task] = time.monotonic()
                 try:
                     await self._answer(taken)
                 finally:
@@ -100,11 +100,11 @@ class CoalescedReads(Generic[K, V]):
         finally:
             # Not when the task is done, a moment later: who asks in between would wait for ever.
             self._under_way -= 1
-            self._asked_at.pop(task, None)
+            self._started_at.pop(task, None)
 
     async def _answer(self, taken: Mapping[K, "list[asyncio.Future[V | None]]"]) -> None:
         try:
-            answers = await with_timeout(self._asked(list(taken)), ANSWER_SECONDS_MAX)
+            answers = await with_timeout(self._read(list(taken)), ANSWER_SECONDS_MAX)
         except LogUnavailable as error:
             _fail(taken.values(), error)
         except TimeoutError:
@@ -124,7 +124,7 @@ class CoalescedReads(Generic[K, V]):
                     if not future.done():
                         future.set_result(answer)
 
-    async def _asked(self, keys: Sequence[K]) -> Mapping[K, V]:
+    async def _read(self, keys: Sequence[K]) -> Mapping[K, V]:
         async with borrow_connection(self._pool) as connection:
             return await self._ask(connection, keys)
 

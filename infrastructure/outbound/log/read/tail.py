@@ -25,22 +25,22 @@ class LogWentBack(Exception):
     """The log is shorter than it was, or another one: what was told of it is not so any more."""
 
 
-async def require_same_log(connection: LogConnection, seen: int, newest: bytes | None) -> None:
+async def require_same_log(connection: LogConnection, position: int, newest: bytes | None) -> None:
     """Raises `LogWentBack` when the log was put back to an older state, or is another one.
 
-    `seen` is the last position that was seen, `newest` the chain's hash there, if it is known.
+    `position` is the last that was seen, `newest` the chain's hash there, if it is known.
     """
     cursor = await connection.execute(
         "SELECT (SELECT position FROM log_head),"
         " (SELECT chain_hash FROM events WHERE position = %s)",
-        [seen],
+        [position],
     )
     row = await cursor.fetchone()
     assert row is not None
-    if row[0] < seen:
-        raise LogWentBack(f"the log ends at {row[0]}, and has gone to {seen} before")
+    if row[0] < position:
+        raise LogWentBack(f"the log ends at {row[0]}, and has gone to {position} before")
     if newest is not None and row[1] is not None and bytes(row[1]) != newest:
-        raise LogWentBack(f"event {seen} is another one than before")
+        raise LogWentBack(f"event {position} is another one than before")
 
 
 POLL_SECONDS = 1.0
@@ -148,8 +148,8 @@ class LogTail:
 
     async def _had_event_of(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
         """Whether the log has such an event from before those that are kept."""
-        kept_from = self._recent.first_position or self._position + 1
-        if after >= kept_from - 1:
+        first = self._recent.first_position or self._position + 1
+        if after >= first - 1:
             return False
         return bool(await self._read(after, limit=1, run_id=run_id, types=tuple(types)))
 

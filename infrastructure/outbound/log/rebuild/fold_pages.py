@@ -154,7 +154,7 @@ class PagedFold:
         self._fold = Fold((), (), lambda one: self._encoders[one.name].encode)
 
     @property
-    def states_kept(self) -> int:
+    def states_count(self) -> int:
         """How many states are in memory."""
         return len(self._fold.runs) + len(self._fold.sessions)
 

@@ -146,11 +146,11 @@ class _ProgressLog:
 
     def __init__(self) -> None:
         self._step = ""
-        self._told = 0.0
+        self._logged_at = 0.0
 
     def __call__(self, progress: RebuildProgress) -> None:
         now = time.monotonic()
-        if progress.step == self._step and now - self._told < PROGRESS_SECONDS:
+        if progress.step == self._step and now - self._logged_at < PROGRESS_SECONDS:
             return
-        self._step, self._told = progress.step, now
+        self._step, self._logged_at = progress.step, now
         _log.info("rebuild: %s, %d of %d", progress.step, progress.done, progress.total)

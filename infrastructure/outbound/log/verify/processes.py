@@ -33,7 +33,7 @@ class RangeWorkers:
         order = {
             "conninfo": conninfo,
             "log_id": str(head.log_id),
-            "head_hash": head.said_hash.hex(),
+            "head_hash": head.head_hash.hex(),
         }
         self._idle: list[WorkerProcess] = []
         with contextlib.ExitStack() as resources:

@@ -17,7 +17,7 @@ _AS_OF = (
     " (SELECT state FROM {table} WHERE {key} = k.key AND from_position <= %s"
     " ORDER BY from_position DESC LIMIT 1) AS t"
 )
-_BEGUN = (
+_ROWS = (
     "SELECT {columns}, from_position FROM {table}"
     " WHERE {key} = ANY(%b::{kind}[]) AND from_position BETWEEN %s AND %s"
 )
@@ -59,7 +59,7 @@ def check_rows(
     expected = {position: projection.row_of(state) for position, state in states.items()}
     columns, noun = columns_of(projection), projection.noun
     kind = columns[projection.key]
-    query = _BEGUN.format(
+    query = _ROWS.format(
         columns=", ".join("state::text" if name == "state" else name for name in columns),
         table=projection.name,
         key=projection.key,

@@ -129,14 +129,14 @@ class RangeChecker:
 def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMention]:
     """Every text that the events refer to, once. It is owned by the session of the run, by the
     session itself, or by the log."""
-    seen: set[tuple[int, str, int]] = set()
+    identities: set[tuple[int, str, int]] = set()
     for position, stream, event, run, session in events:
         about = run or session
         owner = about.session_id if about is not None else log_id
         for place, ref in find_references(event):
             identity = (ref.id.int, ref.hmac, ref.bytes)
-            if identity not in seen:
-                seen.add(identity)
+            if identity not in identities:
+                identities.add(identity)
                 yield ContentMention(position, stream, place, owner, ref)
 
 

@@ -130,12 +130,12 @@ class Refold:
         states = self._states
         runs: list[UUID] = []
         sessions: list[str] = []
-        begun: set[str] = set()
+        streams: set[str] = set()
         for row in rows:
             stream = row.stream
-            if stream in states or stream in begun:
+            if stream in states or stream in streams:
                 continue
-            begun.add(stream)
+            streams.add(stream)
             if row.version == 1:
                 continue
             if stream.startswith(RUN_PREFIX):

@@ -27,21 +27,21 @@ class StreamVersions:
 
     def check(self, rows: Sequence[StoredEventRow]) -> Difference | None:
         """Each event of a stream has the version behind the one before it; the first has 1."""
-        begun: list[StoredEventRow] = []
+        firsts: list[StoredEventRow] = []
         versions = self._versions
         for row in rows:
             known = versions.get(row.stream)
             if known is None:
-                begun.append(row)
+                firsts.append(row)
             elif row.version != known + 1:
                 text = f"{_event_label(row)} follows version {known}"
-                return first_difference((self._check_begun(begun), _stream_fault(row, text)))
+                return first_difference((self._check_firsts(firsts), _stream_fault(row, text)))
             versions[row.stream] = row.version
-        return self._check_begun(begun)
+        return self._check_firsts(firsts)
 
-    def _check_begun(self, begun: Sequence[StoredEventRow]) -> Difference | None:
+    def _check_firsts(self, firsts: Sequence[StoredEventRow]) -> Difference | None:
         """Those whose predecessor stands in front of the range."""
-        older = {row.position: row for row in begun if row.version != 1}
+        older = {row.position: row for row in firsts if row.version != 1}
         if not older:
             return None
         found = self._connection.execute(

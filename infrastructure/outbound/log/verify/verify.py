@@ -223,7 +223,7 @@ class _VerificationRun:
         """The findings of all ranges, in order."""
         ranges = _ranges(first, last)
         if len(ranges) < 2:
-            checker = RangeChecker(self._connection, head.log_id, head.said_hash)
+            checker = RangeChecker(self._connection, head.log_id, head.head_hash)
             yield from map(checker.check, ranges)
             return
         with RangeWorkers(self._conninfo, head, PROCESSES) as processes:

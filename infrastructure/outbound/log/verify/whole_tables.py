@@ -62,7 +62,7 @@ class StoredHead:
     log_id: UUID
     position: int
     chain_hash: bytes
-    said_hash: bytes
+    head_hash: bytes
 
     def __str__(self) -> str:
         return f"{self.position}:{self.chain_hash.hex()}"
@@ -143,7 +143,7 @@ def _head(connection: ReadConnection) -> tuple[StoredHead, Difference | None]:
         what = f"{format_positions(head.position + 1, commit)} missing"
         text = f"{what}: there was a commit that ended at position {commit}"
         return head, Difference(head.position + 1, "truncated", text)
-    if last and (head.said_hash, recorded_at) != (head.chain_hash, last_recorded_at):
+    if last and (head.head_hash, recorded_at) != (head.chain_hash, last_recorded_at):
         text = "the head of the log does not say the same as the last event"
         return head, Difference(head.position, "head", text)
     return head, None

@@ -90,7 +90,7 @@ def _padded(size: int) -> bytes:
 async def test_an_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
     server.replies("subagentEnded", Reply(said=_padded(ANSWER_BYTES_MAX)))
     answer = await asked(server).ask()
-    assert answer.said is not None
+    assert answer.body is not None
 
 
 @pytest.mark.parametrize(

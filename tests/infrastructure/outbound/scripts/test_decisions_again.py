@@ -71,7 +71,7 @@ async def test_a_decision_is_made_again_from_its_record(
     spawn, agent = run_of(requested()), pinned.configuration.effective_agent("main")
     told = await ContextGatherer(served).gather(spawn, agent, "task", pinned, text_store)
 
-    texts = {one.ref.id: one.text for one in text_store.kept}
+    texts = {one.ref.id: one.text for one in text_store.contents}
     configured = {one.id: one for one in agent.context_scripts}
     proposed = []
     for receipt in told.receipts:

@@ -63,7 +63,7 @@ async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memor
     for start in range(0, len(events), PAGE):
         for table, changes in (await paged.fold(events[start : start + PAGE])).items():
             rows[table] += [(span.row, span.from_position) for span in changes.opened]
-        assert paged.states_kept <= 2 * states_max
+        assert paged.states_count <= 2 * states_max
     assert rows == {
         table: [(span.row, span.from_position) for span in changes.opened]
         for table, changes in whole.rows.items()
