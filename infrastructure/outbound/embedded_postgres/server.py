@@ -13,8 +13,11 @@ from psycopg import sql
 from infrastructure.outbound.embedded_postgres import binaries as programs
 from infrastructure.outbound.embedded_postgres.data_directory import DATABASE, Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError, from_os_error
-from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments, SupervisorProcess
 from infrastructure.outbound.embedded_postgres.locks import FileLock
+from infrastructure.outbound.embedded_postgres.supervisor_process import (
+    SupervisorArguments,
+    SupervisorProcess,
+)
 
 _POLL_SECONDS = 0.01
 _POLL_SECONDS_MAX = 0.1

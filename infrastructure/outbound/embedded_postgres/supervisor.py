@@ -1,10 +1,10 @@
 """The supervisor: the parent of the server, which runs as long as anybody uses it.
 
 A process of its own, so that it outlives whoever started it. It needs the standard library alone
-and is started by `launch.py`. It sleeps on the lock that every user of the server shares; when it
-gets that lock alone, the last user is gone, in whatever way, and it stops the server. It starts a
-killed server again while there are users. If the supervisor is killed, the system tells the server
-to stop.
+and is started by `supervisor_process.py`. It sleeps on the lock that every user of the server
+shares; when it gets that lock alone, the last user is gone, in whatever way, and it stops the
+server. It starts a killed server again while there are users. If the supervisor is killed, the
+system tells the server to stop.
 """
 
 import os
@@ -22,9 +22,9 @@ from infrastructure.outbound.embedded_postgres.errors import (
     from_output,
 )
 from infrastructure.outbound.embedded_postgres.install import Installation
-from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 from infrastructure.outbound.embedded_postgres.process import BoundedLog
+from infrastructure.outbound.embedded_postgres.supervisor_process import SupervisorArguments
 
 _STEADY_SECONDS = 60.0
 _FAILURES_MAX = 5

@@ -113,6 +113,11 @@ async def test_ten_thousand_who_wait_cost_one_listener(
     await family.spawn("mine")
     await until(lambda: _is_at(running, 3), "the tail has come to the end")
     async with running_on(running.url) as other:
+
+        async def each_listens() -> bool:
+            return len(await running.backends("LISTEN%")) == 2
+
+        await until(each_listens, "each process has its listener")
         before = await running.ask(BACKENDS)
         after = running.tail.position
         wait = partial(running.tail.changed, after=after, timeout_seconds=NOT_TODAY_SECONDS)
@@ -122,7 +127,7 @@ async def test_ten_thousand_who_wait_cost_one_listener(
         # Pools open and close connections as they like, but a few; those who wait would be many.
         ((now,),), ((then,),) = await running.ask(BACKENDS), before
         assert abs(now - then) < FEW
-        assert len(await running.backends("LISTEN%")) == 2  # One of each process.
+        assert await each_listens()
         elsewhere = LoggedFamily(other.log, root="agent:main:elsewhere", first=900)
         await elsewhere.spawn("stranger")
         assert all(await asyncio.gather(*waiting[5_000:]))

@@ -1,4 +1,4 @@
-"""Starting a supervisor, and hearing from it why it ended."""
+"""The process of the supervisor: it is started, and heard of why it ended."""
 
 import contextlib
 import json
