@@ -171,7 +171,10 @@ async def test_values_are_read_at_each_start_and_kept_by_nobody(folders: AgentFo
     assert isinstance(first["X_API_KEY"], Credential)
     assert CANARY not in repr(first)
     assert CANARY not in repr(vars(folders.credentials))
-    assert not [one for one in vars(folders.credentials)["_kept"].values() if one.values]
+    stores = [store for store in vars(folders.credentials).values() if isinstance(store, dict)]
+    loaded = [one for store in stores for one in store.values()]
+    assert loaded
+    assert not [one for one in loaded if one.values]
     folders.write("helper", {"x": api_key("x", "another-" + CANARY)})
     second = await folders.credentials.environment(pinned, "helper")
     assert second == {"X_API_KEY": "another-" + CANARY}
