@@ -1,5 +1,5 @@
-"""Whether requests can be served well: the database answers, the log can be read and followed. And
-the names by which a server is known."""
+"""Whether requests can be served well: the database answers, the log can be read, followed and
+recorded to. And the names by which a server is known."""
 
 import os
 import socket
@@ -36,6 +36,10 @@ class ReadinessCheck:
             return Readiness(False, ("the database does not answer",))
         except UnknownFormat as newer:
             return Readiness(False, (str(newer),))
+        try:
+            await with_timeout(self._log.require_writable(), ANSWER_SECONDS_MAX)
+        except (TimeoutError, LogUnavailable) as why:
+            return Readiness(False, (f"nothing can be recorded: {why}",))
         behind = head - self._log.tail.position
         if behind > LAG_EVENTS_MAX:
             return Readiness(False, (f"the tail is {behind} events behind the log",))

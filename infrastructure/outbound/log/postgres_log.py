@@ -11,7 +11,7 @@ from psycopg_pool import AsyncConnectionPool
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, Submission
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
-from infrastructure.outbound.log.append.writer import LogWriter
+from infrastructure.outbound.log.append.writer import LogWriter, require_writable
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.read.events import first_events, head_of, read_events
@@ -96,6 +96,15 @@ class PostgresLog:
             require_known_format(await format_of(connection))
             await check_known_rows(connection)
         return await self.head()
+
+    async def require_writable(self) -> None:
+        """Raises `LogUnavailable` when nothing can be recorded now. Where the last attempt failed,
+        one is made here."""
+        failure = self._writer.failure
+        async with borrow_connection(self._pool) as connection:
+            await require_writable(connection, room=failure is not None)
+        if failure is not None:
+            self._writer.forget_failure()
 
     async def read(
         self,

@@ -10,23 +10,24 @@ from application.coordination.coordination import ClaimKey, ClaimKind, LostRun
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
-_RENEW = (
+RENEW = (
     "INSERT INTO holders (holder, url, until)"
     " VALUES (%(holder)s, %(url)s, clock_timestamp() + make_interval(secs => %(seconds)s))"
     " ON CONFLICT (holder) DO UPDATE SET until = excluded.until, url = excluded.url"
     " WHERE holders.until > clock_timestamp() RETURNING holder"
 )
-_LOST = (
+# By what is due, in its order: whatever is over, and in any other order that would be walked
+# through, is not in that index.
+_IN_HANDS = f"runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
+_BY_DUE = "ORDER BY runs.due_kind, runs.due_at LIMIT %s"
+LOST = (
     "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL FROM runs"
-    " LEFT JOIN holders ON holders.holder = runs.holder"
-    f" WHERE runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
-    " AND (holders.until IS NULL OR holders.until <= clock_timestamp())"
-    " ORDER BY runs.created_position LIMIT %s"
+    f" LEFT JOIN holders ON holders.holder = runs.holder WHERE {_IN_HANDS}"
+    f" AND (holders.until IS NULL OR holders.until <= clock_timestamp()) {_BY_DUE}"
 )
-_HELD = (
-    "SELECT run_id, stage, holder, epoch, false FROM runs WHERE holder = %s"
-    f" AND due_kind IN ('prepare', 'run') AND to_position = {FOREVER}"
-    " ORDER BY created_position LIMIT %s"
+HELD = (
+    "SELECT run_id, stage, holder, epoch, false FROM runs"
+    f" WHERE holder = %s AND {_IN_HANDS} {_BY_DUE}"
 )
 
 
@@ -38,7 +39,8 @@ def _claim(kind: str, column: str, further: str = "") -> str:
         " clock_timestamp() + make_interval(secs => %(seconds)s)"
         " FROM runs LEFT JOIN work_claims claims"
         f" ON claims.run_id = runs.run_id AND claims.kind = {kind}"
-        f" WHERE runs.to_position = {FOREVER} AND runs.{column} <= clock_timestamp(){further}"
+        # Of the statement's start, which an index can be asked for: what is due later is not read.
+        f" WHERE runs.to_position = {FOREVER} AND runs.{column} <= statement_timestamp(){further}"
         " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
         # Two that claim at once go through the same rows in the same order: no deadlock.
         f" ORDER BY runs.{column}, runs.run_id LIMIT %(limit)s"
@@ -48,8 +50,8 @@ def _claim(kind: str, column: str, further: str = "") -> str:
 
 
 _EFFECTS = "effects"
-_CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
-_CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
+CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
+CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
 _WAIT = "wait"
 
 # Those alone for which something can be done, as the domain judges what they depend on: who claims
@@ -67,7 +69,7 @@ CLAIM_WAITS = _claim(
     " WHERE wish ->> 'runId' = awaited.run_id"
     " AND COALESCE(wish ->> 'require', 'success') = 'success')))))",
 )
-_CLAIMS = {_EFFECTS: _CLAIM_EFFECTS, _WAIT: CLAIM_WAITS}
+_CLAIMS = {_EFFECTS: CLAIM_EFFECTS, _WAIT: CLAIM_WAITS}
 
 # What is somebody else's by now is left alone.
 _MINE = (
@@ -76,10 +78,14 @@ _MINE = (
     " WHERE work_claims.run_id = mine.run_id AND work_claims.kind = mine.kind"
     " AND work_claims.holder = mine.holder"
 )
-_PROLONG = (
+PROLONG = (
     "UPDATE work_claims SET until = clock_timestamp() + make_interval(secs => %(seconds)s) FROM"
     f"{_MINE} AND work_claims.until > clock_timestamp()"
     " RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
+)
+FORGET_ANSWERS = (
+    "DELETE FROM idempotency WHERE created_at < statement_timestamp() - make_interval(days => %s)"
+    " AND kind IS NOT NULL RETURNING 1"
 )
 _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 
@@ -98,7 +104,7 @@ class PostgresCoordination:
     async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
         """Prolong a holder's lease; False when it had expired."""
         values = {"holder": holder, "url": url, "seconds": lease_seconds}
-        return bool(await self._fetch(_RENEW, values))
+        return bool(await self._fetch(RENEW, values))
 
     async def leave(self, holder: str) -> None:
         """Let the lease expire now (the row stays, so that the holder counts as gone, not as
@@ -112,25 +118,25 @@ class PostgresCoordination:
 
     async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
         """Runs held by somebody without a valid lease."""
-        return [LostRun(*row) for row in await self._fetch(_LOST, [limit])]
+        return [LostRun(*row) for row in await self._fetch(LOST, [limit])]
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         """Runs that are recorded as held by this holder."""
-        return [LostRun(*row) for row in await self._fetch(_HELD, [holder, limit])]
+        return [LostRun(*row) for row in await self._fetch(HELD, [holder, limit])]
 
     async def claim(
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:
         """Take due work that nobody has."""
         values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
-        return [row[0] for row in await self._fetch(_CLAIMS.get(kind, _CLAIM_DUE), values)]
+        return [row[0] for row in await self._fetch(_CLAIMS.get(kind, CLAIM_DUE), values)]
 
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
         """Prolong those that are not over yet."""
         values = {**_columns(claims), "seconds": lease_seconds}
-        return frozenset(ClaimKey(*row) for row in await self._fetch(_PROLONG, values))
+        return frozenset(ClaimKey(*row) for row in await self._fetch(PROLONG, values))
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
         """Give claims up."""
@@ -138,12 +144,7 @@ class PostgresCoordination:
 
     async def forget_old_answers(self, *, days: int) -> int:
         """Delete idempotency records older than that."""
-        gone = await self._fetch(
-            "DELETE FROM idempotency WHERE created_at < clock_timestamp()"
-            " - make_interval(days => %s) AND kind IS NOT NULL RETURNING 1",
-            [days],
-        )
-        return len(gone)
+        return len(await self._fetch(FORGET_ANSWERS, [days]))
 
 
 def _columns(claims: Sequence[ClaimKey]) -> dict[str, object]:

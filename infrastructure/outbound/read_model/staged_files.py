@@ -9,7 +9,7 @@ from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 # A run that has no row is left alone: then the rows are not what they should be.
-_DELETE_EXPIRED = (
+DELETE_EXPIRED = (
     "WITH over AS (SELECT run_id FROM (SELECT DISTINCT run_id FROM staged_files) AS staged"
     f" JOIN runs USING (run_id) WHERE to_position = {FOREVER} AND stage <> ALL(%s) LIMIT %s),"
     " gone AS (DELETE FROM staged_files USING over WHERE staged_files.run_id = over.run_id)"
@@ -41,7 +41,7 @@ class PostgresStagedFiles:
     async def sweep(self, limit: int) -> int:
         """Drop the files of runs that are not being prepared any more."""
         async with borrow_connection(self._pool) as connection:
-            cursor = await connection.execute(_DELETE_EXPIRED, [sorted(PREPARING), limit])
+            cursor = await connection.execute(DELETE_EXPIRED, [sorted(PREPARING), limit])
             row = await cursor.fetchone()
         assert row is not None
         return int(row[0])

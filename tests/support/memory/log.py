@@ -14,8 +14,8 @@ from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.load import LoadedFacts
 from infrastructure.outbound.log.append.writer import (
     BATCH_TEXT_BYTES_MAX,
-    RECONNECT_ATTEMPTS_MAX,
     RECONNECT_PAUSE_SECONDS,
+    RECONNECT_SECONDS_MAX,
     LogWriter,
     QueuedSubmission,
 )
@@ -61,7 +61,7 @@ class MemoryWriter(LogWriter):
     async def _write_or_reconnect(self, taken: list[QueuedSubmission]) -> None:
         batch: Batch | None = None
         outcomes: list[SubmissionOutcome] = []
-        for _ in range(RECONNECT_ATTEMPTS_MAX):
+        for _ in range(round(RECONNECT_SECONDS_MAX / RECONNECT_PAUSE_SECONDS)):
             try:
                 early = self._load(taken) if self._reads_early else None
                 async with self._shared.transaction(self._line) as transaction:

@@ -8,10 +8,11 @@ anybody anything or decides again.
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -24,7 +25,12 @@ from infrastructure.outbound.log.append.load import BEGIN, load, reservation_key
 from infrastructure.outbound.log.append.store import notify, store
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.state_cache import StateCaches
-from infrastructure.outbound.log.schema.connections import PLANNING, Connect, LogConnection
+from infrastructure.outbound.log.schema.connections import (
+    PLANNING,
+    Connect,
+    LogConnection,
+    refusal_to_write,
+)
 from infrastructure.outbound.log.schema.format import UnknownFormat
 
 
@@ -81,14 +87,47 @@ async def _is_stored(connection: LogConnection, batch: Batch) -> bool:
     return await cursor.fetchone() is not None
 
 
+# Of no run. What is rolled back takes the room all the same, until the table is vacuumed.
+_TAKE_ROOM = (
+    "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+    " SELECT '00000000-0000-0000-0000-000000000000', number, clock_timestamp(), 'probe',"
+    " (SELECT string_agg(md5(random()::text || one), '') FROM generate_series(1, 250) AS one)"
+    " FROM generate_series(1, 8) AS number"
+)
+
+
+async def require_writable(connection: LogConnection, *, room: bool) -> None:
+    """Raises what an append would meet: `ReadOnlySqlTransaction`, and with `room`, for which 64 KiB
+    are written and rolled back, `DiskFull`."""
+    async with connection.transaction(force_rollback=True):
+        cursor = await connection.execute("SHOW transaction_read_only")
+        row = await cursor.fetchone()
+        if row is None or row[0] != "off":
+            raise psycopg.errors.ReadOnlySqlTransaction("the database takes no writes")
+        if room:
+            await connection.execute(_TAKE_ROOM)
+
+
+class _Outage(NamedTuple):
+    """Why nothing is recorded, and since when, in seconds of the monotonic clock."""
+
+    why: str
+    since: float
+
+
 T = TypeVar("T")
+_UNREACHABLE = "the database is away; ask again in a moment"
 BATCH_SUBMISSIONS_MAX = 64
 BATCH_TEXT_BYTES_MAX = 32 * 1024 * 1024
 """A batch takes no more texts once it has so many; PostgreSQL takes no message of a gigabyte."""
 
 
 QUEUE_SUBMISSIONS_MAX = 10_000
-RECONNECT_ATTEMPTS_MAX = 40
+RECONNECT_SECONDS_MAX = 10.0
+"""For so long the writer looks for a database that is away before it tells those who wait. Who
+comes after that is told after one attempt, until one succeeds."""
+
+
 RECONNECT_PAUSE_SECONDS = 0.25
 _log = logging.getLogger("spawnlog.log")
 
@@ -118,6 +157,7 @@ class LogWriter:
         self._connection: LogConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self._outage: _Outage | None = None
         self.on_unknown: Callable[[str], None] = lambda _: None
 
     async def start(self) -> None:
@@ -133,6 +173,15 @@ class LogWriter:
             await self._task
         if self._connection is not None:
             await self._connection.close()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last attempt to record failed; None when it did not."""
+        return self._outage.why if self._outage is not None else None
+
+    def forget_failure(self) -> None:
+        """It was tried in another way, and went well."""
+        self._note_success()
 
     @property
     def backend_pid(self) -> int | None:
@@ -190,13 +239,20 @@ class LogWriter:
         batch: Batch | None = None
         outcomes: list[SubmissionOutcome] = []
         refused: Exception | None = None
-        for attempt in range(RECONNECT_ATTEMPTS_MAX):
+        since = self._outage.since if self._outage else time.monotonic()
+        give_up_at = since + RECONNECT_SECONDS_MAX
+        while True:
             try:
                 connection = await self._connected()
-                if batch is not None and await is_recorded(connection, batch):
-                    # Whoever was to be notified may not have been.
-                    await notify(connection, self._channel, batch.position)
-                    return self._tell(taken, outcomes, batch)
+                if batch is not None:
+                    if await is_recorded(connection, batch):
+                        # Whoever was to be notified may not have been.
+                        with contextlib.suppress(psycopg.errors.ReadOnlySqlTransaction):
+                            await notify(connection, self._channel, batch.position)
+                        return self._tell(taken, outcomes, batch)
+                    batch = None
+                    if refused is None and time.monotonic() >= give_up_at:
+                        return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
                 if refused is not None:
                     break
                 batch, outcomes = await self._decide(connection, taken)
@@ -208,16 +264,43 @@ class LogWriter:
                 # Also when it is not: after a failed pipeline psycopg may believe in prepared
                 # statements that the server never had.
                 await self._disconnect()
+                refusal = refusal_to_write(error)
+                if refusal is not None:
+                    self._note_outage(refusal)
+                    return self._tell_unavailable(taken, refusal)
                 if not is_away:
                     refused = error
                     continue
-                if attempt == 0:
-                    _log.warning("the database is away: %s", _short_reason(error))
+                self._note_outage(f"the database is away: {_short_reason(error)}")
+                # What became of a batch whose confirmation was lost is looked for as long again.
+                patience = RECONNECT_SECONDS_MAX if batch is not None else 0.0
+                if time.monotonic() >= give_up_at + patience:
+                    return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
-        if refused is not None:
-            raise refused
-        for waiting in taken:
-            waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
+        raise refused
+
+    def _note_outage(self, why: str) -> None:
+        if self._outage is None:
+            self._outage = _Outage(why, time.monotonic())
+            _log.warning("%s; nothing is recorded", why)
+        elif self._outage.why != why:
+            self._outage = _Outage(why, self._outage.since)
+
+    def _note_success(self) -> None:
+        if self._outage is not None:
+            seconds = time.monotonic() - self._outage.since
+            _log.warning("the log is recorded to again, after %.1f s", seconds)
+            self._outage = None
+
+    def _take_all(self) -> list[QueuedSubmission]:
+        """Whoever waits behind a batch that was given up has waited for as long."""
+        waiting = list(self._queue)
+        self._queue.clear()
+        return waiting
+
+    def _tell_unavailable(self, waiting: Sequence[QueuedSubmission], why: str) -> None:
+        for one in waiting:
+            one.fail(LogUnavailable(why))
 
     async def _store(self, connection: LogConnection, batch: Batch) -> None:
         if batch.is_empty:
@@ -231,6 +314,8 @@ class LogWriter:
     def _tell(
         self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch
     ) -> None:
+        if not batch.is_empty:
+            self._note_success()
         if batch.events:
             batch.remember(self._remembered)
             self._on_append(batch.recorded)

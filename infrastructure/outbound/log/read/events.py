@@ -42,6 +42,14 @@ def recorded_event(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
     return RecordedEvent(envelope, mapper.event(row[1], row[2], row[3], row[4], bytes(row[20])))
 
 
+def _events_query(*clauses: str) -> str:
+    return f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(clauses)} ORDER BY position LIMIT %s"
+
+
+EVENTS_BEHIND = _events_query("position > %s")
+"""The values are the position and how many at most."""
+
+
 async def read_events(
     connection: LogConnection,
     mapper: EventMapper,
@@ -69,11 +77,7 @@ async def read_events(
         clauses.append("correlation = ANY(%s::text[])")
         values.append(list(correlations))
     values.append(limit)
-    cursor = await connection.execute(
-        f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(clauses)} ORDER BY position LIMIT %s",
-        values,
-        binary=True,
-    )
+    cursor = await connection.execute(_events_query(*clauses), values, binary=True)
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 

@@ -25,16 +25,17 @@ class LogWentBack(Exception):
     """The log is shorter than it was, or another one: what was told of it is not so any more."""
 
 
+HEAD_AND_HASH = (
+    "SELECT (SELECT position FROM log_head), (SELECT chain_hash FROM events WHERE position = %s)"
+)
+
+
 async def require_same_log(connection: LogConnection, position: int, newest: bytes | None) -> None:
     """Raises `LogWentBack` when the log was put back to an older state, or is another one.
 
     `position` is the last that was seen, `newest` the chain's hash there, if it is known.
     """
-    cursor = await connection.execute(
-        "SELECT (SELECT position FROM log_head),"
-        " (SELECT chain_hash FROM events WHERE position = %s)",
-        [position],
-    )
+    cursor = await connection.execute(HEAD_AND_HASH, [position])
     row = await cursor.fetchone()
     assert row is not None
     if row[0] < position:

@@ -31,16 +31,34 @@ KEEPALIVE: dict[str, Any] = {
 PLANNING = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
 
 
+# A primary that became a standby, or that an operator has locked: it answers, and stays as it is.
+_READ_ONLY = psycopg.errors.ReadOnlySqlTransaction
+UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, _READ_ONLY)
+"""Errors that are the database's and may be gone in a moment, whatever was asked of it."""
+
+
+def refusal_to_write(error: BaseException) -> str | None:
+    """Why a database that answers records nothing, and what is to be done about it; None when the
+    error is another one."""
+    if isinstance(error, _READ_ONLY):
+        return "the database is read-only; ask again when it takes writes"
+    if isinstance(error, psycopg.errors.DiskFull):
+        return "the disk of the database is full; ask again when there is room on it"
+    return None
+
+
 @contextlib.asynccontextmanager
 async def borrow_connection(
     pool: AsyncConnectionPool[LogConnection],
 ) -> AsyncIterator[LogConnection]:
-    """A pooled connection; when the database is away, `LogUnavailable` says so."""
+    """A pooled connection; when the database is away or records nothing, `LogUnavailable` says
+    so."""
     try:
         async with pool.connection() as connection:
             yield connection
-    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-        raise LogUnavailable("the database is away; ask again in a moment") from error
+    except UNAVAILABLE as error:
+        why = refusal_to_write(error) or "the database is away; ask again in a moment"
+        raise LogUnavailable(why) from error
 
 
 async def open_connection(conninfo: str, *, application: str, **settings: Any) -> LogConnection:

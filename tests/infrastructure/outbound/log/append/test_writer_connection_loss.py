@@ -148,7 +148,7 @@ async def test_a_commit_that_was_confirmed_to_nobody_is_found_again(
 async def test_those_who_wait_are_told_when_the_database_stays_away(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "RECONNECT_ATTEMPTS_MAX", 3)
+    monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.3)
     is_there = True
 
     async def connect() -> LogConnection:

@@ -1,0 +1,223 @@
+"""Every query that a server repeats by itself, whether anything happens or not.
+
+None may read what is over: beside a record of a million events an idle server costs as little as
+beside an empty one.
+"""
+
+import re
+from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+
+from application.projections.fold import FOREVER
+from domain.run.lifecycle import PREPARING
+from infrastructure.outbound.embedded_postgres.data_directory import Home
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.outbound.log.read.events import EVENTS_BEHIND
+from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
+from infrastructure.outbound.log.schema.connections import PLANNING
+from infrastructure.outbound.read_model.coordination import (
+    CLAIM_DUE,
+    CLAIM_EFFECTS,
+    CLAIM_WAITS,
+    FORGET_ANSWERS,
+    HELD,
+    LOST,
+    PROLONG,
+    RENEW,
+)
+from infrastructure.outbound.read_model.registry import WAITING_LANES
+from infrastructure.outbound.read_model.staged_files import DELETE_EXPIRED
+from infrastructure.server.database import migrate_database
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.server
+
+
+class RepeatedQuery(NamedTuple):
+    """A query as it is sent, and values such as a server sends with it."""
+
+    sql: str
+    values: Sequence[Any] | Mapping[str, Any]
+
+
+LIVES, EVENTS_OF_A_LIFE, ROWS_OF_A_LIFE = 70_000, 15, 10
+EVENTS = LIVES * EVENTS_OF_A_LIFE
+LIVE = 40
+PAGES_MAX = 200
+"""So many pages may be touched for what is under way, which is little here."""
+
+
+_CLAIM = {"holder": "somebody", "seconds": 30, "limit": 50}
+_NO_CLAIMS = {"kinds": [], "run_ids": [], "holders": [], "seconds": 30}
+REPEATED: Mapping[str, RepeatedQuery] = {
+    "the lease is renewed": RepeatedQuery(RENEW, {"holder": "s", "url": None, "seconds": 30}),
+    "lost runs": RepeatedQuery(LOST, [200]),
+    "runs held under one's own name": RepeatedQuery(HELD, ["somebody", 200]),
+    "lanes in which a run waits": RepeatedQuery(WAITING_LANES, [8, 8]),
+    "announcements that are due": RepeatedQuery(CLAIM_DUE, {**_CLAIM, "kind": "announce"}),
+    "archives that are due": RepeatedQuery(CLAIM_DUE, {**_CLAIM, "kind": "archive"}),
+    "what is to be undone or told": RepeatedQuery(CLAIM_EFFECTS, {**_CLAIM, "kind": "effects"}),
+    "runs whose wait is over": RepeatedQuery(CLAIM_WAITS, {**_CLAIM, "kind": "wait"}),
+    "claims of work under way": RepeatedQuery(PROLONG, _NO_CLAIMS),
+    "files that nobody writes any more": RepeatedQuery(DELETE_EXPIRED, [sorted(PREPARING), 100]),
+    "answers that are old": RepeatedQuery(FORGET_ANSWERS, [7]),
+    "events behind the tail": RepeatedQuery(EVENTS_BEHIND, [EVENTS, 500]),
+    "whether the log went back": RepeatedQuery(HEAD_AND_HASH, [EVENTS]),
+}
+
+# A life has ten rows, of which all but the last were in somebody's hands. Half of the runs that are
+# over are to be archived some day.
+_RUNS = (
+    "INSERT INTO runs (run_id, version, created_position, created_at, from_position, to_position,"
+    " stage, session_id, requester, root, lane, lane_depth, queued_position, holder, epoch,"
+    " due_kind, due_at, state)"
+    f" SELECT md5(life::text)::uuid, part, life * {EVENTS_OF_A_LIFE}, now() - interval '1 day',"
+    f" life * {EVENTS_OF_A_LIFE} + part, CASE WHEN part = {ROWS_OF_A_LIFE} THEN {FOREVER}"
+    f" ELSE life * {EVENTS_OF_A_LIFE} + part + 1 END,"
+    " CASE WHEN kind IS NULL OR kind = 'archive' THEN 'announced' ELSE 'started' END,"
+    " md5(life::text)::uuid, 'agent:main:main', 'agent:main:main',"
+    " CASE WHEN kind = 'run' THEN 'subagent' END, 1, life,"
+    " CASE WHEN kind = 'run' THEN 'somebody' END, 1, kind,"
+    " now() + CASE WHEN is_live THEN interval '0' ELSE interval '1 day' END, '{\"waitsFor\": []}'"
+    " FROM generate_series(%(first)s::int, %(last)s::int) AS life,"
+    f" generate_series(1, {ROWS_OF_A_LIFE}) AS part,"
+    f" LATERAL (SELECT life <= {LIVE} AS is_live) AS live, LATERAL (SELECT CASE"
+    f" WHEN part < {ROWS_OF_A_LIFE} THEN 'run' WHEN is_live THEN"
+    " (ARRAY['prepare', 'run', 'announce', 'archive', 'wait'])[life %% 5 + 1]"
+    " WHEN life %% 2 = 0 THEN 'archive' END AS kind) AS due"
+)
+_EVENTS = (
+    "INSERT INTO events (position, stream, version, type, type_version, recorded_at, occurred_at,"
+    " event_id, command_id, actor_kind, config_revision, append_last, writer_version, chain_hash, state)"
+    " SELECT position, 'run:' || position, 1, 'RunQueued', 1, now(), now(),"
+    " md5(position::text)::uuid, md5(position::text)::uuid, 'system', 0, position, '0', '\\x00', '{}'"
+    f" FROM generate_series((%(first)s - 1) * {EVENTS_OF_A_LIFE} + 1,"
+    f" %(last)s * {EVENTS_OF_A_LIFE}) AS position"
+)
+_ANSWERS = (
+    "INSERT INTO idempotency (token, method, path, key, fingerprint, kind, body, created_at)"
+    " SELECT 'admin', 'POST', '/v1/spawns', life, '\\x00', 'accepted', '{}', now()"
+    " FROM generate_series(%(first)s::int, %(last)s::int) AS life"
+)
+_TABLES = ["runs", "events", "idempotency"]
+
+
+def _fill(connection: psycopg.Connection[Any], first: int, last: int) -> None:
+    for statement in (_RUNS, _EVENTS, _ANSWERS):
+        connection.execute(statement, {"first": first, "last": last})
+
+
+def _fill_with_the_past(connection: psycopg.Connection[Any]) -> None:
+    """A million events of lives that are over."""
+    indexes = connection.execute(
+        "SELECT indexdef, indexname FROM pg_indexes WHERE tablename = ANY(%s)"
+        " AND indexname NOT IN (SELECT conname FROM pg_constraint)",
+        [_TABLES],
+    ).fetchall()
+    # To make them afterwards takes a fraction of the time.
+    for _, name in indexes:
+        connection.execute(f"DROP INDEX {name}")
+    _fill(connection, LIVE + 1, LIVES)
+    for definition, _ in indexes:
+        connection.execute(definition)
+
+
+def _leave_as_it_is(_: psycopg.Connection[Any]) -> None:
+    """They are of when all there was was under way and due."""
+
+
+def _analyse(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("ANALYZE")
+
+
+def _forget(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(
+        "DELETE FROM pg_statistic WHERE starelid = ANY(%s::regclass[])", [_TABLES]
+    )
+    connection.execute("UPDATE pg_class SET reltuples = -1 WHERE relname = ANY(%s)", [_TABLES])
+
+
+STATISTICS: Mapping[str, Callable[[psycopg.Connection[Any]], None]] = {
+    "stale": _leave_as_it_is,
+    "fresh": _analyse,
+    "missing": _forget,
+}
+
+
+def test_nothing_that_a_server_repeats_reads_what_is_over(database_url: str) -> None:
+    walks: dict[str, str] = {}
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(PLANNING)
+        for table in _TABLES:
+            connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+        connection.execute("INSERT INTO holders VALUES ('somebody', NULL, now() + interval '1 h')")
+        _fill(connection, 1, LIVE)
+        connection.execute("ANALYZE")
+        _fill_with_the_past(connection)
+        for state, change in STATISTICS.items():
+            change(connection)
+            for name, query in REPEATED.items():
+                plan = _plan_of(connection, query)
+                if _pages_touched(plan) > PAGES_MAX:
+                    walks[f"{name}, statistics {state}"] = plan
+    assert walks == {}, "\n\n".join(f"{name}\n{plan}" for name, plan in walks.items())
+
+
+def _plan_of(connection: psycopg.Connection[Any], query: RepeatedQuery) -> str:
+    with connection.transaction(force_rollback=True):
+        cursor = connection.execute(
+            f"EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) {query.sql}", query.values
+        )
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+def _pages_touched(plan: str) -> int:
+    whole = re.search(r"Buffers: shared (.*)", plan)
+    return sum(int(pages) for pages in re.findall(r"(?:hit|read)=(\d+)", whole[1])) if whole else 0
+
+
+STATEMENT = re.compile(r"(?:statement|execute [^:]*): (.*)")
+PLUMBING = re.compile(r"BEGIN|COMMIT|ROLLBACK|SET |LISTEN |SELECT pg_|DEALLOCATE|SHOW |ALTER SYSTEM")
+
+
+def test_an_idle_server_asks_nothing_that_is_not_looked_at_here(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("idle")
+    folder.chmod(0o755)
+    home = folder / "postgres"
+    with closing(EmbeddedPostgres.start(home)) as database:
+        migrate_database(database.conninfo, home)
+        server = RunningServer(
+            folder / "data", configuration(scripted()), database_url=database.conninfo
+        )
+        server.start()
+        try:
+            with psycopg.connect(database.conninfo, autocommit=True) as connection:
+                connection.execute("ALTER SYSTEM SET log_statement = 'all'")
+                connection.execute("SELECT pg_reload_conf()")
+            log = Home.at(home).log
+            known = {_bare(one.sql) for one in REPEATED.values()}
+            # The sweep of files and the old answers come every minute and hour.
+            wait_for(
+                "every query of each second", lambda: len(_statements(log) & known) >= len(known) - 3
+            )
+            assert _statements(log) - known == set()
+        finally:
+            server.stop()
+
+
+def _statements(log: Path) -> set[str]:
+    matches = (STATEMENT.search(line) for line in log.read_text("utf-8", "replace").splitlines())
+    texts = {_bare(one[1]) for one in matches if one is not None}
+    return {text for text in texts if not PLUMBING.match(text)}
+
+
+def _bare(sql: str) -> str:
+    """A query without its values."""
+    return re.sub(r"%\(\w+\)s|%[sb]|\$\d+", "?", sql).replace("%%", "%").strip()

@@ -1,0 +1,161 @@
+"""A database that answers and takes nothing: it is read-only for a while, or its disk is full."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+import psycopg
+import pytest
+
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.server.database import migrate_database
+from tests.support.http.problems import problem_of
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+ANSWER_SECONDS_MAX = 5.0
+LEASE_SECONDS = 1.5
+SPAWNS_MAX = 3_000
+
+
+@contextmanager
+def small_disk(place: Path, mebibytes: int) -> Iterator[Path]:
+    """A file system of its own."""
+    disk = place / "disk"
+    disk.mkdir()
+    options = f"size={mebibytes}m,mode=0755"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
+    mount = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mount.returncode != 0:
+        pytest.skip(
+            "NOT TESTED: what a full disk does needs the right to mount a file system (run the"
+            f" suite as root): {mount.stderr.strip()}"
+        )
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@contextmanager
+def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list[RunningServer]]]:
+    """Servers on a PostgreSQL of their own, whose data lies in `home`; first its URL."""
+    with closing(EmbeddedPostgres.start(home)) as database:
+        migrate_database(database.conninfo, home)
+        config = configuration(
+            scripted(steps=[{"afterMs": 300, "message": "so far"}]),
+            maxChildrenPerAgent=20,
+            maxConcurrent=20,
+        )
+        servers = [
+            RunningServer(folder / "data", config, database_url=database.conninfo)
+            for _ in range(count)
+        ]
+        try:
+            for one in servers:
+                one.start()
+            yield database.conninfo, servers
+        finally:
+            for one in servers:
+                one.stop()
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("unwritable")
+    path.chmod(0o755)
+    return path
+
+
+def set_read_only(url: str, word: str) -> None:
+    """Switch the whole cluster, those who are connected included."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {word}")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def spawn(server: RunningServer) -> httpx2.Response:
+    """What a spawn is answered with; no answer may take its time. Each comes from a session of its
+    own, none of which has so many children."""
+    began = time.monotonic()
+    answer = server.spawn(requester={"sessionKey": f"agent:main:{uuid4()}"})
+    assert time.monotonic() - began < ANSWER_SECONDS_MAX
+    return answer
+
+
+def must_be_ready_again(server: RunningServer) -> None:
+    wait_for("readiness", lambda: server.http.get("/readyz").status_code == 200)
+    answer = spawn(server)
+    assert answer.status_code == 201
+    server.run(answer.json()["runId"], "announced")
+
+
+def must_say(server: RunningServer, answer: httpx2.Response, why: str) -> None:
+    """503 with what is wrong, at the door and at `/readyz`, and once in the server's log."""
+    problem = problem_of(answer, 503, "unavailable")
+    assert why in problem["detail"]
+    assert int(answer.headers["retry-after"]) >= 1
+    readiness = server.http.get("/readyz")
+    assert why in problem_of(readiness, 503, "unavailable")["detail"]
+    assert server.http.get("/healthz").status_code == 200
+    assert "Traceback" not in server.log()
+    assert server.log().count("nothing is recorded") == 1
+
+
+def test_a_read_only_database_is_said_to_be_so_and_reads_go_on(folder: Path) -> None:
+    with servers_on(folder, folder / "postgres", 1) as (url, (server,)):
+        run_id = spawn(server).json()["runId"]
+        server.run(run_id, "announced")
+        set_read_only(url, "on")
+        wait_for("a refusal", lambda: spawn(server).status_code == 503)
+        must_say(server, spawn(server), "the database is read-only")
+        assert server.run(run_id)["stage"] == "announced"
+        set_read_only(url, "off")
+        must_be_ready_again(server)
+        assert "the log is recorded to again" in server.log()
+
+
+def test_a_full_disk_is_said_to_be_so_at_once(folder: Path) -> None:
+    with (
+        small_disk(folder, 300) as disk,
+        servers_on(folder, disk / "postgres", 1) as (_, (server,)),
+    ):
+        must_be_ready_again(server)
+        filler = disk / "filler"
+        with filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(65_536))
+            except OSError:
+                pass
+        answer = next(
+            one for one in (spawn(server) for _ in range(SPAWNS_MAX)) if one.status_code != 201
+        )
+        must_say(server, answer, "the disk of the database is full")
+        filler.unlink()
+        must_be_ready_again(server)
+        assert server.log_command("verify").returncode == 0
+
+
+def test_three_servers_whose_leases_lapsed_meanwhile_leave_a_log_that_verifies(
+    folder: Path,
+) -> None:
+    with servers_on(folder, folder / "postgres", 3) as (url, servers):
+        run_ids = [one.json()["runId"] for _ in range(8) for one in map(spawn, servers)]
+        set_read_only(url, "on")
+        lapse_at = time.monotonic() + 2 * LEASE_SECONDS
+        wait_for(
+            "leases that have lapsed",
+            lambda: spawn(servers[0]).status_code == 503 and time.monotonic() > lapse_at,
+        )
+        set_read_only(url, "off")
+        for run_id in run_ids:
+            servers[0].run(run_id, "announced")
+        for server in servers:
+            must_be_ready_again(server)
+        verification = servers[0].log_command("verify")
+        assert verification.returncode == 0, verification.stdout + verification.stderr
