@@ -3,9 +3,16 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+
+class ItemBatch(NamedTuple, Generic[T]):
+    """Items in their order; `is_last` when the source is over with them."""
+
+    items: list[T]
+    is_last: bool
 
 
 async def iterate_batches(
@@ -15,7 +22,7 @@ async def iterate_batches(
     seconds: float,
     weigh: Callable[[T], int],
     weight: int,
-) -> AsyncIterator[list[T]]:
+) -> AsyncIterator[ItemBatch[T]]:
     """Batches of at most `size` items, given out once they weigh `weight`; none is held back
     longer than `seconds` after its first item."""
     batch: list[T] = []
@@ -40,10 +47,10 @@ async def iterate_batches(
                 weighed += weigh(item)
             full = len(batch) >= size or weighed >= weight
             if full or (batch and time.monotonic() >= deadline):
-                yield batch
+                yield ItemBatch(batch, is_last=False)
                 batch, weighed = [], 0
         if batch:
-            yield batch
+            yield ItemBatch(batch, is_last=True)
     finally:
         if pending is not None:
             pending.cancel()

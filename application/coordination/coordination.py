@@ -31,6 +31,26 @@ class LostRun:
     absent: bool
 
 
+class DueFile(NamedTuple):
+    """The file of a transcript that is to be written since the append that ends at `position`."""
+
+    run_id: UUID
+    position: int
+
+
+class DueFiles(Protocol):
+    """Files of transcripts that are to be written. Such a row is made by the append of an end or an
+    archive; whoever made that writes the file, and others when it is not done in time."""
+
+    async def due_files(self, *, limit: int) -> Sequence[DueFile]:
+        """Those that nobody has written in time. Each is given out again later and later."""
+        ...
+
+    async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
+        """They are written; gives those about which more has been recorded since."""
+        ...
+
+
 class WorkClaims(Protocol):
     """Claims of work that is due, on the database's clock. They expire by themselves."""
 
@@ -51,7 +71,7 @@ class WorkClaims(Protocol):
         ...
 
 
-class Coordination(WorkClaims, Protocol):
+class Coordination(WorkClaims, DueFiles, Protocol):
     """Leases on the database's clock."""
 
     async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:

@@ -1,11 +1,18 @@
-"""The end of a run: its transcript is sealed, then `RunEnded` says what came of it."""
+"""The end of a run: `RunEnded` says what came of it, with a seal of its transcript."""
 
+import hashlib
+import hmac
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
+from application.delivery.transcript_files import TranscriptFileWriter
+from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
-from application.ports.runtimes import RuntimeEnd
-from application.ports.transcripts import SealedTranscript, Transcripts
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry
+from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
 from domain.run.facts import TranscriptSeal
@@ -16,37 +23,88 @@ ERROR_CHARACTERS_MAX = 10_000
 _log = logging.getLogger("spawnlog.sealing")
 
 
+@dataclass(slots=True)
+class WrittenTranscript:
+    """A transcript whose rows are all written, and were read."""
+
+    sealed: SealedTranscript
+    path: str
+    lines: bytes | None = None
+
+    @property
+    def last_entry(self) -> int:
+        """The number of the last row."""
+        return self.sealed.last
+
+    def seal(self, _: datetime) -> TranscriptSeal:
+        """Of what was read."""
+        sealed = self.sealed
+        return TranscriptSeal(
+            count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=self.path
+        )
+
+    def rows(self, _: Run) -> tuple[TranscriptRows, ...]:
+        """There are no further ones."""
+        return ()
+
+
+@dataclass(slots=True)
+class UnwrittenTranscript:
+    """A transcript that has no rows as yet: they are written with the end, and at that moment."""
+
+    entries: UnwrittenEntries
+    path: str
+    key: bytes
+    lines: bytes | None = None
+
+    last_entry = 0
+
+    def seal(self, recorded_at: datetime) -> TranscriptSeal:
+        """Of what will be written."""
+        self.lines = self.entries.lines(recorded_at)
+        digest = hmac.new(self.key, self.lines, hashlib.sha256).hexdigest()
+        count = len(self.entries.kinds)
+        return TranscriptSeal(count=count, bytes=len(self.lines), hmac=digest, path=self.path)
+
+    def rows(self, run: Run) -> tuple[TranscriptRows, ...]:
+        """All of them."""
+        return (TranscriptRows(run.run_id, self.entries.kinds, self.entries.bodies),)
+
+
 class RunFinalizer:
     """Ends runs, for their holder or in its stead."""
 
-    def __init__(self, work: UnitOfWork, transcripts: Transcripts) -> None:
+    def __init__(
+        self, work: UnitOfWork, transcripts: Transcripts, files: TranscriptFileWriter
+    ) -> None:
         self._work = work
         self._transcripts = transcripts
+        self._files = files
 
-    async def end(self, run: Run, end: RuntimeEnd) -> Run:
-        """Seal and record. May be repeated: the file is the same, the second append is refused.
-        Raises `LogUnavailable` when entries come faster than they are sealed."""
+    async def end(
+        self, run: Run, end: RuntimeEnd, unwritten: Sequence[TranscriptEntry] | None = None
+    ) -> Run:
+        """Seal and record. `unwritten` are all entries of a run of which none is written. May be
+        repeated: the second append is refused. Raises `LogUnavailable` when entries come faster
+        than they are sealed."""
         return await with_fresh_reads(
-            lambda _: self._seal_and_end(run, end),
+            lambda _: self._seal_and_end(run, end, unwritten),
             "the transcript of the run grows while it is sealed; it is ended in a moment",
             conflicts=(TranscriptGrew,),
         )
 
-    async def _seal_and_end(self, run: Run, end: RuntimeEnd) -> Run:
+    async def _seal_and_end(
+        self, run: Run, end: RuntimeEnd, unwritten: Sequence[TranscriptEntry] | None
+    ) -> Run:
         try:
             text_store = await self._work.text_store(run)
         except ContentsErased as erased:
             _log.warning("run %s ends without its texts: %s", run.run_id, erased)
             return await self._end_erased(run, end)
         error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
-        sealed = None
-        try:
-            sealed = await self._seal_transcript(run) if run.started_at is not None else None
-        except OSError as failure:
-            # The entries stay in the database; the run must end all the same.
-            _log.error("the transcript of %s cannot be written: %s", run.run_id, failure)
-            note = f"the transcript file cannot be written: {failure.strerror}"
-            error = f"{error}\n{note}" if error else note
+        transcript = None
+        if run.started_at is not None:
+            transcript = await self._transcript(run, unwritten)
         result = freeze_result(end.result) if end.result else None
         command = EndRun(
             epoch=run.epoch,
@@ -57,11 +115,10 @@ class RunFinalizer:
             result=text_store.store("result", result) if result else None,
             error=text_store.store("error", error) if error else None,
             usage=end.usage,
-            transcript=_seal_of(sealed) if sealed else None,
         )
-        appended = await self._work.record_end(
-            run, command, text_store, last_entry=sealed.last if sealed else None
-        )
+        appended = await self._work.record_end(run, command, text_store, transcript)
+        if transcript is not None:
+            self._files.add(appended.runs[run.run_id], appended.position, transcript.lines)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 
@@ -90,20 +147,18 @@ class RunFinalizer:
         except OSError as failure:
             _log.warning("run %s: a file of its transcript stays: %s", run.run_id, failure)
 
-    async def _seal_transcript(self, run: Run) -> SealedTranscript:
+    async def _transcript(
+        self, run: Run, unwritten: Sequence[TranscriptEntry] | None
+    ) -> WrittenTranscript | UnwrittenTranscript:
         assert run.agent_id is not None
         key = await self._work.contents.key(run.session_id)
         assert key is not None
-        return await self._transcripts.seal(
+        path = self._transcripts.file_path(
             run.run_id,
             session_id=run.session_id,
             agent_id=run.agent_id,
-            key=key,
             continues=run.continues is not None,
         )
-
-
-def _seal_of(sealed: SealedTranscript) -> TranscriptSeal:
-    return TranscriptSeal(
-        count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
-    )
+        if unwritten is not None:
+            return UnwrittenTranscript(self._transcripts.unwritten(unwritten), path, key)
+        return WrittenTranscript(await self._transcripts.seal(run.run_id, key=key), path)

@@ -51,8 +51,8 @@ def evaluate_end(
 
 
 FLUSH_ENTRIES = 200
-FLUSH_SECONDS = 0.1
-FLUSH_CHARACTERS = 1_000_000
+FLUSH_SECONDS = 1.0
+FLUSH_CHARACTERS = 64 * 1024
 ENDING_SECONDS_MAX = 15.0
 _log = logging.getLogger("spawnlog.executing")
 
@@ -65,6 +65,7 @@ class _Execution:
     session: RuntimeSession | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     interrupted: str | None = None
+    unwritten: list[TranscriptEntry] | None = None
     let_go: bool = False
     task: "asyncio.Task[None] | None" = None
 
@@ -222,7 +223,8 @@ class RunExecutor:
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
-        """Write entries in batches; False when the claim was replaced (the child is killed)."""
+        """Write entries in batches; False when the claim was replaced (the child is killed). What
+        is all there is goes with the end."""
         written = inherited_rows(execution.run.fork)
         entries = iterate_batches(
             session.entries(),
@@ -231,11 +233,15 @@ class RunExecutor:
             weigh=_characters,
             weight=FLUSH_CHARACTERS,
         )
-        async for batch in entries:
-            if not await self._flush(execution, written, batch):
+        async for batch, is_last in entries:
+            if is_last and written == 0:
+                execution.unwritten = batch
+            elif not await self._flush(execution, written, batch):
                 await session.kill()
                 return False
             written += len(batch)
+        if written == 0:
+            execution.unwritten = []
         return True
 
     async def _flush(
@@ -250,7 +256,8 @@ class RunExecutor:
     async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
         try:
             await retry_while_unavailable(
-                lambda: self._sealing.end(execution.run, end), given_up=execution.is_abandoned
+                lambda: self._sealing.end(execution.run, end, execution.unwritten),
+                given_up=execution.is_abandoned,
             )
         except (LostClaim, WrongStage):
             raise

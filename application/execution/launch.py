@@ -1,7 +1,7 @@
 """What a child is given when it starts: its prompt, composed from recorded ingredients."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from application.ports.credentials import Credentials
 from application.ports.files import WorkspaceFolders
 from application.ports.identifiers import ChildTokens
 from application.ports.runtimes import CannotLaunch, Launch
-from application.ports.transcripts import Transcripts
+from application.ports.transcripts import TranscriptFile, Transcripts
 from application.spawn.plan import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
 from domain.context.bootstrap_files import BootstrapFile
@@ -214,11 +214,22 @@ class LaunchComposer:
             runs = await self._work.registry.runs_of_session(
                 run.child_session_key, limit=HISTORY_FILES_MAX + 1
             )
-            paths = [one.transcript_path for one in runs if one.run_id != run.run_id]
-            before = tuple(path for path in reversed(paths) if path is not None)
+            before = await self._files_of([one for one in runs if one.run_id != run.run_id])
             # A first run that never started has no transcript that its beginning could be in.
             return before if opened.transcript else (*await self._fork_snapshot(opened), *before)
         return await self._fork_snapshot(run)
+
+    async def _files_of(self, runs: Sequence[Run]) -> tuple[str, ...]:
+        """Where the transcripts of runs are, the newest of which is given first and told last."""
+        files = [
+            TranscriptFile(one.run_id, one.transcript_path, one.transcript.bytes)
+            for one in reversed(runs)
+            if one.transcript is not None and one.transcript_path is not None
+        ]
+        for failure in filter(None, await self._transcripts.write_files(files)):
+            text = f"what was said before cannot be written as a file: {failure.strerror}"
+            raise CannotLaunch("not_executable", text)
+        return tuple(one.path for one in files)
 
     async def _fork_snapshot(self, opened: Run) -> tuple[str, ...]:
         rows = inherited_rows(opened.fork)

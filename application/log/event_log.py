@@ -53,6 +53,15 @@ class StagedFile:
     body: bytes = field(repr=False)
 
 
+class TranscriptRows(NamedTuple):
+    """All entries of a run's transcript, to be written with its end and recorded at that moment;
+    each with its kind and the text of its row."""
+
+    run_id: UUID
+    kinds: Sequence[str]
+    bodies: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class LaneQuery:
     """Ask for the state of a lane under the lock: how many run, who is next (at most `take`)."""
@@ -140,6 +149,7 @@ class Decision(NamedTuple, Generic[T_co]):
     run_answer: tuple[UUID, StoredAnswer] | None = None
     reserve_run: UUID | None = None
     staged: Sequence[StagedFile] = ()
+    entries: Sequence[TranscriptRows] = ()
 
 
 class Submission(NamedTuple, Generic[T]):

@@ -1,8 +1,9 @@
 """The unit of work: what use cases read, and the one way in which they record."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from application.log.envelope import SYSTEM, Actor, Provenance
@@ -16,6 +17,7 @@ from application.log.event_log import (
     Reservation,
     StoredAnswer,
     Submission,
+    TranscriptRows,
     TreeQuery,
     World,
 )
@@ -25,6 +27,7 @@ from application.ports.identifiers import Identities
 from application.ports.registry import Registry
 from domain.run.commands import EndRun, RunCommand
 from domain.run.events import RunEvent
+from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, decide_for_all
@@ -64,6 +67,23 @@ class RunCommands:
     run: Run
     commands: Sequence[RunCommand]
     text_store: TextStore | None = None
+
+
+class EndedTranscript(Protocol):
+    """The transcript of a run that ends."""
+
+    @property
+    def last_entry(self) -> int:
+        """The number of the last row that it knows of; 0 when there is none."""
+        ...
+
+    def seal(self, recorded_at: datetime) -> TranscriptSeal:
+        """Of all entries; those that are written with the end are recorded at that moment."""
+        ...
+
+    def rows(self, run: Run) -> Sequence[TranscriptRows]:
+        """What is written with the end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +170,29 @@ class CommandLog:
         )
 
     async def record_end(
-        self, run: Run, command: EndRun, text_store: TextStore, *, last_entry: int | None
+        self, run: Run, command: EndRun, text_store: TextStore, transcript: EndedTranscript | None
     ) -> Appended[None]:
-        """Record the end of a run whose transcript was sealed up to `last_entry`; None when it was
-        not. Raises `TranscriptGrew` when more is written by now: a holder that was only frozen may
-        have gone on meanwhile, and its claim holds until this very append."""
+        """Record the end of a run with the seal of its transcript, if it has one. Raises
+        `TranscriptGrew` when there are rows that it does not know: a holder that was only frozen
+        may have gone on meanwhile, and its claim holds until this very append."""
 
         def decide(world: World) -> Decision[None]:
-            decision = decide_commands(world, (RunCommands(run, (command,), text_store),))
+            if transcript is None:
+                return decide_commands(world, (RunCommands(run, (command,), text_store),))
+            sealed = replace(command, transcript=transcript.seal(world.now))
+            decision = decide_commands(world, (RunCommands(run, (sealed,), text_store),))
             last = world.last_entries.get(run.run_id, 0)
-            if last_entry is not None and last != last_entry:
-                raise TranscriptGrew(f"sealed up to entry {last_entry}, and there are {last}")
-            return decision
+            if last != transcript.last_entry:
+                text = f"sealed up to entry {transcript.last_entry}, and there are {last}"
+                raise TranscriptGrew(text)
+            return decision._replace(entries=transcript.rows(run))
 
         return await self.submit(
             tuple(dict.fromkeys(streams_of(run))),
             decide,
             provenance_of(run),
             about=frozenset((run.run_id,)),
-            transcript=run.run_id if last_entry is not None else None,
+            transcript=run.run_id if transcript is not None else None,
         )
 
     async def record_all(

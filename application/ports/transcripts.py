@@ -1,7 +1,7 @@
-"""What a child said while it ran."""
+"""What a child said while it ran, as rows; and the file of it, which is written behind the end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -28,7 +28,40 @@ class SealedTranscript:
     last: int
     bytes: int
     hmac: str
-    path: str | None
+
+
+ARCHIVED_MARK = ".deleted."
+"""What stands between the name of a transcript's file and the moment that its run was to be
+archived, in the name that the file has from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptFile:
+    """The file of the transcript of an ended run: the path on record, how many bytes were sealed,
+    and the lines, where they are known without the rows."""
+
+    run_id: UUID
+    path: str
+    size_bytes: int
+    lines: bytes | None = field(default=None, repr=False)
+
+
+class UnwrittenEntries(Protocol):
+    """Entries on their way into the rows, as they will stand there."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Of each."""
+        ...
+
+    @property
+    def bodies(self) -> Sequence[str]:
+        """Of each, the text of its row."""
+        ...
+
+    def lines(self, recorded_at: datetime) -> bytes:
+        """The lines of the file, when these are the first entries, all recorded at that moment."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +75,8 @@ class Extent:
 
 
 class Transcripts(Protocol):
-    """Keeps transcripts as rows while a run goes on, and as a JSONL file once it is over. What a
-    forked child begins with lies in a file of its own until then."""
+    """Keeps transcripts as rows, which are the truth, and as JSONL files, which are written from
+    them. What a forked child begins with lies in a file of its own until its run is over."""
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
@@ -57,11 +90,24 @@ class Transcripts(Protocol):
         """Entries behind number `after`."""
         ...
 
-    async def seal(
-        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
-    ) -> SealedTranscript:
-        """Write the file (complete or not at all) and say what is in it. May be repeated. That of
-        a run that `continues` a session is named for the run too."""
+    def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
+        """Entries that go into the rows with the append of the end."""
+        ...
+
+    async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
+        """What is in the rows of a run."""
+        ...
+
+    def file_path(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, continues: bool = False
+    ) -> str:
+        """Where the file of a run is to be. That of a run that `continues` a session is named for
+        the run too."""
+        ...
+
+    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+        """See to it that each file is at its path, whole: it is renamed, written from the rows, or
+        there already. May be repeated. For each that cannot be there, why."""
         ...
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
@@ -90,13 +136,4 @@ class Transcripts(Protocol):
 
     async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
         """Remove that file; whether it was there. Raises OSError."""
-        ...
-
-    async def archive(self, path: str, stamp: str) -> str:
-        """Rename a transcript to `<path>.deleted.<stamp>`; gives the new path. May be repeated:
-        a transcript that was put away before keeps its name."""
-        ...
-
-    async def restore(self, path: str) -> None:
-        """Give the transcript at a path that `put_away` gave its name again, if it is there."""
         ...

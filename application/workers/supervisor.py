@@ -16,6 +16,7 @@ from application.coordination.holder import Holder
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
+from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.dispatch import Dispatcher
 from application.execution.execute import RunExecutor
 from application.log.envelope import RecordedEvent
@@ -70,6 +71,7 @@ class Workers:
     recovering: RunRecovery
     undoing: StepUndoer
     telling: HookNotifier
+    transcript_files: TranscriptFileWriter
     sweeping: Callable[[], Awaitable[object]]
 
 
@@ -141,6 +143,7 @@ class Supervisor:
                 await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
             except (LogUnavailable, TimeoutError) as away:
                 _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
+        await self._workers.transcript_files.finish(FINISH_SECONDS_MAX)
 
     async def close(self) -> None:
         """End all work and give the lease up. Nothing may be held by then."""
@@ -151,7 +154,7 @@ class Supervisor:
         with contextlib.suppress(LogUnavailable):
             await self._coordination.leave(self._holder.name)
 
-    def _all(self) -> tuple[PeriodicTask | DueWork, ...]:
+    def _all(self) -> tuple[PeriodicTask | DueWork | TranscriptFileWriter, ...]:
         return (
             self._renew,
             self._dispatch,
@@ -159,6 +162,7 @@ class Supervisor:
             self._archive,
             self._effect,
             self._wait,
+            self._workers.transcript_files,
             # Until there is no work left whose claims it could keep up.
             self._prolong,
             self._sweep,

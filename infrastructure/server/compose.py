@@ -17,6 +17,7 @@ from application.coordination.holder import Holder
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
+from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.dispatch import Dispatcher
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
@@ -119,7 +120,8 @@ class WorkerDependencies:
 
 def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     """Everybody, idle as yet."""
-    sealing = RunFinalizer(work, needs.transcripts)
+    files = TranscriptFileWriter(work.registry, needs.transcripts, needs.coordination)
+    sealing = RunFinalizer(work, needs.transcripts, files)
     makers = (
         ThreadBindingStep(work, needs.hooks),
         ContextForkStep(work, needs.transcripts),
@@ -143,7 +145,7 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         dispatching=Dispatcher(work, executing, needs.holder),
         executing=executing,
         announcing=Announcer(work, needs.hooks),
-        archiving=Archiver(work, needs.transcripts),
+        archiving=Archiver(work, needs.transcripts, files),
         depending=DependencyWaits(work),
         recovering=RunRecovery(
             work,
@@ -156,6 +158,7 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         ),
         undoing=StepUndoer(work, makers, needs.interruption, rooms),
         telling=HookNotifier(work, needs.hooks, needs.interruption, rooms),
+        transcript_files=files,
         sweeping=lambda: needs.staged.sweep(STAGED_DELETIONS_MAX),
     )
 

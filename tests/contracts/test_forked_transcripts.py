@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
-from application.ports.transcripts import Transcripts
+from application.ports.transcripts import TranscriptFile, Transcripts
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.faults.held_commits import held_commits
@@ -205,7 +205,9 @@ async def test_a_seal_covers_what_a_child_began_with(
     await family.tell("scout", ask.claim())
     await family.start("scout")
     assert await transcripts.append(scout, family.run("scout").epoch, 3, said("c"))
-    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
-    lines = Path(str(sealed.path)).read_bytes().splitlines()
+    sealed = await transcripts.seal(scout, key=KEY)
+    path = transcripts.file_path(scout, session_id=scout, agent_id="main")
+    assert await transcripts.write_files([TranscriptFile(scout, path, sealed.bytes)]) == [None]
+    lines = Path(path).read_bytes().splitlines()
     assert [orjson.loads(line)["text"] for line in lines] == ["a", "b", "c"]
     assert sealed.count == 3

@@ -3,21 +3,30 @@
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import orjson
 import psycopg
 import pytest
 
+from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.end import RunFinalizer
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
+from application.ports.registry import Registry
 from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry
-from application.ports.transcripts import SealedTranscript, Transcripts
+from application.ports.transcripts import (
+    ARCHIVED_MARK,
+    SealedTranscript,
+    TranscriptFile,
+    Transcripts,
+)
+from domain.run.state import Run
 from domain.values.refusals import LostClaim
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.append.load import LOCK_TRANSCRIPTS
@@ -41,6 +50,25 @@ def transcripts(running: ServedLog, tmp_path: Path) -> Transcripts:
 def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
     """One entry for each text."""
     return [TranscriptEntry(kind, {"role": "assistant", "text": text}) for text in texts]
+
+
+async def written(transcripts: Transcripts, run_id: UUID) -> tuple[Path, SealedTranscript]:
+    """The file of a run of the agent `main`, and the seal of its rows."""
+    sealed = await transcripts.seal(run_id, key=KEY)
+    path = transcripts.file_path(run_id, session_id=run_id, agent_id="main")
+    assert await transcripts.write_files([TranscriptFile(run_id, path, sealed.bytes)]) == [None]
+    return Path(path), sealed
+
+
+class WrittenFiles(TranscriptFileWriter):
+    """Notes what is to be written, and writes nothing."""
+
+    def __init__(self, registry: Registry, transcripts: Transcripts) -> None:
+        super().__init__(registry, transcripts, cast("Any", None))
+        self.lines: list[bytes | None] = []
+
+    def add(self, run: Run, position: int, lines: bytes | None = None) -> None:
+        self.lines.append(lines)
 
 
 async def texts(transcripts: Transcripts, run_id: UUID, **query: Any) -> list[object]:
@@ -162,7 +190,9 @@ class WrittenBehindTheSeal:
 INTERRUPTED = RuntimeEnd(outcome="error", reason="interrupted", error="its server is gone")
 
 
-def finalizer(running: ServedLog, transcripts: Any) -> RunFinalizer:
+def finalizer(
+    running: ServedLog, transcripts: Any, files: TranscriptFileWriter | None = None
+) -> RunFinalizer:
     work = UnitOfWork(
         running.log,
         RandomIdentities(),
@@ -170,7 +200,7 @@ def finalizer(running: ServedLog, transcripts: Any) -> RunFinalizer:
         running.contents(),
         PlacedConfigurations(Path("/nowhere")),
     )
-    return RunFinalizer(work, transcripts)
+    return RunFinalizer(work, transcripts, files or WrittenFiles(running.registry(), transcripts))
 
 
 async def test_an_end_is_not_recorded_with_a_seal_that_does_not_cover_what_is_written(
@@ -241,9 +271,9 @@ async def test_odd_entries_are_kept_and_sealed(
     assert await transcripts.append(scout, epoch, 1, [TranscriptEntry("text", ODD[name])])
     (entry,) = await transcripts.read(scout, after=0, limit=9)
     assert set(entry.body) == set(ODD[name])
-    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    path, sealed = await written(transcripts, scout)
     assert sealed.count == 1
-    (line,) = Path(str(sealed.path)).read_bytes().splitlines()
+    (line,) = path.read_bytes().splitlines()
     assert orjson.loads(line).items() >= entry.body.items()
     if name in ("NUL", "controls", "emoji", "escapes", "long", "numbers", "nested"):
         assert entry.body == ODD[name]
@@ -260,14 +290,13 @@ async def test_a_seal_is_the_hash_of_the_file(
 ) -> None:
     monkeypatch.setattr(rows_and_files, "PAGE_ENTRIES", 3)
     await family.begin("scout")
-    scout, session = family.id("scout"), family.session_id("scout")
+    scout = family.id("scout")
     await transcripts.append(
         scout, family.run("scout").epoch, 1, said(*(f"line {number}" for number in range(10)))
     )
-    sealed = await transcripts.seal(scout, session_id=session, agent_id="main", key=KEY)
-    path = tmp_path / "transcripts" / "main" / f"{session}.jsonl"
+    path, sealed = await written(transcripts, scout)
+    assert path == tmp_path / "transcripts" / "main" / f"{scout}.jsonl"
     content = path.read_bytes()
-    assert sealed.path == str(path)
     assert (sealed.count, sealed.bytes) == (10, len(content))
     assert sealed.hmac == hmac.new(KEY, content, hashlib.sha256).hexdigest()
     lines = [orjson.loads(line) for line in content.splitlines()]
@@ -275,7 +304,7 @@ async def test_a_seal_is_the_hash_of_the_file(
     assert lines[0].keys() == {"sequence", "recordedAt", "kind", "role", "text"}
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert await transcripts.seal(scout, session_id=session, agent_id="main", key=KEY) == sealed
+    assert await written(transcripts, scout) == (path, sealed)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -284,12 +313,12 @@ async def test_a_child_that_said_nothing_has_an_empty_transcript(
 ) -> None:
     await family.begin("scout")
     scout = family.id("scout")
-    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    path, sealed = await written(transcripts, scout)
     assert (sealed.count, sealed.bytes) == (0, 0)
-    assert Path(str(sealed.path)).read_bytes() == b""
+    assert path.read_bytes() == b""
 
 
-async def test_a_seal_that_fails_leaves_the_file_as_it_was(
+async def test_a_file_that_cannot_be_written_leaves_what_was_there(
     postgres: RunningLog,
     transcripts: Transcripts,
     family: LoggedFamily,
@@ -299,32 +328,77 @@ async def test_a_seal_that_fails_leaves_the_file_as_it_was(
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
     await transcripts.append(scout, epoch, 1, said("a", "b"))
-    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
-    path = Path(str(sealed.path))
+    path, sealed = await written(transcripts, scout)
     before = path.read_bytes()
     await postgres.ask("UPDATE transcript_entries SET body = '{' WHERE sequence = 2")
     with pytest.raises(orjson.JSONDecodeError):
-        await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+        await transcripts.write_files([TranscriptFile(scout, str(path), sealed.bytes + 1)])
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-async def test_a_transcript_is_put_away_under_one_name(
+async def test_the_file_of_an_archived_run_is_renamed(
     transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
 ) -> None:
     await family.begin("scout")
     scout = family.id("scout")
-    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
-    path = Path(str(sealed.path))
-    away = await transcripts.archive(str(path), "2026-03-01T12-00-00.000Z")
-    assert away == f"{path}.deleted.2026-03-01T12-00-00.000Z"
-    assert await transcripts.archive(str(path), "2026-03-01T13-00-00.000Z") == away
-    assert [file.name for file in path.parent.iterdir()] == [Path(away).name]
-    path.write_text("another one\n")
-    again = await transcripts.archive(str(path), "2026-03-01T14-00-00.000Z")
-    assert Path(again).read_text() == "another one\n"
-    assert Path(away).exists()
-    assert not path.exists()
+    await transcripts.append(scout, family.run("scout").epoch, 1, said("a"))
+    path, sealed = await written(transcripts, scout)
+    number = path.stat().st_ino
+    archived = TranscriptFile(scout, f"{path}{ARCHIVED_MARK}now", sealed.bytes)
+    assert await transcripts.write_files([archived]) == [None]
+    assert [(file.name, file.stat().st_ino) for file in path.parent.iterdir()] == [
+        (f"{path.name}{ARCHIVED_MARK}now", number)
+    ]
+    # Another server, which did not know, was slower.
+    await written(transcripts, scout)
+    assert await transcripts.write_files([archived]) == [None]
+    assert [file.stat().st_ino for file in path.parent.iterdir()] == [number]
+
+
+@pytest.mark.parametrize("archived", ["", f"{ARCHIVED_MARK}now"])
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: os.truncate(path, 3)])
+async def test_a_file_that_is_gone_or_cut_short_is_written_again_under_the_name_it_has_now(
+    transcripts: Transcripts,
+    family: LoggedFamily,
+    postgres: RunningLog,
+    spoil: Callable[[Path], None],
+    archived: str,
+) -> None:
+    await family.begin("scout")
+    scout = family.id("scout")
+    await transcripts.append(scout, family.run("scout").epoch, 1, said("a", "b"))
+    path, sealed = await written(transcripts, scout)
+    content = path.read_bytes()
+    spoil(path)
+    file = TranscriptFile(scout, f"{path}{archived}", sealed.bytes)
+    assert await transcripts.write_files([file]) == [None]
+    assert Path(file.path).read_bytes() == content
+
+
+async def test_all_entries_of_a_run_may_be_written_with_its_end(
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    run = family.run("scout")
+    entries = [TranscriptEntry("text", ODD[name]) for name in sorted(ODD)]
+    files = WrittenFiles(running.registry(), transcripts)
+    ended = await finalizer(running, transcripts, files).end(run, INTERRUPTED, entries)
+    rows = await transcripts.read(run.run_id, after=0, limit=99)
+    assert [one.sequence for one in rows] == list(range(1, len(ODD) + 1))
+    assert {one.recorded_at for one in rows} == {ended.ended_at}
+    key = await running.contents().key(run.session_id)
+    assert key is not None
+    sealed = await transcripts.seal(run.run_id, key=key)
+    assert ended.transcript is not None
+    assert (ended.transcript.count, ended.transcript.bytes, ended.transcript.hmac) == (
+        sealed.count,
+        sealed.bytes,
+        sealed.hmac,
+    )
+    assert [hmac.new(key, lines or b"", hashlib.sha256).hexdigest() for lines in files.lines] == [
+        sealed.hmac
+    ]
 
 
 async def test_a_number_is_given_to_one_entry_only(

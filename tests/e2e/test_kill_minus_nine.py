@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import Mortal, mortal_on
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -99,16 +100,20 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     assert "Notes: interrupted: " in told["text"]
 
 
-def test_a_transcript_that_was_renamed_before_the_kill_is_archived_once(mortal: Mortal) -> None:
-    mortal.is_to_die("before RunArchived")
-    mortal.asked_in_vain("renamed", agentId="accountant", cleanup="delete")
+@pytest.mark.parametrize("moment", ["after RunEnded", "before RunArchived", "after RunArchived"])
+def test_the_file_of_a_transcript_is_written_after_the_next_start(
+    mortal: Mortal, moment: str
+) -> None:
+    mortal.is_to_die(moment)
+    mortal.asked_in_vain(f"files {moment}", agentId="accountant", cleanup="delete")
     mortal.has_died()
-    (renamed,) = mortal.data_dir.glob("transcripts/accountant/*")
     mortal.again()
-    run = life(mortal, "renamed", agentId="accountant")
+    run = life(mortal, f"files {moment}", agentId="accountant")
     assert mortal.events(run["runId"]) == WHOLE
-    assert list(mortal.data_dir.glob("transcripts/accountant/*")) == [renamed]
-    assert run["transcriptPath"] == str(renamed)
+    path = Path(run["transcriptPath"])
+    folder = mortal.data_dir / "transcripts" / "accountant"
+    wait_for("the file alone", lambda: list(folder.glob(f"{run['sessionId']}*")) == [path])
+    assert path.read_text("utf-8").count("\n") == 6
 
 
 def test_a_spawn_goes_on_from_its_request_also_when_its_recovery_is_killed(

@@ -77,7 +77,9 @@ def begins_with_it(server: Heirs, body: dict[str, Any]) -> str:
         {key: line[key] for key in line if key not in ("sequence", "recordedAt")} for line in rest
     ]
     assert kept == [{"kind": kind, **said} for kind, said in KEPT]
-    sealed = Path(run["transcriptPath"]).read_bytes().splitlines()
+    path = Path(run["transcriptPath"])
+    wait_for("the file of the transcript", path.exists)
+    sealed = path.read_bytes().splitlines()
     kinds = [json.loads(line)["kind"] for line in sealed]
     assert kinds == ["session", *(kind for kind, _ in KEPT), "text"]
     assert json.loads(sealed[-1])["text"].strip() == "I remember"

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import BOUND, threaded
+from tests.support.servers.running_server import wait_for
 from tests.support.servers.talking_server import Talking, ends_of, staying
 
 pytestmark = pytest.mark.kill
@@ -32,7 +33,8 @@ def put_away(server: Talking, key: str, *runs: str) -> None:
     assert sorted(archived, key=lambda run: run["archivedAt"]) == archived
     assert server.send(runs[0], "too late").json()["code"] == "session_closed"
     for run in archived:
-        assert run["transcriptPath"] is None or Path(run["transcriptPath"]).exists()
+        if run["transcriptPath"] is not None:
+            wait_for("the file", Path(run["transcriptPath"]).exists)
 
 
 def test_a_session_at_rest_is_put_away_with_all_its_runs(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers.running_server import wait_for
 from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.server
@@ -145,6 +146,7 @@ def test_cleanup_delete_archives_after_the_announcement_and_keeps_the_transcript
     assert server.events(run_id)[-2:] == ["RunAnnounced", "RunArchived"]
     path = Path(run["transcriptPath"])
     assert path.name.startswith(f"{run['sessionId']}.jsonl.deleted.")
+    wait_for("the file", path.exists)
     assert path.read_text("utf-8").count("\n") == 6
     assert not path.with_name(f"{run['sessionId']}.jsonl").exists()
     assert server.session(run["childSessionKey"])["stage"] == "closed"

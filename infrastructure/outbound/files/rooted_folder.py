@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from infrastructure.outbound.files.regular_file import open_to_read
 
@@ -32,9 +32,15 @@ FolderIdentity = tuple[int, int]
 """What a folder is, whatever it is called, for as long as it is held: its device and number."""
 
 
-FileState = tuple[int, int, int, int, int]
-"""What a file is and was last changed. Its number alone would be that of another one, made after it
-was removed."""
+class FileState(NamedTuple):
+    """What a file is, and when it was last changed: its number alone would be that of another one,
+    made after it was removed."""
+
+    device: int
+    number: int
+    mode: int
+    size: int
+    changed_ns: int
 
 
 class RootedFolder:
@@ -247,4 +253,4 @@ def _identity(state: os.stat_result) -> FolderIdentity:
 
 
 def _state(state: os.stat_result) -> FileState:
-    return state.st_dev, state.st_ino, state.st_mode, state.st_size, state.st_ctime_ns
+    return FileState(state.st_dev, state.st_ino, state.st_mode, state.st_size, state.st_ctime_ns)

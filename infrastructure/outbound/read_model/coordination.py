@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.coordination.coordination import ClaimKey, ClaimKind, LostRun
+from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
@@ -89,6 +89,21 @@ FORGET_ANSWERS = (
 )
 _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 
+# An append may be about to note more of the same run. Nobody waits for it, so that nobody waits for
+# each other.
+_DUE_FILES = (
+    "UPDATE transcript_files SET attempts = least(attempts + 1, 20), due_at = statement_timestamp()"
+    " + make_interval(secs => least(3600, 5 * 2 ^ attempts)) WHERE run_id IN"
+    " (SELECT run_id FROM transcript_files WHERE due_at <= statement_timestamp()"
+    " ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING run_id, position"
+)
+_FILES_WRITTEN = (
+    "DELETE FROM transcript_files WHERE run_id IN (SELECT due.run_id FROM transcript_files due"
+    " JOIN unnest(%s::uuid[], %s::bigint[]) AS written (run_id, position)"
+    " ON due.run_id = written.run_id AND due.position = written.position"
+    " FOR UPDATE OF due SKIP LOCKED) RETURNING run_id"
+)
+
 
 class PostgresCoordination:
     """Implements `Coordination`."""
@@ -141,6 +156,18 @@ class PostgresCoordination:
     async def release(self, claims: Sequence[ClaimKey]) -> None:
         """Give claims up."""
         await self._fetch(_RELEASE, _columns(claims))
+
+    async def due_files(self, *, limit: int) -> Sequence[DueFile]:
+        """Files of transcripts that nobody has written in time."""
+        return [DueFile(*row) for row in await self._fetch(_DUE_FILES, [limit])]
+
+    async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
+        """They are written; gives those about which more has been recorded since."""
+        if not files:
+            return ()
+        values = [[one.run_id for one in files], [one.position for one in files]]
+        done = {row[0] for row in await self._fetch(_FILES_WRITTEN, values)}
+        return [one for one in files if one.run_id not in done]
 
     async def forget_old_answers(self, *, days: int) -> int:
         """Delete idempotency records older than that."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
+from application.ports.transcripts import ARCHIVED_MARK
 from infrastructure.outbound.files.regular_file import NotAFile
 from infrastructure.outbound.files.rooted_folder import FILE_MODE, NotAFolder, RootedFolder
 
 PART = ".part"
 CHUNK_BYTES = 256 * 1024
-ARCHIVED_MARK = ".deleted."
 
 
 class TranscriptFolders:
@@ -97,35 +97,46 @@ def drop_file(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
     return True
 
 
-def archive_file(folders: TranscriptFolders, path: str, stamp: str) -> str:
-    """Rename the file that a path on record ends in, `<agent id>/<name>`, to `<name>.deleted.
-    <stamp>`; gives the new path. What was put away before keeps its name."""
-    agent_id, name = _ends_of(path)
-    called = f"{name}{ARCHIVED_MARK}{stamp}"
+def is_in_place(folders: TranscriptFolders, path: str, size: int) -> bool:
+    """Whether the file of a transcript of so many bytes is where a path on record ends,
+    `<agent id>/<name>`. One that still has its name from before it was archived is renamed."""
+    agent_id, name = place_of(path)
+    before, is_archived, _ = name.partition(ARCHIVED_MARK)
     try:
         with folders.enter(agent_id) as folder:
-            try:
-                folder.rename(name, called)
-            except FileNotFoundError:
-                earlier = [
-                    one for one in folder.names() if one.startswith(f"{name}{ARCHIVED_MARK}")
-                ]
-                called = min(earlier, default=called)
+            if _is_whole(folder, name, size):
+                if is_archived:
+                    # Written a second time, by a server that had not heard of the archive.
+                    with suppress(FileNotFoundError):
+                        folder.unlink(before)
+                return True
+            if is_archived and _is_whole(folder, before, size):
+                folder.rename(before, name)
+                return True
     except FileNotFoundError:
         pass
-    return str(folders.path / agent_id / called)
+    return False
 
 
-def restore_file(folders: TranscriptFolders, path: str) -> None:
-    """Rename the file that was put away to `path` as it was called before, if it is there."""
-    agent_id, called = _ends_of(path)
-    name, was_put_away, _ = called.partition(ARCHIVED_MARK)
-    if was_put_away:
-        with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
-            folder.rename(called, name)
+def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
+    """A private file of that size. It was written under another name until it was whole, and is
+    shorter only when the machine went down before the disk had it."""
+    try:
+        state = folder.state_of(name)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(state.mode) and (stat.S_IMODE(state.mode), state.size) == (FILE_MODE, size)
 
 
-def _ends_of(path: str) -> tuple[str, str]:
+def write_lines(folders: TranscriptFolders, path: str, lines: bytes) -> None:
+    """The file at a path on record, whole or not at all."""
+    agent_id, name = place_of(path)
+    with atomic_file(folders, agent_id, name) as file:
+        file.write(lines)
+
+
+def place_of(path: str) -> tuple[str, str]:
+    """What a path on record ends in: the id of an agent, and the name of a file."""
     agent_id, name = Path(path).parts[-2:] if len(Path(path).parts) > 2 else ("", "")
     if {agent_id, name} & {"", "..", "/"} or "\0" in path:
         raise OSError(errno.EINVAL, "that is the path of no file of a transcript")
@@ -185,8 +196,8 @@ class PartFile:
         """It is whole, and gets its name."""
         with self._one_at_a_time:
             folder, file = self._opened()
+            # Not for the disk: rows are the truth, and a file that is cut short is written again.
             file.flush()
-            os.fsync(file.fileno())
             state = os.fstat(file.fileno())
             own = (state.st_dev, state.st_ino)
             folder.rename(self._part, self._name)

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import orjson
@@ -12,6 +13,7 @@ from psycopg_pool import AsyncConnectionPool
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry
 from domain.values.text import replace_unstorable
+from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 PAGE_ENTRIES = 1_000
@@ -73,6 +75,27 @@ def _tokens(body: str) -> int:
     usage = orjson.loads(body)
     counts = (usage.get("inputTokens"), usage.get("outputTokens"))
     return sum(one for one in counts if isinstance(one, int))
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEntries:
+    """Implements `UnwrittenEntries`."""
+
+    kinds: tuple[str, ...]
+    bodies: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entries: Sequence[TranscriptEntry]) -> Self:
+        """As their rows will have them."""
+        return cls(tuple(one.kind for one in entries), tuple(stored_body(one) for one in entries))
+
+    def lines(self, recorded_at: datetime) -> bytes:
+        """The lines of the file."""
+        told = zip(self.kinds, self.bodies, strict=True)
+        return b"".join(
+            transcript_line(RecordedEntry(number, recorded_at, kind, orjson.loads(body)))
+            for number, (kind, body) in enumerate(told, 1)
+        )
 
 
 def stored_body(entry: TranscriptEntry) -> str:

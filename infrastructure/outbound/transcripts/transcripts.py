@@ -12,18 +12,26 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.log.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
-from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
+from application.ports.transcripts import (
+    Extent,
+    RecordedEntry,
+    SealedTranscript,
+    TranscriptFile,
+    UnwrittenEntries,
+)
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts import fork_snapshots
 from infrastructure.outbound.transcripts.files import (
     TranscriptFolders,
-    archive_file,
     atomic_file_async,
-    restore_file,
+    is_in_place,
+    place_of,
+    write_lines,
 )
 from infrastructure.outbound.transcripts.rows import (
+    EncodedEntries,
     extent_of,
     pages,
     read_rows,
@@ -58,6 +66,7 @@ class StoredTranscripts:
     def __init__(self, pool: AsyncConnectionPool[LogConnection], folder: Path) -> None:
         self._pool = pool
         self._folders = TranscriptFolders(folder)
+        self._writing = asyncio.Lock()
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
@@ -124,30 +133,67 @@ class StoredTranscripts:
             self._folders, agent_id=agent_id, name=_snapshot_name(session_id)
         )
 
-    async def seal(
-        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
-    ) -> SealedTranscript:
-        """Write the file and say what is in it."""
-        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
+    def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
+        """Entries that go into the rows with the append of the end."""
+        return EncodedEntries.of(entries)
+
+    async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
+        """What is in the rows of a run."""
         digest = hmac.new(key, digestmod=hashlib.sha256)
         count = last = size = 0
-        async with atomic_file_async(self._folders, agent_id, name) as file:
-            async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
-                lines = b"".join(transcript_line(entry) for entry in page)
-                digest.update(lines)
-                count, last = count + len(page), page[-1].sequence
-                size += len(lines)
-                await asyncio.to_thread(file.write, lines)
-        path = str(self._folders.path / agent_id / name)
-        return SealedTranscript(count, last, size, digest.hexdigest(), path)
+        async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
+            lines = b"".join(transcript_line(entry) for entry in page)
+            digest.update(lines)
+            count, last = count + len(page), page[-1].sequence
+            size += len(lines)
+        return SealedTranscript(count, last, size, digest.hexdigest())
 
-    async def archive(self, path: str, stamp: str) -> str:
-        """Rename a transcript; one that was put away before keeps its name."""
-        return await asyncio.to_thread(archive_file, self._folders, path, stamp)
+    def file_path(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, continues: bool = False
+    ) -> str:
+        """Where the file of a run is to be."""
+        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
+        return str(self._folders.path / agent_id / name)
 
-    async def restore(self, path: str) -> None:
-        """Give a transcript that was put away its name again."""
-        await asyncio.to_thread(restore_file, self._folders, path)
+    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+        """See to it that each file is at its path, whole."""
+        # What one process writes has one name until it is whole.
+        async with self._writing:
+            failures, left = await asyncio.to_thread(_write_known, self._folders, files)
+            for number in left:
+                failures[number] = await self._write_from_rows(files[number])
+        return failures
+
+    async def _write_from_rows(self, file: TranscriptFile) -> OSError | None:
+        agent_id, name = place_of(file.path)
+        try:
+            async with atomic_file_async(self._folders, agent_id, name) as part:
+                async for page in pages(self._pool, file.run_id, size=PAGE_ENTRIES):
+                    lines = b"".join(transcript_line(entry) for entry in page)
+                    await asyncio.to_thread(part.write, lines)
+        except OSError as failure:
+            return failure
+        return None
+
+
+def _write_known(
+    folders: TranscriptFolders, files: Sequence[TranscriptFile]
+) -> tuple[list[OSError | None], list[int]]:
+    """Write those whose lines are known, unless they are there: for each, why it cannot be; and
+    the numbers of those that the rows are needed for. Blocks."""
+    failures: list[OSError | None] = [None] * len(files)
+    left: list[int] = []
+    for number, file in enumerate(files):
+        try:
+            if is_in_place(folders, file.path, file.size_bytes):
+                continue
+            if file.lines is None:
+                left.append(number)
+            else:
+                write_lines(folders, file.path, file.lines)
+        except OSError as failure:
+            failures[number] = failure
+    return failures, left
 
 
 def _snapshot_name(session_id: UUID) -> str:

@@ -2,14 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from application.delivery.archive import Archiver
+from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.unit_of_work import UnitOfWork
 from domain.run.facts import SpawnOptions, TranscriptSeal
+from domain.run.state import Run
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders import run_commands as ask
@@ -20,27 +25,26 @@ from tests.support.builders.storytelling import plan
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
+SECONDS_MAX = 30.0
 
 
-class Overtaken(StoredTranscripts):
-    """Somebody acts once the transcript has been put away, and before that is recorded."""
+class OvertakenRegistry(PostgresRegistry):
+    """Somebody acts once it is read how a run stands, and before anything is recorded of it."""
 
-    def __init__(
-        self, running: RunningLog, folder: Path, meanwhile: Callable[[], Awaitable[object]]
-    ) -> None:
-        super().__init__(running.pool, folder)
+    def __init__(self, running: RunningLog, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(running.pool)
         self._meanwhile = meanwhile
 
-    async def archive(self, path: str, stamp: str) -> str:
-        renamed = await super().archive(path, stamp)
-        assert not Path(path).exists()
+    async def run(self, run_id: UUID, **query: Any) -> Run | None:
+        found = await super().run(run_id, **query)
         await self._meanwhile()
-        return renamed
+        return found
 
 
 async def announced(family: LoggedFamily, transcript: Path) -> None:
     transcript.parent.mkdir(parents=True)
     transcript.write_text("{}\n")
+    transcript.chmod(0o600)
     await family.spawn("child", options=SpawnOptions(mode="run"))
     await family.create("child", plan=plan(archive_after_minutes=1))
     await family.tell("child", ask.claim())
@@ -50,16 +54,8 @@ async def announced(family: LoggedFamily, transcript: Path) -> None:
     await family.announce("child")
 
 
-def archiving(running: RunningLog, transcripts: StoredTranscripts, folder: Path) -> Archiver:
-    configurations = PlacedConfigurations(folder)
-    configurations.read({})
-    registry, contents = PostgresRegistry(running.pool), PostgresContents(running.pool)
-    work = UnitOfWork(running.log, RandomIdentities(), registry, contents, configurations)
-    return Archiver(work, transcripts)
-
-
 @pytest.mark.parametrize("message", [True, False])
-async def test_a_transcript_that_was_put_away_too_soon_is_where_it_was(
+async def test_the_file_of_a_transcript_has_the_name_that_is_on_record(
     running: RunningLog, tmp_path: Path, message: bool
 ) -> None:
     family, folder = LoggedFamily(running.log), tmp_path / "transcripts"
@@ -70,14 +66,21 @@ async def test_a_transcript_that_was_put_away_too_soon_is_where_it_was(
         if message:
             await send(family, "next", "child")
 
-    transcripts = Overtaken(running, folder, meanwhile)
-    run = family.run("child")
-    assert run.archive_at is not None
-    await archiving(running, transcripts, tmp_path).archive(run.run_id)
-    now = await PostgresRegistry(running.pool).run(run.run_id)
+    configurations = PlacedConfigurations(tmp_path)
+    configurations.read({})
+    registry, transcripts = PostgresRegistry(running.pool), StoredTranscripts(running.pool, folder)
+    overtaken = OvertakenRegistry(running, meanwhile)
+    contents = PostgresContents(running.pool)
+    work = UnitOfWork(running.log, RandomIdentities(), overtaken, contents, configurations)
+    files = TranscriptFileWriter(registry, transcripts, PostgresCoordination(running.pool))
+    run_id = family.run("child").run_id
+    await Archiver(work, transcripts, files).archive(run_id)
+    await files.finish(SECONDS_MAX)
+    now = await registry.run(run_id)
     assert now is not None
     assert (now.stage, transcript.exists()) == (
         ("announced", True) if message else ("archived", False)
     )
     assert now.transcript_path is not None
     assert Path(now.transcript_path).read_text() == "{}\n"
+    assert len(list(transcript.parent.iterdir())) == 1

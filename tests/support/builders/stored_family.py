@@ -83,16 +83,14 @@ class KeptFamily(LoggedFamily):
         await super().end(name, **changes)
 
     async def _seal(self, run: Run) -> TranscriptSeal:
-        sealed = await self.transcripts.seal(
+        sealed = await self.transcripts.seal(run.run_id, key=content_key_of(run.session_id))
+        path = self.transcripts.file_path(
             run.run_id,
             session_id=run.session_id,
             agent_id="main",
-            key=content_key_of(run.session_id),
             continues=run.continues is not None,
         )
-        return TranscriptSeal(
-            count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
-        )
+        return TranscriptSeal(count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=path)
 
 
 def _kept(command: Any, text_store: TextStore, text: Any, above: TextStore) -> Any:

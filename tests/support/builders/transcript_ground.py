@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from application.ports.transcripts import ARCHIVED_MARK, TranscriptFile
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.logged_family import LoggedFamily
 
@@ -33,11 +34,17 @@ class Ground:
         """The agent's folder."""
         return self.root / "main"
 
-    async def seal(self) -> str:
-        """Write the transcript."""
-        session = {"session_id": self.session_id, "agent_id": "main"}
-        sealed = await self.transcripts.seal(self.run_id, key=KEY, **session)  # type: ignore[arg-type]
-        return str(sealed.path)
+    async def write(self, path: str | None = None) -> str:
+        """Write the transcript, or see that it is at a path."""
+        sealed = await self.transcripts.seal(self.run_id, key=KEY)
+        if path is None:
+            path = self.transcripts.file_path(
+                self.run_id, session_id=self.session_id, agent_id="main"
+            )
+        file = TranscriptFile(self.run_id, path, sealed.bytes)
+        for failure in filter(None, await self.transcripts.write_files([file])):
+            raise failure
+        return path
 
     async def begin(self) -> str:
         """Write what the child begins with."""
@@ -51,4 +58,4 @@ class Ground:
 
     async def archive(self) -> str:
         """Rename the transcript."""
-        return await self.transcripts.archive(str(self.agent / self.names[0]), STAMP)
+        return await self.write(f"{self.agent / self.names[0]}{ARCHIVED_MARK}{STAMP}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from application.coordination.coordination import ClaimKey, ClaimKind, LostRun
+from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
 from application.projections.run_rows import RunRow
 from tests.support.memory.store import Lease, Line, Store
 
@@ -130,6 +130,33 @@ class MemoryCoordination:
             return frozenset(kept)
 
         return await self._line.ask(prolonged)
+
+    async def due_files(self, *, limit: int) -> Sequence[DueFile]:
+        """Files of transcripts that nobody has written in time."""
+
+        def taken() -> list[DueFile]:
+            now = self._store.now()
+            late = [one for one in self._store.due_files.values() if one.due_at <= now]
+            for one in late[:limit]:
+                one.due_at = now + timedelta(seconds=5)
+            return [DueFile(one.run_id, one.position) for one in late[:limit]]
+
+        return await self._line.ask(taken)
+
+    async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
+        """They are written; gives those about which more has been recorded since."""
+
+        def changed() -> list[DueFile]:
+            left: list[DueFile] = []
+            for one in files:
+                known = self._store.due_files.get(one.run_id)
+                if known is not None and known.position == one.position:
+                    del self._store.due_files[one.run_id]
+                else:
+                    left.append(one)
+            return left
+
+        return await self._line.ask(changed)
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
         """Give claims up."""

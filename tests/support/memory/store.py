@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID, uuid4
+
+import orjson
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import (
@@ -123,6 +125,15 @@ class Lease:
     url: str | None = None
 
 
+@dataclass(slots=True)
+class StoredDueFile:
+    """The file of a run's transcript that is to be written."""
+
+    run_id: UUID
+    position: int
+    due_at: datetime
+
+
 class _AnyNumber(int):
     """Agrees with whatever it is compared with."""
 
@@ -204,6 +215,7 @@ class Store:
         self.content_keys: dict[UUID, bytes] = {}
         self.reserved: dict[ReservationKey, StoredReservation] = {}
         self.staged: dict[UUID, list[StagedFile]] = {}
+        self.due_files: dict[UUID, StoredDueFile] = {}
         self.leases: dict[str, Lease] = {}
         self.claims: dict[tuple[str, UUID], Lease] = {}
         self.entries: dict[UUID, dict[int, RecordedEntry]] = {}
@@ -372,6 +384,7 @@ class Store:
             self.content_keys.setdefault(key.session_id, key.key)
         for file in batch.staged:
             self.staged.setdefault(file.run_id, []).append(file)
+        self._keep_transcripts(batch)
         for reservation, run_id, answer in batch.idempotency.inserts:
             reserved = Reserved(reservation.fingerprint, run_id, answer)
             name = reservation_key(reservation)
@@ -383,6 +396,16 @@ class Store:
                 self.reserved[name] = stored._replace(
                     reserved=replace(stored.reserved, answer=late)
                 )
+
+    def _keep_transcripts(self, batch: Batch) -> None:
+        for rows in batch.entries:
+            self.entries[rows.run_id] = {
+                number: RecordedEntry(number, batch.recorded_at, kind, orjson.loads(body))
+                for number, (kind, body) in enumerate(zip(rows.kinds, rows.bodies, strict=True), 1)
+            }
+        due_at = self.now() + timedelta(seconds=5)
+        for run_id, position in batch.due_files.items():
+            self.due_files[run_id] = StoredDueFile(run_id, position, due_at)
 
     def forget_last_commits(self, count: int) -> None:
         """What a database does that loses power and had not waited for its disk."""

@@ -4,15 +4,23 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 import orjson
 
 from application.ports.runtimes import TranscriptEntry
-from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
+from application.ports.transcripts import (
+    ARCHIVED_MARK,
+    Extent,
+    RecordedEntry,
+    SealedTranscript,
+    TranscriptFile,
+    UnwrittenEntries,
+)
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
-from infrastructure.outbound.transcripts.rows import stored_body
+from infrastructure.outbound.transcripts.rows import EncodedEntries, stored_body
 from tests.support.memory.store import Fault, Line, Store
 
 FOLDER = "/transcripts"
@@ -61,19 +69,38 @@ class MemoryTranscripts:
         kept = self._store.entries.get(run_id, {})
         return [kept[sequence] for sequence in sorted(kept)]
 
-    async def seal(
-        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
-    ) -> SealedTranscript:
-        """Write the file and say what is in it."""
+    def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
+        """Entries that go into the rows with the append of the end."""
+        return EncodedEntries.of(entries)
+
+    async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
+        """What is in the rows of a run."""
         entries = await self._line.ask(lambda: self._entries(run_id))
-        lines = tuple(transcript_line(one) for one in entries)
-        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
-        path = f"{FOLDER}/{agent_id}/{name}"
-        self._store.files[path] = lines
-        whole = b"".join(lines)
+        whole = b"".join(transcript_line(one) for one in entries)
         digest = hmac.new(key, whole, hashlib.sha256).hexdigest()
         last = entries[-1].sequence if entries else 0
-        return SealedTranscript(len(lines), last, len(whole), digest, path)
+        return SealedTranscript(len(entries), last, len(whole), digest)
+
+    def file_path(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, continues: bool = False
+    ) -> str:
+        """Where the file of a run is to be."""
+        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
+        return f"{FOLDER}/{agent_id}/{name}"
+
+    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+        """See to it that each file is at its path, whole."""
+        for file in files:
+            before = file.path.partition(ARCHIVED_MARK)[0]
+            found = self._store.files.pop(before, None)
+            if found is None and file.path not in self._store.files:
+                found = await self._line.ask(partial(self._lines, file.run_id))
+            if found is not None:
+                self._store.files[file.path] = found
+        return [None] * len(files)
+
+    def _lines(self, run_id: UUID) -> tuple[bytes, ...]:
+        return tuple(transcript_line(one) for one in self._entries(run_id))
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""
@@ -129,16 +156,3 @@ class MemoryTranscripts:
         """Remove that file; whether it was there."""
         path = "/".join(self.fork_snapshot_place(session_id, agent_id))
         return self._store.files.pop(path, None) is not None
-
-    async def archive(self, path: str, stamp: str) -> str:
-        """Rename a transcript; one that was put away before keeps its name."""
-        put_away = [one for one in self._store.files if one.startswith(f"{path}.deleted.")]
-        if path in self._store.files:
-            self._store.files[f"{path}.deleted.{stamp}"] = self._store.files.pop(path)
-            return f"{path}.deleted.{stamp}"
-        return put_away[0] if put_away else f"{path}.deleted.{stamp}"
-
-    async def restore(self, path: str) -> None:
-        """Give a transcript that was put away its name again."""
-        for one in [each for each in self._store.files if each.startswith(f"{path}.deleted.")]:
-            self._store.files[path] = self._store.files.pop(one)

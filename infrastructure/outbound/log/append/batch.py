@@ -18,6 +18,7 @@ from application.log.event_log import (
     Reserved,
     StagedFile,
     Submission,
+    TranscriptRows,
     TreeQuery,
     World,
 )
@@ -25,7 +26,7 @@ from application.projections.fold import Fold
 from application.projections.run_rows import RUNS, run_row
 from application.projections.session_rows import SESSIONS
 from domain.event_types import TYPE_OF, AnyEvent
-from domain.run.events import DescendantsSettled, RunClaimed
+from domain.run.events import DescendantsSettled, RunArchived, RunClaimed, RunEnded
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
@@ -96,6 +97,8 @@ class Batch:
         self.contents: list[Content] = []
         self.keys: list[ContentKey] = []
         self.staged: list[StagedFile] = []
+        self.entries: list[TranscriptRows] = []
+        self.due_files: dict[UUID, int] = {}
         self.text_bytes = 0
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
@@ -133,7 +136,8 @@ class Batch:
             if key is not None and key in self._reserved:
                 raise AlreadyReserved(self._reserved[key])
             decision = submission.decide(self._world(submission))
-            if not decision.changes and (decision.contents or decision.keys or decision.staged):
+            texts = (*decision.contents, *decision.keys, *decision.staged, *decision.entries)
+            if texts and not decision.changes:
                 raise ValueError("texts are kept with events that refer to them, or not at all")
         except CorruptHistory:
             raise
@@ -145,6 +149,8 @@ class Batch:
         self.keys.extend(decision.keys)
         self.staged.extend(decision.staged)
         self.text_bytes += sum(len(one.body) for one in decision.staged)
+        self.entries.extend(decision.entries)
+        self.text_bytes += sum(len(body) for one in decision.entries for body in one.bodies)
         self._note_idempotency(submission, decision)
         changed = (stream for stream, _ in decision.changes)
         return SubmissionOutcome(self._appended(decision.result, {*submission.streams, *changed}))
@@ -216,9 +222,16 @@ class Batch:
             run_id = run_id_of(stream)
             if run_id is not None:
                 self._runs_changed.add(run_id)
+                if type(event) in (RunEnded, RunArchived):
+                    self._note_file(run_id, last)
             self.position, self.chain_hash = position, digest
             previous = envelope.event_id
             self.events.append(StoredRow(envelope.chained(digest), event, state, hashed))
+
+    def _note_file(self, run_id: UUID, position: int) -> None:
+        run = self.fold.runs[run_id]
+        if run.transcript is not None and run.transcript_path is not None:
+            self.due_files[run_id] = position
 
     def _provenance(
         self,

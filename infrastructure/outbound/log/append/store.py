@@ -149,6 +149,20 @@ INSERT_KEYS = (
     "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
     " ON CONFLICT (session_id) DO NOTHING"
 )
+INSERT_ENTRIES = (
+    "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+    " SELECT * FROM unnest(%b::uuid[], %b::int[], %b::timestamptz[], %b::text[], %b::text[])"
+)
+_ENTRY_TYPES = ("uuid", "int", "timestamptz", "text", "text")
+
+# Whoever made them due writes them at once; others may, once that should be over.
+INSERT_DUE_FILES = (
+    "INSERT INTO transcript_files (run_id, position, due_at)"
+    " SELECT t.run_id, t.position, statement_timestamp() + interval '5 seconds'"
+    " FROM unnest(%b::uuid[], %b::bigint[]) AS t (run_id, position)"
+    " ON CONFLICT (run_id) DO UPDATE"
+    " SET position = excluded.position, due_at = excluded.due_at, attempts = 0"
+)
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
 NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
 
@@ -165,8 +179,9 @@ _ROWS = ", ".join(
 
 # One statement, because each costs its driver as much as its rows cost the database.
 STORE = _number_placeholders(
-    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
-    f" commit AS ({NOTE_COMMIT}), {_ROWS} {INSERT_EVENTS}"
+    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), entries AS ({INSERT_ENTRIES}),"
+    f" files AS ({INSERT_DUE_FILES}), head AS ({MOVE_HEAD}), commit AS ({NOTE_COMMIT}),"
+    f" {_ROWS} {INSERT_EVENTS}"
 )
 
 
@@ -202,6 +217,9 @@ def _values(batch: Batch) -> list[Any]:
         encode_column("uuid", [one.session_id for one in batch.keys]),
         encode_column("bytea", [one.key for one in batch.keys]),
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
+        *_entry_columns(batch),
+        encode_column("uuid", list(batch.due_files)),
+        encode_column("bigint", list(batch.due_files.values())),
         *(batch.position, batch.recorded_at, batch.chain_hash),
         *(batch.position, batch.recorded_at),
     ]
@@ -211,6 +229,19 @@ def _values(batch: Batch) -> list[Any]:
     for one, changes in rows:
         values += _columns(row_arrays(changes.opened, one), _ENCODINGS[one.name])
     return [*values, *_columns(events, _EVENT_COLUMNS)]
+
+
+def _entry_columns(batch: Batch) -> list[BinaryColumn]:
+    rows = [
+        (one.run_id, sequence, batch.recorded_at, kind, body)
+        for one in batch.entries
+        for sequence, (kind, body) in enumerate(zip(one.kinds, one.bodies, strict=True), 1)
+    ]
+    columns = zip(*rows, strict=True) if rows else ((),) * len(_ENTRY_TYPES)
+    return [
+        encode_column(kind, list(values))
+        for kind, values in zip(_ENTRY_TYPES, columns, strict=True)
+    ]
 
 
 def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[BinaryColumn]:

@@ -73,6 +73,7 @@ def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> Non
     )
     (created,) = recorded(house, run_id, "SessionCreated")
     assert created["contextMode"] == "fork"
+    wait_for("the file", Path(run["transcriptPath"]).exists)
     lines = Path(run["transcriptPath"]).read_bytes().splitlines()
     assert [json.loads(line)["kind"] for line in lines] == [kind for kind, _ in entries]
     (ended,) = recorded(house, run_id, "RunEnded")

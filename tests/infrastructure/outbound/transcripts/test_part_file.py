@@ -13,11 +13,11 @@ from infrastructure.outbound.files.rooted_folder import RootedFolder
 from infrastructure.outbound.transcripts.files import (
     PartFile,
     TranscriptFolders,
-    archive_file,
     atomic_file,
     atomic_file_async,
     drop_file,
     has_content,
+    is_in_place,
 )
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.ordinary_user import Becoming
@@ -221,7 +221,7 @@ def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
     for deed in (
         lambda: write(folders),
         lambda: drop_file(folders, "main", "x.jsonl"),
-        lambda: archive_file(folders, str(agent / "x.jsonl"), "now"),
+        lambda: is_in_place(folders, str(agent / "x.jsonl.deleted.now"), len(b"whole\n")),
     ):
         with pytest.raises(PermissionError):
             deed()
@@ -236,8 +236,7 @@ def test_a_data_directory_that_may_only_be_passed_and_written_to_is_enough(ordin
     try:
         folders = TranscriptFolders(ordinary / "transcripts")
         write(folders)
-        assert archive_file(folders, "/transcripts/main/x.jsonl", "now").endswith(
-            "x.jsonl.deleted.now"
-        )
+        size = len(b"whole\n")
+        assert is_in_place(folders, "/transcripts/main/x.jsonl.deleted.now", size)
     finally:
         ordinary.chmod(0o700)

@@ -43,6 +43,7 @@ TABLES = {
     "holders",
     "work_claims",
     "staged_files",
+    "transcript_files",
 }
 BROKEN = '''
 """One table, and then a mistake.
