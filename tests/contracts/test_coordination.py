@@ -1,15 +1,17 @@
 """Who works on what: leases on the database's clock, and claims that nobody shares."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from application.coordination.coordination import Coordination
+from application.coordination.coordination import Coordination, DueFile
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
+from domain.run.facts import TranscriptSeal
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import at_once, submission
-from tests.support.faults.held_commits import until
+from tests.support.faults.held_commits import held_commits, until
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
@@ -137,3 +139,63 @@ async def test_answers_are_forgotten_when_they_are_old_and_complete(
     assert await coordination.forget_old_answers(days=7) == 1
     assert await postgres.ask("SELECT key FROM idempotency ORDER BY key") == [("fresh",), ("open",)]
     assert await coordination.forget_old_answers(days=7) == 0
+
+
+SEAL = TranscriptSeal(count=1, bytes=3, hmac="00", path="/transcripts/main/said.jsonl")
+
+
+async def test_a_file_is_due_since_the_end_and_again_since_the_archive(
+    running: ServedLog, coordination: Coordination, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    assert await coordination.files_written([DueFile(family.id("scout"), 1)]) != []
+    await family.end("scout", transcript=SEAL)
+    ended = DueFile(family.id("scout"), await running.log.head())
+    assert await coordination.due_files(limit=9) == [], "whoever ended the run has time for it"
+    await family.announce("scout")
+    await family.tell("scout", ask.archive(transcript_path="/transcripts/main/archived.jsonl"))
+    archived = DueFile(family.id("scout"), await running.log.head())
+    assert await coordination.files_written([ended]) == [ended]
+    assert await coordination.files_written([archived]) == []
+    assert await coordination.files_written([archived]) == [archived]
+
+
+async def test_a_file_that_nobody_writes_is_given_out_later_and_later(
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    await family.end("scout", transcript=SEAL)
+    await family.begin("silent")
+    await family.end("silent")
+    pauses: list[float] = []
+    for _ in range(14):
+        await postgres.ask("UPDATE transcript_files SET due_at = clock_timestamp()")
+        due = await coordination.due_files(limit=9)
+        assert [one.run_id for one in due] == [family.id("scout")]
+        assert await coordination.due_files(limit=9) == []
+        ((pause,),) = await postgres.ask(
+            "SELECT extract(epoch FROM due_at - clock_timestamp())::float FROM transcript_files"
+        )
+        pauses.append(pause)
+    expected = [min(3_600.0, 5.0 * 2**attempt) for attempt in range(14)]
+    assert pauses == pytest.approx(expected, abs=5)
+
+
+async def test_a_file_about_which_an_append_is_under_way_is_waited_for_by_nobody(
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    await family.end("scout", transcript=SEAL)
+    ended = DueFile(family.id("scout"), await postgres.log.head())
+    await family.announce("scout")
+    async with held_commits(postgres.url) as commits:
+        archiving = asyncio.create_task(
+            family.tell("scout", ask.archive(transcript_path="/transcripts/main/later.jsonl"))
+        )
+        await commits.held()
+        assert await coordination.files_written([ended]) == [ended]
+        await commits.release()
+        await archiving
+    assert await postgres.ask("SELECT position FROM transcript_files") == [
+        (await postgres.log.head(),)
+    ]
