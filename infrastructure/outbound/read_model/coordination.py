@@ -91,7 +91,7 @@ _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 
 # An append may be about to note more of the same run. Nobody waits for it, so that nobody waits for
 # each other.
-_DUE_FILES = (
+DUE_FILES = (
     "UPDATE transcript_files SET attempts = least(attempts + 1, 20), due_at = statement_timestamp()"
     " + make_interval(secs => least(3600, 5 * 2 ^ attempts)) WHERE run_id IN"
     " (SELECT run_id FROM transcript_files WHERE due_at <= statement_timestamp()"
@@ -159,7 +159,7 @@ class PostgresCoordination:
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
         """Files of transcripts that nobody has written in time."""
-        return [DueFile(*row) for row in await self._fetch(_DUE_FILES, [limit])]
+        return [DueFile(*row) for row in await self._fetch(DUE_FILES, [limit])]
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
         """They are written; gives those about which more has been recorded since."""
