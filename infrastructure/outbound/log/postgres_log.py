@@ -1,6 +1,7 @@
 """The log of one database schema: writer, readers and tail together."""
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -9,7 +10,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, Submission
+from application.log.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.writer import LogWriter, require_writable
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -21,6 +22,7 @@ from infrastructure.outbound.log.schema.connections import Connect, LogConnectio
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import check_known_rows
 
+PROBE_SECONDS = 1.0
 T = TypeVar("T")
 
 
@@ -54,6 +56,7 @@ class PostgresLog:
             remembered=self.remembered,
         )
         self.tail.own_writer = lambda: self._writer.backend_pid
+        self._next_probe = 0.0
 
     @property
     def log_id(self) -> UUID:
@@ -99,8 +102,13 @@ class PostgresLog:
 
     async def require_writable(self) -> None:
         """Raises `LogUnavailable` when nothing can be recorded now. Where the last attempt failed,
-        one is made here."""
+        one is made here, once a second at most."""
         failure = self._writer.failure
+        if failure is not None and time.monotonic() < self._next_probe:
+            # What was written to see whether there is room takes room until it is vacuumed.
+            raise LogUnavailable(failure)
+        if failure is not None:
+            self._next_probe = time.monotonic() + PROBE_SECONDS
         async with borrow_connection(self._pool) as connection:
             await require_writable(connection, room=failure is not None)
         if failure is not None:

@@ -18,7 +18,11 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.read.recent_events import RecentEvents
-from infrastructure.outbound.log.schema.connections import Connect, LogConnection
+from infrastructure.outbound.log.schema.connections import (
+    UNAVAILABLE,
+    Connect,
+    LogConnection,
+)
 
 
 class LogWentBack(Exception):
@@ -263,7 +267,8 @@ class LogTail:
                     # What the writer of this process has committed it hands over itself.
                     if notification.pid != self.own_writer():
                         self._hint.set()
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except UNAVAILABLE:
+                # Also of a standby, which takes no listeners until it is promoted.
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
             finally:
                 if connection is not None:
