@@ -14,7 +14,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.execute(
-        "CREATE TABLE transcript_files (run_id uuid PRIMARY KEY, position bigint NOT NULL,"
+        "CREATE TABLE transcript_files (run_id uuid PRIMARY KEY, is_archived boolean NOT NULL,"
         " due_at timestamptz NOT NULL, attempts smallint NOT NULL DEFAULT 0)"
     )
 

@@ -32,10 +32,11 @@ class LostRun:
 
 
 class DueFile(NamedTuple):
-    """The file of a transcript that is to be written since the append that ends at `position`."""
+    """The file of a transcript that is to be written, or to have another name since its run was
+    archived."""
 
     run_id: UUID
-    position: int
+    is_archived: bool
 
 
 class DueFiles(Protocol):
@@ -47,7 +48,7 @@ class DueFiles(Protocol):
         ...
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
-        """They are written; gives those about which more has been recorded since."""
+        """They are written; gives those whose run was archived since."""
         ...
 
 

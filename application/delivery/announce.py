@@ -1,13 +1,14 @@
 """Tells requesters what came of their children, and takes their acknowledgements."""
 
 import logging
+from collections.abc import Sequence
 from uuid import UUID
 
 from application.log.envelope import Actor
-from application.log.event_log import Reservation, StoredAnswer
-from application.log.texts import ContentsErased
-from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
+from application.log.event_log import Decision, Reservation, StoredAnswer, Submission, World
+from application.log.texts import ContentsErased, TextStore
+from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
+from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.hooks import HookClient, HookFailure
 from application.steps.thread_binding import requester_origin
 from domain.configuration.problems import ConfigurationError
@@ -36,10 +37,12 @@ from domain.values.refusals import NotYet, WrongStage
 _log = logging.getLogger("spawnlog.announcing")
 
 
-async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> str | None:
-    """What hook `subagentDeliveryTarget` says, as it is kept; None when it is not asked or says
-    nothing that can be used: then it is where the child or its requester is. It is asked once, for
-    a child without a thread whose requester is nobody's child."""
+NOBODY_IS_TOLD = "the child asked that nobody be told"
+
+
+async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguration | None:
+    """The configuration with the hook that says where the result of a run goes; None when there is
+    none to be asked."""
     if run.requester.depth > 0 or run.delivery_origin is not None:
         return None
     try:
@@ -52,6 +55,16 @@ async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> 
         )
         return None
     if pinned.configuration.spawnlog.hooks.subagent_delivery_target is None:
+        return None
+    return pinned
+
+
+async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> str | None:
+    """What hook `subagentDeliveryTarget` says, as it is kept; None when it is not asked or says
+    nothing that can be used: then it is where the child or its requester is. It is asked once, for
+    a child without a thread whose requester is nobody's child."""
+    pinned = await delivery_target_hook(work, run)
+    if pinned is None:
         return None
     requester = await requester_origin(run, work.contents)
     try:
@@ -71,6 +84,39 @@ class Announcer:
     def __init__(self, work: UnitOfWork, hooks: HookClient) -> None:
         self._work = work
         self._hooks = hooks
+
+    async def follow_up(
+        self, run: Run, text_store: TextStore, *, result: str | None, error: str | None
+    ) -> Submission[None] | None:
+        """The announcement of a run that is about to end, from what is said of that; None when
+        somebody has to be asked where it goes."""
+        if await delivery_target_hook(self._work, run) is not None:
+            return None
+
+        def decide(world: World) -> Decision[None]:
+            now = world.runs[run.run_id]
+            own = world.sessions.get(now.child_session_key or "")
+            is_stopped = now.stop_requested_by is not None or now.outcome == "stopped"
+            if now.stage != "ended" or is_stopped or (own is not None and own.admitted):
+                raise NotYet("more has to be read before it can be announced")
+            disposition, reason = disposition_of(now)
+            text = None
+            if disposition == "inbox":
+                notes = [error] if error else []
+                text = announcement_text(now, result, notes, findings=())
+                if text is None:
+                    disposition, reason = "skipped", NOBODY_IS_TOLD
+            texts = text_store.empty_copy()
+            command = AnnounceRun(
+                disposition=disposition,
+                reason=reason,
+                status=status_of(now.outcome or "unknown"),
+                text=texts.store("announcement", text) if text else None,
+                pending_descendants=0,
+            )
+            return decide_commands(world, (RunCommands(now, (command,), texts),))
+
+        return self._work.follow_up(run, decide)
 
     async def announce(self, run_id: UUID) -> None:
         """Announce a run that has ended and waits for nothing. Repeating it changes nothing."""
@@ -92,7 +138,7 @@ class Announcer:
         if disposition == "inbox":
             text = await self._text(run)
             if text is None:
-                disposition, reason = "skipped", "the child asked that nobody be told"
+                disposition, reason = "skipped", NOBODY_IS_TOLD
         origin = await ask_delivery_target(self._work, self._hooks, run) if text else None
         command = AnnounceRun(
             disposition=disposition,
@@ -115,14 +161,8 @@ class Announcer:
             notes.append(stop_note(run.stop_requested_by or "somebody", reason))
         elif run.error is not None:
             notes.append(texts.get(run.error.id, ""))
-        announcement = announce(
-            outcome=run.outcome or "unknown",
-            result=texts.get(run.result.id) if run.result else None,
-            stats=stats_of(run),
-            notes=[note for note in (*notes, *run.warnings) if note],
-            findings=await self._findings(run),
-        )
-        return announcement.text if announcement else None
+        result = texts.get(run.result.id) if run.result else None
+        return announcement_text(run, result, notes, await self._findings(run))
 
     async def _findings(self, run: Run) -> tuple[ChildFinding, ...]:
         """What came of the run's own children, for an orchestrator's requester. What came of those
@@ -167,6 +207,20 @@ class Announcer:
 
 def _key(run: Run) -> str:
     return run.child_session_key or str(run.run_id)
+
+
+def announcement_text(
+    run: Run, result: str | None, notes: Sequence[str], findings: tuple[ChildFinding, ...]
+) -> str | None:
+    """What the requester of an ended run is told; None when the child asked that nobody be."""
+    announcement = announce(
+        outcome=run.outcome or "unknown",
+        result=result,
+        stats=stats_of(run),
+        notes=[note for note in (*notes, *run.warnings) if note],
+        findings=findings,
+    )
+    return announcement.text if announcement else None
 
 
 def disposition_of(run: Run) -> tuple[str, str | None]:

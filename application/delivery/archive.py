@@ -4,10 +4,12 @@ import logging
 from uuid import UUID
 
 from application.delivery.transcript_files import TranscriptFileWriter
-from application.log.unit_of_work import UnitOfWork
+from application.log.event_log import Decision, Submission, World
+from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
 from application.ports.transcripts import ARCHIVED_MARK, Transcripts
 from domain.run.commands import ArchiveRun
-from domain.values.refusals import WrongStage
+from domain.run.state import Run
+from domain.values.refusals import NotYet, WrongStage
 
 _log = logging.getLogger("spawnlog.archiving")
 
@@ -22,25 +24,43 @@ class Archiver:
         self._transcripts = transcripts
         self._files = files
 
+    def follow_up(self, run: Run) -> Submission[None] | None:
+        """The archive of a run that is about to be announced, if it is due at once; None when more
+        than a record is to be made for it."""
+        if run.fork is not None:
+            return None
+
+        def decide(world: World) -> Decision[None]:
+            now = world.runs[run.run_id]
+            if now.stage != "announced" or now.archive_at is None or now.archive_at > world.now:
+                raise NotYet("it is archived later")
+            return decide_commands(world, (RunCommands(now, (_archive_command(now),)),))
+
+        return self._work.follow_up(run, decide)
+
     async def archive(self, run_id: UUID) -> None:
         """Record it, with the name that the transcript's file has from then on; it is renamed
         behind that."""
         run = await self._work.run(run_id)
         if run.stage != "announced" or run.archive_at is None:
             return
-        path = run.transcript_path
-        if path is not None:
-            path += ARCHIVED_MARK + run.archive_at.strftime("%Y-%m-%dT%H-%M-%S-%fZ")
         if run.fork is not None and run.agent_id is not None:
             # It stays with a run that never started, and with one whose server died as it ended.
             await self._transcripts.drop_fork_snapshot(run.session_id, run.agent_id)
-        reason = "cleanup" if run.cleanup == "delete" else "due"
         try:
-            appended = await self._work.record(
-                run, (ArchiveRun(reason=reason, transcript_path=path),)
-            )
+            appended = await self._work.record(run, (_archive_command(run),))
         except WrongStage as why:
             # A message was faster, for one: the session goes on.
             _log.info("run %s is not archived now: %s", run_id, why)
             return
-        self._files.add(appended.runs[run_id], appended.position)
+        self._files.add(appended.runs[run_id])
+
+
+def _archive_command(run: Run) -> ArchiveRun:
+    """The name that the file of its transcript gets is made from the time that is on record, not
+    from the clock: so it is the same whoever makes it."""
+    path = run.transcript_path
+    if path is not None and run.archive_at is not None:
+        path += ARCHIVED_MARK + run.archive_at.strftime("%Y-%m-%dT%H-%M-%S-%fZ")
+    reason = "cleanup" if run.cleanup == "delete" else "due"
+    return ArchiveRun(reason=reason, transcript_path=path)

@@ -49,8 +49,8 @@ class TranscriptFileWriter:
         self._writing = PeriodicTask("transcript files", self._write_queued, PENDING_SECONDS)
         self._pending = PeriodicTask("due transcript files", self._write_due, PENDING_SECONDS)
 
-    def add(self, run: Run, position: int, lines: bytes | None = None) -> None:
-        """A run was ended or archived by the append that ends at `position`."""
+    def add(self, run: Run, lines: bytes | None = None) -> None:
+        """A run was ended or archived by this process."""
         file = _file_of(run, lines)
         if file is None:
             return
@@ -64,7 +64,7 @@ class TranscriptFileWriter:
             lines = None
         self._queued_bytes += len(lines or b"")
         file = TranscriptFile(file.run_id, file.path, file.size_bytes, lines)
-        self._queue[run.run_id] = _QueuedFile(DueFile(run.run_id, position), file)
+        self._queue[run.run_id] = _QueuedFile(_due_file(run), file)
         self._writing.notify()
 
     def start(self) -> None:
@@ -103,8 +103,8 @@ class TranscriptFileWriter:
         for one in due:
             run = await self._registry.run(one.run_id)
             file = _file_of(run) if run is not None else None
-            if file is not None:
-                found.append(_QueuedFile(one, file))
+            if run is not None and file is not None:
+                found.append(_QueuedFile(_due_file(run), file))
         return found
 
     async def _write(self, queued: Sequence[_QueuedFile]) -> None:
@@ -121,6 +121,10 @@ class TranscriptFileWriter:
             # Archived meanwhile by another server, which may have missed what was written here.
             now = await self._read_runs(changed)
             await self._transcripts.write_files([one.file for one in now])
+
+
+def _due_file(run: Run) -> DueFile:
+    return DueFile(run.run_id, run.stage == "archived")
 
 
 def _file_of(run: Run, lines: bytes | None = None) -> TranscriptFile | None:

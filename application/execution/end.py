@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from application.delivery.announce import Announcer
+from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
@@ -75,11 +77,18 @@ class RunFinalizer:
     """Ends runs, for their holder or in its stead."""
 
     def __init__(
-        self, work: UnitOfWork, transcripts: Transcripts, files: TranscriptFileWriter
+        self,
+        work: UnitOfWork,
+        transcripts: Transcripts,
+        files: TranscriptFileWriter,
+        announcing: Announcer,
+        archiving: Archiver,
     ) -> None:
         self._work = work
         self._transcripts = transcripts
         self._files = files
+        self._announcing = announcing
+        self._archiving = archiving
 
     async def end(
         self, run: Run, end: RuntimeEnd, unwritten: Sequence[TranscriptEntry] | None = None
@@ -116,9 +125,13 @@ class RunFinalizer:
             error=text_store.store("error", error) if error else None,
             usage=end.usage,
         )
-        appended = await self._work.record_end(run, command, text_store, transcript)
+        # What needs no more than is known now is recorded with the end.
+        announcement = await self._announcing.follow_up(run, text_store, result=result, error=error)
+        archive = self._archiving.follow_up(run) if announcement is not None else None
+        follow_ups = [one for one in (announcement, archive) if one is not None]
+        appended = await self._work.record_end(run, command, text_store, transcript, follow_ups)
         if transcript is not None:
-            self._files.add(appended.runs[run.run_id], appended.position, transcript.lines)
+            self._files.add(appended.runs[run.run_id], transcript.lines)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from application.log.envelope import Provenance, RecordedEvent
@@ -157,7 +157,9 @@ class Submission(NamedTuple, Generic[T]):
 
     `about` are the runs that it is about, when they are several: an event of a session that names
     one of them is recorded as being about that one. `transcript` is the run whose transcript it
-    finishes.
+    finishes. `follow_ups` are decided behind it in the same transaction, each on the state that the
+    one before left, and each an append of its own on record; one that raises ends the row of them,
+    and nobody is told.
     """
 
     command_id: UUID
@@ -169,11 +171,17 @@ class Submission(NamedTuple, Generic[T]):
     reservation: Reservation | None = None
     about: frozenset[UUID] = frozenset()
     transcript: UUID | None = None
+    follow_ups: "Sequence[Submission[Any]]" = ()
+
+
+def with_follow_ups(submissions: Sequence[Submission[Any]]) -> list[Submission[Any]]:
+    """All of them, each with those that follow it."""
+    return [one for each in submissions for one in (each, *with_follow_ups(each.follow_ups))]
 
 
 class Appended(NamedTuple, Generic[T_co]):
     """What came of a submission: the decision's result, the position it is true at, and the
-    state after it of the streams that were named or changed."""
+    state after it, and after what followed it, of the streams that were named or changed."""
 
     result: T_co
     position: int

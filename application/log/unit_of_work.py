@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from application.log.envelope import SYSTEM, Actor, Provenance
@@ -104,6 +104,7 @@ class CommandLog:
         reservation: Reservation | None = None,
         about: frozenset[UUID] = frozenset(),
         transcript: UUID | None = None,
+        follow_ups: Sequence[Submission[Any]] = (),
     ) -> Appended[T]:
         """Decide under the log's lock and record what was decided. `decide` is pure.
 
@@ -120,6 +121,7 @@ class CommandLog:
                 reservation=reservation,
                 about=about,
                 transcript=transcript,
+                follow_ups=follow_ups,
             )
         )
 
@@ -170,7 +172,12 @@ class CommandLog:
         )
 
     async def record_end(
-        self, run: Run, command: EndRun, text_store: TextStore, transcript: EndedTranscript | None
+        self,
+        run: Run,
+        command: EndRun,
+        text_store: TextStore,
+        transcript: EndedTranscript | None,
+        follow_ups: Sequence[Submission[Any]],
     ) -> Appended[None]:
         """Record the end of a run with the seal of its transcript, if it has one. Raises
         `TranscriptGrew` when there are rows that it does not know: a holder that was only frozen
@@ -193,6 +200,18 @@ class CommandLog:
             provenance_of(run),
             about=frozenset((run.run_id,)),
             transcript=run.run_id if transcript is not None else None,
+            follow_ups=follow_ups,
+        )
+
+    def follow_up(self, run: Run, decide: Callable[[World], Decision[None]]) -> Submission[None]:
+        """What may follow a command to a run in the transaction of that. `decide` is pure, and
+        may raise `Rejected` when it has to be done in another way, or later."""
+        return Submission(
+            command_id=self.identities.event_id(),
+            streams=tuple(dict.fromkeys(streams_of(run))),
+            decide=decide,
+            provenance=provenance_of(run),
+            about=frozenset((run.run_id,)),
         )
 
     async def record_all(

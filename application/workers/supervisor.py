@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from application.concurrency import tasks
 from application.concurrency.periodic import PeriodicTask
@@ -113,6 +114,7 @@ class Supervisor:
             "recover", workers.recovering.recover, min(1.0, lease_seconds / 4)
         )
         self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
+        self._expected: dict[UUID | None, DueWork] = {}
         self._following: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -193,10 +195,14 @@ class Supervisor:
                 self._dispatch.notify()
             case RunEnded():
                 self._dispatch.notify()
-                self._announce.notify()
+                self._expect(run_id, self._announce)
             case DescendantsSettled():
                 self._announce.notify()
-            case RunAnnounced() | ArchiveScheduled():
+            case RunAnnounced():
+                self._expect(run_id, self._archive)
+            case RunArchived():
+                self._expected.pop(run_id, None)
+            case ArchiveScheduled():
                 self._archive.notify()
             case StopRequested() if run_id is not None:
                 self._workers.executing.stop(run_id)
@@ -208,6 +214,18 @@ class Supervisor:
                 await self._follow_configuration(recorded.event.revision)
             case _:
                 pass
+
+    def _expect(self, run_id: UUID | None, due: DueWork) -> None:
+        """Something is due of a run next, unless that is told in the same breath: what follows an
+        end may have been recorded with it."""
+        if not self._expected:
+            asyncio.get_running_loop().call_soon(self._notify_expected)
+        self._expected[run_id] = due
+
+    def _notify_expected(self) -> None:
+        for due in set(self._expected.values()):
+            due.notify()
+        self._expected.clear()
 
     async def _renew_lease(self) -> None:
         """Prolong the lease. It counts from before the question was asked: the database's clock

@@ -121,7 +121,8 @@ class WorkerDependencies:
 def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     """Everybody, idle as yet."""
     files = TranscriptFileWriter(work.registry, needs.transcripts, needs.coordination)
-    sealing = RunFinalizer(work, needs.transcripts, files)
+    announcing, archiving = Announcer(work, needs.hooks), Archiver(work, needs.transcripts, files)
+    sealing = RunFinalizer(work, needs.transcripts, files, announcing, archiving)
     makers = (
         ThreadBindingStep(work, needs.hooks),
         ContextForkStep(work, needs.transcripts),
@@ -144,8 +145,8 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         continuing=SessionContinuation(work, needs.bootstrap, needs.credentials),
         dispatching=Dispatcher(work, executing, needs.holder),
         executing=executing,
-        announcing=Announcer(work, needs.hooks),
-        archiving=Archiver(work, needs.transcripts, files),
+        announcing=announcing,
+        archiving=archiving,
         depending=DependencyWaits(work),
         recovering=RunRecovery(
             work,

@@ -14,10 +14,13 @@ import orjson
 import psycopg
 import pytest
 
+from application.delivery.announce import Announcer
+from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.end import RunFinalizer
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
+from application.ports.hooks import HookClient
 from application.ports.registry import Registry
 from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry
 from application.ports.transcripts import (
@@ -67,7 +70,7 @@ class WrittenFiles(TranscriptFileWriter):
         super().__init__(registry, transcripts, cast("Any", None))
         self.lines: list[bytes | None] = []
 
-    def add(self, run: Run, position: int, lines: bytes | None = None) -> None:
+    def add(self, run: Run, lines: bytes | None = None) -> None:
         self.lines.append(lines)
 
 
@@ -193,14 +196,20 @@ INTERRUPTED = RuntimeEnd(outcome="error", reason="interrupted", error="its serve
 def finalizer(
     running: ServedLog, transcripts: Any, files: TranscriptFileWriter | None = None
 ) -> RunFinalizer:
+    configurations = PlacedConfigurations(Path("/nowhere"))
+    configurations.read({})
     work = UnitOfWork(
         running.log,
         RandomIdentities(),
         running.registry(),
         running.contents(),
-        PlacedConfigurations(Path("/nowhere")),
+        configurations,
     )
-    return RunFinalizer(work, transcripts, files or WrittenFiles(running.registry(), transcripts))
+    files = files or WrittenFiles(running.registry(), transcripts)
+    archiving = Archiver(work, transcripts, files)
+    return RunFinalizer(
+        work, transcripts, files, Announcer(work, cast("HookClient", None)), archiving
+    )
 
 
 async def test_an_end_is_not_recorded_with_a_seal_that_does_not_cover_what_is_written(

@@ -95,12 +95,12 @@ DUE_FILES = (
     "UPDATE transcript_files SET attempts = least(attempts + 1, 20), due_at = statement_timestamp()"
     " + make_interval(secs => least(3600, 5 * 2 ^ attempts)) WHERE run_id IN"
     " (SELECT run_id FROM transcript_files WHERE due_at <= statement_timestamp()"
-    " ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING run_id, position"
+    " ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING run_id, is_archived"
 )
 _FILES_WRITTEN = (
     "DELETE FROM transcript_files WHERE run_id IN (SELECT due.run_id FROM transcript_files due"
-    " JOIN unnest(%s::uuid[], %s::bigint[]) AS written (run_id, position)"
-    " ON due.run_id = written.run_id AND due.position = written.position"
+    " JOIN unnest(%s::uuid[], %s::boolean[]) AS written (run_id, is_archived)"
+    " ON due.run_id = written.run_id AND due.is_archived = written.is_archived"
     " FOR UPDATE OF due SKIP LOCKED) RETURNING run_id"
 )
 
@@ -162,10 +162,10 @@ class PostgresCoordination:
         return [DueFile(*row) for row in await self._fetch(DUE_FILES, [limit])]
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
-        """They are written; gives those about which more has been recorded since."""
+        """They are written; gives those whose run was archived since."""
         if not files:
             return ()
-        values = [[one.run_id for one in files], [one.position for one in files]]
+        values = [[one.run_id for one in files], [one.is_archived for one in files]]
         done = {row[0] for row in await self._fetch(_FILES_WRITTEN, values)}
         return [one for one in files if one.run_id not in done]
 

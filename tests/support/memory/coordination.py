@@ -139,18 +139,18 @@ class MemoryCoordination:
             late = [one for one in self._store.due_files.values() if one.due_at <= now]
             for one in late[:limit]:
                 one.due_at = now + timedelta(seconds=5)
-            return [DueFile(one.run_id, one.position) for one in late[:limit]]
+            return [DueFile(one.run_id, one.is_archived) for one in late[:limit]]
 
         return await self._line.ask(taken)
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
-        """They are written; gives those about which more has been recorded since."""
+        """They are written; gives those whose run was archived since."""
 
         def changed() -> list[DueFile]:
             left: list[DueFile] = []
             for one in files:
                 known = self._store.due_files.get(one.run_id)
-                if known is not None and known.position == one.position:
+                if known is not None and known.is_archived == one.is_archived:
                     del self._store.due_files[one.run_id]
                 else:
                     left.append(one)

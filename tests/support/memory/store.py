@@ -26,6 +26,7 @@ from application.log.event_log import (
     StagedFile,
     Submission,
     TreeQuery,
+    with_follow_ups,
 )
 from application.ports.transcripts import RecordedEntry
 from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
@@ -130,7 +131,7 @@ class StoredDueFile:
     """The file of a run's transcript that is to be written."""
 
     run_id: UUID
-    position: int
+    is_archived: bool
     due_at: datetime
 
 
@@ -291,6 +292,7 @@ class Store:
     ) -> LoadedFacts:
         """What submissions are decided from. To a transcript that one of them finishes nothing is
         added before the end of the transaction."""
+        submissions = with_follow_ups(submissions)
         finished = {one.transcript for one in submissions if one.transcript}
         if transaction is not None:
             self._finishing.update(dict.fromkeys(finished, transaction))
@@ -404,8 +406,8 @@ class Store:
                 for number, (kind, body) in enumerate(zip(rows.kinds, rows.bodies, strict=True), 1)
             }
         due_at = self.now() + timedelta(seconds=5)
-        for run_id, position in batch.due_files.items():
-            self.due_files[run_id] = StoredDueFile(run_id, position, due_at)
+        for run_id, is_archived in batch.due_files.items():
+            self.due_files[run_id] = StoredDueFile(run_id, is_archived, due_at)
 
     def forget_last_commits(self, count: int) -> None:
         """What a database does that loses power and had not waited for its disk."""

@@ -1,5 +1,6 @@
 """A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from domain.run.events import DescendantsSettled, RunArchived, RunClaimed, RunEn
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append.load import (
     IdempotencyWrites,
     LoadedFacts,
@@ -40,6 +41,8 @@ from infrastructure.outbound.log.append.load import (
 from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.state_cache import StateCaches
+
+_log = logging.getLogger("spawnlog.log")
 
 
 def overlay_lane(
@@ -98,7 +101,7 @@ class Batch:
         self.keys: list[ContentKey] = []
         self.staged: list[StagedFile] = []
         self.entries: list[TranscriptRows] = []
-        self.due_files: dict[UUID, int] = {}
+        self.due_files: dict[UUID, bool] = {}
         self.text_bytes = 0
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
@@ -125,11 +128,24 @@ class Batch:
                 cache.store(span.row[0], span.row.state, span.from_position)
 
     def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
-        """Decide one submission and take its changes in.
+        """Decide one submission and what follows it, and take the changes in.
 
         A rejection or a failing decision leaves everything as it was. `CorruptHistory` is raised,
         not returned: then the batch is not usable any more.
         """
+        decision = self._decide_alone(submission)
+        if isinstance(decision, Exception):
+            return SubmissionOutcome(error=decision)
+        streams = {*submission.streams, *(stream for stream, _ in decision.changes)}
+        for following in submission.follow_ups:
+            outcome = self.decide(following)
+            if outcome.error is not None:
+                if not isinstance(outcome.error, Rejected):
+                    _log.error("what was to follow is left undone", exc_info=outcome.error)
+                break
+        return SubmissionOutcome(self._appended(decision.result, streams))
+
+    def _decide_alone(self, submission: Submission[Any]) -> Decision[Any] | Exception:
         reservation = submission.reservation
         key = reservation_key(reservation) if reservation else None
         try:
@@ -142,7 +158,7 @@ class Batch:
         except CorruptHistory:
             raise
         except Exception as error:
-            return SubmissionOutcome(error=error)
+            return error
         self._record(submission, decision)
         self.contents.extend(decision.contents)
         self.text_bytes += sum(one.ref.bytes for one in decision.contents)
@@ -152,8 +168,7 @@ class Batch:
         self.entries.extend(decision.entries)
         self.text_bytes += sum(len(body) for one in decision.entries for body in one.bodies)
         self._note_idempotency(submission, decision)
-        changed = (stream for stream, _ in decision.changes)
-        return SubmissionOutcome(self._appended(decision.result, {*submission.streams, *changed}))
+        return decision
 
     def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
         """The states as they are now: a later submission of the batch may change them again."""
@@ -223,15 +238,15 @@ class Batch:
             if run_id is not None:
                 self._runs_changed.add(run_id)
                 if type(event) in (RunEnded, RunArchived):
-                    self._note_file(run_id, last)
+                    self._note_file(run_id)
             self.position, self.chain_hash = position, digest
             previous = envelope.event_id
             self.events.append(StoredRow(envelope.chained(digest), event, state, hashed))
 
-    def _note_file(self, run_id: UUID, position: int) -> None:
+    def _note_file(self, run_id: UUID) -> None:
         run = self.fold.runs[run_id]
         if run.transcript is not None and run.transcript_path is not None:
-            self.due_files[run_id] = position
+            self.due_files[run_id] = run.stage == "archived"
 
     def _provenance(
         self,

@@ -16,6 +16,7 @@ from application.log.event_log import (
     StoredAnswer,
     Submission,
     TreeQuery,
+    with_follow_ups,
 )
 from application.projections.fold import FOREVER
 from application.projections.run_rows import due
@@ -186,6 +187,7 @@ async def load(
     connection: LogConnection, submissions: Sequence[Submission[Any]], remembered: StateCaches
 ) -> LoadedFacts:
     """Begin the transaction, take the lock and read. The transaction is left open."""
+    submissions = with_follow_ups(submissions)
     run_ids, session_keys = _streams(submissions)
     keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
     lane_queries = {one.lane for one in submissions if one.lane}

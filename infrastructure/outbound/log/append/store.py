@@ -157,11 +157,11 @@ _ENTRY_TYPES = ("uuid", "int", "timestamptz", "text", "text")
 
 # Whoever made them due writes them at once; others may, once that should be over.
 INSERT_DUE_FILES = (
-    "INSERT INTO transcript_files (run_id, position, due_at)"
-    " SELECT t.run_id, t.position, statement_timestamp() + interval '5 seconds'"
-    " FROM unnest(%b::uuid[], %b::bigint[]) AS t (run_id, position)"
+    "INSERT INTO transcript_files (run_id, is_archived, due_at)"
+    " SELECT t.run_id, t.is_archived, statement_timestamp() + interval '5 seconds'"
+    " FROM unnest(%b::uuid[], %b::boolean[]) AS t (run_id, is_archived)"
     " ON CONFLICT (run_id) DO UPDATE"
-    " SET position = excluded.position, due_at = excluded.due_at, attempts = 0"
+    " SET is_archived = excluded.is_archived, due_at = excluded.due_at, attempts = 0"
 )
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
 NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
@@ -219,7 +219,7 @@ def _values(batch: Batch) -> list[Any]:
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
         *_entry_columns(batch),
         encode_column("uuid", list(batch.due_files)),
-        encode_column("bigint", list(batch.due_files.values())),
+        encode_column("boolean", list(batch.due_files.values())),
         *(batch.position, batch.recorded_at, batch.chain_hash),
         *(batch.position, batch.recorded_at),
     ]

@@ -49,6 +49,10 @@ def _longs(values: Iterable[int | None]) -> list[bytes]:
     return [_NULL if value is None else _LONG(8, value) for value in values]
 
 
+def _booleans(values: Iterable[bool | None]) -> list[bytes]:
+    return [_NULL if value is None else b"\0\0\0\1" + bytes((value,)) for value in values]
+
+
 def _instants(values: Iterable[datetime | None]) -> list[bytes]:
     known: dict[datetime | None, bytes] = {None: _NULL}
     encoded: list[bytes] = []
@@ -72,6 +76,7 @@ _TYPES: Mapping[str, tuple[int, Encode]] = {
     "int": (23, _ints),
     "bigint": (20, _longs),
     "timestamptz": (1184, _instants),
+    "boolean": (16, _booleans),
 }
 """By the names that the columns have here: the type's number and how its values are written. A
 column of texts that are encoded already is `utf-8`."""
