@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kill
 ATTACHING = {"sessions_spawn": {"attachments": {"enabled": True}}}
 MESSAGE = "and then?"
 
-# Of each, how the run that was sent for ends.
+# Of each, how the run that was sent for ends. It is announced in the transaction of its end.
 MOMENTS = {
     "before MessageReceived": "success",
     "after MessageReceived": "success",
@@ -31,8 +31,6 @@ MOMENTS = {
     "after RunStarted": "error",
     "before RunEnded": "error",
     "after RunEnded": "success",
-    "before RunAnnounced": "success",
-    "after RunAnnounced": "success",
 }
 CLOSING = [
     "before SessionClosed",
@@ -55,6 +53,7 @@ STOPPING = [
     "after StopRequested",
     "before RunEnded",
     "after RunEnded",
+    "before RunAnnounced",
     "after RunAnnounced",
     "after RunArchived",
 ]

@@ -97,8 +97,12 @@ def test_those_below_a_run_are_stopped_all_the_same(server: Talking) -> None:
 
 def test_a_session_that_is_half_put_away_takes_no_message(server: Talking) -> None:
     """It is about to be archived when the server dies, and nobody has come to it since."""
+    body = threaded("half", agentId="boss", task="half", cleanup="delete")
+    first = server.asked_for(body)
+    below = str(server.run(first, "ended")["resultText"])
+    server.note(f"{below}.began")
     server.is_to_die("before RunArchived")
-    first = server.asked_for(threaded("half", agentId="talker", cleanup="delete"))
+    server.let_go(below)
     server.has_died()
     server.start()
     run = server.run(first)

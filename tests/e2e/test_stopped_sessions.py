@@ -97,29 +97,6 @@ def test_a_session_at_work_is_closed_and_stopped(
         server.run(other, "announced")
 
 
-def test_a_session_whose_run_has_just_ended_is_put_away_after_it_is_announced(
-    server: Talking, outside: HookServer
-) -> None:
-    first = server.asked_for(staying("just"))
-    key = server.run(first, "announced")["childSessionKey"]
-    held = server.turnstile()
-    second = None
-    try:
-        second = server.send_aside(first, "and then?")
-        held.hold("the end", lambda: server.places.last_event() == "RunEnded")
-    finally:
-        held.let_go()
-    answer = second.answer()
-    assert answer is not None
-    run_id = answer.json()["runId"]
-    told = server.closes(key)
-    assert (told["runId"], told["wasOver"]) == (run_id, True)
-    put_away(server, key, run_id, first)
-    assert server.run(run_id)["outcome"] == "success"
-    server.comes_to(run_id, "HookTold:subagentEnded")
-    assert ends_of(outside, key) == [(run_id, "session-delete")]
-
-
 def test_a_stop_is_told_of_a_session_that_is_not_on_record(server: Talking) -> None:
     for key in ("agent:main:nobody", "5d0f1d2c-90bd-4b4e-8a64-6a1f2a6f2b11"):
         answer = server.http.post(f"/v1/sessions/{key}/stop", json={})
