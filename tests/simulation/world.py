@@ -56,7 +56,7 @@ def _agent(agent_id: str, **runtime: Any) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def configuration() -> PinnedConfiguration:
     """Children that are quick, slow, long or fail, under a small cap and in a narrow lane."""
-    pause = [{"afterMs": 150, "message": "at work"}]
+    pause = [{"afterMs": 100, "message": "at work"}, {"afterMs": 100, "message": "still at work"}]
     long = [{"afterMs": 500, "message": f"word {number}"} for number in range(5)]
     values = {
         "agents": {
