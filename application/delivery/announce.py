@@ -37,7 +37,7 @@ from domain.values.refusals import NotYet, WrongStage
 _log = logging.getLogger("spawnlog.announcing")
 
 
-NOBODY_IS_TOLD = "the child asked that nobody be told"
+SKIPPED_BY_CHILD = "the child asked that nobody be told"
 
 
 async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguration | None:
@@ -105,7 +105,7 @@ class Announcer:
                 notes = [error] if error else []
                 text = announcement_text(now, result, notes, findings=())
                 if text is None:
-                    disposition, reason = "skipped", NOBODY_IS_TOLD
+                    disposition, reason = "skipped", SKIPPED_BY_CHILD
             texts = text_store.empty_copy()
             command = AnnounceRun(
                 disposition=disposition,
@@ -138,7 +138,7 @@ class Announcer:
         if disposition == "inbox":
             text = await self._text(run)
             if text is None:
-                disposition, reason = "skipped", NOBODY_IS_TOLD
+                disposition, reason = "skipped", SKIPPED_BY_CHILD
         origin = await ask_delivery_target(self._work, self._hooks, run) if text else None
         command = AnnounceRun(
             disposition=disposition,
