@@ -126,7 +126,9 @@ class RunFinalizer:
             usage=end.usage,
         )
         # What needs no more than is known now is recorded with the end.
-        announcement = await self._announcing.follow_up(run, text_store, result=result, error=error)
+        announcement = await self._announcing.follow_up(
+            run, text_store, result=result or None, error=error or None
+        )
         archive = self._archiving.follow_up(run) if announcement is not None else None
         follow_ups = [one for one in (announcement, archive) if one is not None]
         appended = await self._work.record_end(run, command, text_store, transcript, follow_ups)
