@@ -1,29 +1,64 @@
 """Takes queued runs out of their lanes, first in line first, as long as there is room."""
 
 import asyncio
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from application.coordination.holder import Holder
 from application.execution.execute import RunExecutor
 from application.log.envelope import Provenance
-from application.log.event_log import Change, Decision, LaneQuery, World
+from application.log.event_log import Change, Decision, LaneQuery, Submission, World
 from application.log.unit_of_work import UnitOfWork
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
+from domain.run.state import Run
 from domain.values.record import run_stream
-from domain.values.refusals import Rejected
+from domain.values.refusals import NotYet, Rejected
 
 CLAIMS_MAX = 16
 
 
 class Dispatcher:
-    """Claims for this process. One claim at a time, so that no slot is counted twice."""
+    """Implements `LanePlaces`. Claims for this process. One claim at a time, so that no slot is
+    counted twice."""
 
     def __init__(self, work: UnitOfWork, executing: RunExecutor, holder: Holder) -> None:
         self._work = work
         self._executing = executing
         self._holder = holder
         self._one_at_a_time = asyncio.Lock()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Claim nothing any more for runs that are only about to be queued."""
+        self._is_closed = True
+
+    def follow_up(self, run_ids: Sequence[UUID], lane: str, depth: int) -> Submission[None] | None:
+        """The claim of runs that the submission before it queues. They are first in line when
+        nobody waits, and what is not claimed so waits for its turn."""
+        if self._is_closed:
+            return None
+        holder, width = self._holder.name, self._width()
+
+        def claim(world: World) -> Decision[None]:
+            changes = decide_claims(world, holder, width, among=frozenset(run_ids)).changes
+            if not changes:
+                raise NotYet("others are first in line, or the lane is full")
+            return Decision(None, changes)
+
+        return Submission(
+            command_id=self._work.identities.event_id(),
+            streams=(),
+            decide=claim,
+            provenance=self._provenance(),
+            lane=self._query(lane, depth, width),
+        )
+
+    def execute(self, runs: Iterable[Run]) -> None:
+        """Execute those that this process has claimed."""
+        for run in runs:
+            if run.stage == "queued" and run.holder == self._holder.name:
+                self._executing.take(run)
 
     async def dispatch(self) -> int:
         """Claim what can be claimed now, in every lane; gives how many runs were started."""
@@ -43,27 +78,37 @@ class Dispatcher:
         return configuration.subagent_defaults.max_concurrent
 
     async def _claim(self, lane: str, depth: int) -> int:
-        pinned = self._work.configurations.current()
         width = self._width()
         appended = await self._work.submit(
             (),
             lambda world: decide_claims(world, self._holder.name, width),
-            # Each claim is about a run of its own, and says so.
-            Provenance(config_revision=pinned.revision),
-            lane=LaneQuery(lane, depth, min(width, CLAIMS_MAX)),
+            self._provenance(),
+            lane=self._query(lane, depth, width),
         )
         for run_id in appended.result:
             self._executing.take(appended.runs[run_id])
         return len(appended.result)
 
+    def _provenance(self) -> Provenance:
+        """Each claim is about a run of its own, and says so."""
+        return Provenance(config_revision=self._work.configurations.current().revision)
 
-def decide_claims(world: World, holder: str, width: int) -> Decision[tuple[UUID, ...]]:
-    """Claim the next runs of a lane of this width; gives their ids."""
+    def _query(self, lane: str, depth: int, width: int) -> LaneQuery:
+        return LaneQuery(lane, depth, min(width, CLAIMS_MAX))
+
+
+def decide_claims(
+    world: World, holder: str, width: int, among: Collection[UUID] | None = None
+) -> Decision[tuple[UUID, ...]]:
+    """Claim the next runs of a lane of this width; gives their ids. With `among` only as long as
+    it is one of these that is next."""
     assert world.lane is not None
     running = world.lane.running
     changes: list[Change] = []
     taken: list[UUID] = []
     for run in world.lane.next:
+        if among is not None and run.run_id not in among:
+            break
         command = ClaimRun(holder=holder, lane_width=width, lane_running=running)
         try:
             events = decide(run, command)

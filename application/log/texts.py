@@ -23,12 +23,20 @@ def keyed_hash(key: bytes, data: bytes) -> str:
 
 
 class TextStore:
-    """Collects the texts of one append. `new_id` mints the content ids."""
+    """Collects the texts of one append. `new_id` mints the content ids. `known` are the texts that
+    the same decision has kept before: made again, it refers to them by the same ids."""
 
-    def __init__(self, session_id: UUID, key: bytes, new_id: Callable[[], UUID]) -> None:
+    def __init__(
+        self,
+        session_id: UUID,
+        key: bytes,
+        new_id: Callable[[], UUID],
+        known: Sequence[Content] = (),
+    ) -> None:
         self._session_id = session_id
         self._key = key
         self._new_id = new_id
+        self._known = known
         self._contents: list[Content] = []
 
     @property
@@ -38,6 +46,12 @@ class TextStore:
 
     def store(self, kind: str, text: str) -> ContentRef:
         """Keep a text and refer to it."""
+        number = len(self._contents)
+        if number < len(self._known):
+            known = self._known[number]
+            if (known.kind, known.text) == (kind, text):
+                self._contents.append(known)
+                return known.ref
         data = text.encode()
         ref = ContentRef(id=self._new_id(), bytes=len(data), hmac=keyed_hash(self._key, data))
         self._contents.append(Content(ref, self._session_id, kind, text))

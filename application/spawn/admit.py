@@ -8,6 +8,7 @@ from application.coordination.holder import Holder
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
+    Content,
     ContentKey,
     Decision,
     LogUnavailable,
@@ -23,9 +24,11 @@ from application.spawn.attachments import EvaluatedAttachments, evaluate_attachm
 from application.spawn.request import (
     SpawnRequest,
     apply_references,
+    inputs_in_hand,
     resolve_references,
     spawn_commands,
 )
+from application.spawn.speculation import NOTHING_FOLLOWS, PROVISIONAL, SpawnSpeculation
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.admission import SpawnPolicy, policy_of
@@ -62,9 +65,10 @@ class AdmissionResult:
 class Admission:
     """Records each request with its decision, in one append."""
 
-    def __init__(self, work: UnitOfWork, holder: Holder) -> None:
+    def __init__(self, work: UnitOfWork, holder: Holder, speculation: SpawnSpeculation) -> None:
         self._work = work
         self._holder = holder
+        self._speculation = speculation
 
     async def admit(
         self, admission: AdmissionRequest, pinned: PinnedConfiguration
@@ -131,9 +135,25 @@ class Admission:
         streams += [run_stream(one.run_id) for one in names.dependencies]
         if parent is not None:
             streams.append(run_stream(parent.run_id))
+        decide = self._decision(commands, admission.keys, known, pinned, files)
+        following = NOTHING_FOLLOWS
+        if not names.dependencies and files is None:
+            following = await self._speculation.of(
+                World(
+                    runs={parent.run_id: parent} if parent is not None else {},
+                    sessions={known.session_key: known} if known is not None else {},
+                    now=PROVISIONAL,
+                    config_version=pinned.revision,
+                ),
+                decide,
+                inputs_in_hand(request, admission.keys),
+            )
+            decide = self._decision(
+                commands, admission.keys, known, pinned, files, following.contents
+            )
         appended = await self._work.submit(
             streams,
-            self._decision(commands, admission.keys, known, pinned, files),
+            decide,
             Provenance(
                 actor=admission.actor,
                 correlation=root,
@@ -145,6 +165,7 @@ class Admission:
             tree=TreeQuery(root) if names.dependencies else None,
             reservation=admission.reservation,
             about=frozenset(one.run_id for one in commands),
+            follow_ups=following.follow_ups,
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
         return AdmissionResult(runs, appended.position, _refusal_answer(command, appended.result))
@@ -156,6 +177,7 @@ class Admission:
         known: Session | None,
         pinned: PinnedConfiguration,
         files: EvaluatedAttachments | None,
+        contents: Sequence[Content] = (),
     ) -> Callable[[World], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
         policy = policy_of(pinned.configuration, command.requester_agent_id)
@@ -166,7 +188,7 @@ class Admission:
             if known is None and on_record is not None:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
-            decision = decide_admission(world, commands, keys, policy, new_id)
+            decision = decide_admission(world, commands, keys, policy, new_id, contents)
             # Nobody will write what belongs to a spawn that is refused.
             if files is None or decision.result.refusal:
                 return decision
@@ -181,11 +203,20 @@ def decide_admission(
     keys: Sequence[bytes],
     policy: SpawnPolicy,
     new_id: Callable[[], UUID],
+    contents: Sequence[Content] = (),
 ) -> Decision[SpawnDecision]:
     """Permit or refuse what one request asks for. `keys` are those of the texts of each run, in
-    their order; `new_id` mints the ids of contents."""
+    their order; `new_id` mints the ids of contents, but for those that have been made before."""
     members = list(zip(commands, keys, strict=True))
-    text_stores = [TextStore(one.session_id, key, new_id) for one, key in members]
+    text_stores = [
+        TextStore(
+            one.session_id,
+            key,
+            new_id,
+            [known for known in contents if known.session_id == one.session_id],
+        )
+        for one, key in members
+    ]
     spawns = [
         (one, text_store.store) for one, text_store in zip(commands, text_stores, strict=True)
     ]

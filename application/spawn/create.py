@@ -10,8 +10,14 @@ from application.context.prompt_inputs import (
 )
 from application.context.shared_context import read_shared_spawn
 from application.log.answers import accepted_response, child_body
-from application.log.event_log import Appended
-from application.log.unit_of_work import RunCommands, UnitOfWork, with_fresh_reads
+from application.log.event_log import Appended, Decision, Submission, World
+from application.log.unit_of_work import (
+    RunCommands,
+    UnitOfWork,
+    decide_commands,
+    provenance_of,
+    with_fresh_reads,
+)
 from application.ports.files import BootstrapFiles
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.direct_delivery import delivers_directly
@@ -22,8 +28,10 @@ from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.plan.child import PlannedChild
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
+from domain.spawn.batch import is_as_assumed
+from domain.spawn.cascade import streams_of
 from domain.values.record import ContentRef
-from domain.values.refusals import Rejected
+from domain.values.refusals import NotYet, Rejected
 from domain.values.shared_values import SharedChange
 
 LANE = "subagent"
@@ -66,8 +74,7 @@ async def _creation_command(
     bootstrap = await bootstrap_ingredients(
         run, planned.plan.workspace_dir, agent, files, text_store
     )
-    text = await work.contents.text(run.preamble) if run.preamble else None
-    preamble = preamble_ingredients(run, text, agent, text_store)
+    preamble = preamble_ingredients(run, preparation.preamble, agent, text_store)
     return CreateSession(
         epoch=run.epoch,
         depth=run.depth,
@@ -119,6 +126,31 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
     # The first text of the requester's session may be kept meanwhile, under its key.
     return await with_fresh_reads(
         record, "the requester's session changes too fast; ask again in a moment"
+    )
+
+
+def follow_with_creation(work: UnitOfWork, ready: Sequence[Ready]) -> Submission[None]:
+    """The same, recorded with the admission that the children were prepared for. They share nothing
+    with their family and wait for nobody. Left out when what was admitted is something else than
+    what they were prepared for."""
+    first = ready[0].preparation.run
+    batch_id = first.batch.batch_id if first.batch is not None else None
+    answer = accepted_response([one.response for one in ready], batch_id)
+    creations = [_creation(one, ()) for one in ready]
+
+    def decide(world: World) -> Decision[None]:
+        for one in creations:
+            run = world.runs.get(one.run.run_id)
+            if run is None or not is_as_assumed(run, one.run):
+                raise NotYet("what was admitted has to be prepared first")
+        return decide_commands(world, creations, answer)
+
+    return Submission(
+        command_id=work.identities.event_id(),
+        streams=tuple(dict.fromkeys(one for each in creations for one in streams_of(each.run))),
+        decide=decide,
+        provenance=provenance_of(first),
+        about=frozenset(one.run.run_id for one in creations),
     )
 
 

@@ -215,6 +215,27 @@ class RunPreparer:
             self._work, self._bootstrap, stepped, start.child_session_key, planned, receipts
         )
 
+    async def ready_at_once(self, run: Run, in_hand: RecordedInputs) -> Ready | None:
+        """All that a child needs of a run that is about to be admitted; None when something has to
+        be asked or made for it, or when it cannot be. Nothing is recorded."""
+        if not follows_from_request(run):
+            return None
+        preparation = await self._begin(run, no_caller, in_hand)
+        hooks = preparation.pinned.configuration.spawnlog.hooks.configured
+        if preparation.agent.context_scripts or hooks:
+            return None
+        preparation, receipts = await self._resolve_scripts(preparation)
+        planned = await self._plan(preparation)
+        if isinstance(planned, IneligiblePlan):
+            return None
+        if not await self._stepping.has_nothing_to_make(run, planned.plan):
+            return None
+        start = self._start(run)
+        started = replace(preparation, before=(*preparation.before, start))
+        return await compose_child(
+            self._work, self._bootstrap, started, start.child_session_key, planned, receipts
+        )
+
     async def _begin(
         self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
     ) -> Preparation:
@@ -224,12 +245,15 @@ class RunPreparer:
         agent = pinned.configuration.effective_agent(run.agent_id)
         if in_hand is not None:
             text_store = TextStore(run.session_id, in_hand.key, work.identities.event_id)
-            task, workspace = in_hand.task, in_hand.workspace
-            return Preparation(run, task, workspace, pinned, agent, text_store, caller_is_there)
-        text_store = await work.text_store(run)
-        task = await work.contents.text(run.task) or ""
-        workspace = await read_requested_workspace(work, run)
-        return Preparation(run, task, workspace, pinned, agent, text_store, caller_is_there)
+            task, workspace, preamble = in_hand.task, in_hand.workspace, in_hand.preamble
+        else:
+            text_store = await work.text_store(run)
+            task = await work.contents.text(run.task) or ""
+            workspace = await read_requested_workspace(work, run)
+            preamble = await work.contents.text(run.preamble) if run.preamble else None
+        return Preparation(
+            run, task, workspace, preamble, pinned, agent, text_store, caller_is_there
+        )
 
     async def _resolve_scripts(
         self, preparation: Preparation
@@ -286,6 +310,19 @@ class RunPreparer:
         return StartPreparation(
             epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, resources=()
         )
+
+
+def follows_from_request(run: Run) -> bool:
+    """Whether nothing that a child of this run needs is to be read from the record, but what its
+    request says itself."""
+    return not (
+        run.attachments is not None
+        or run.thread
+        or run.context_argument == "fork"
+        or run.shares
+        or run.dependencies
+        or run.thinking_argument is not None
+    )
 
 
 class _Members:

@@ -72,6 +72,15 @@ class RecordedInputs:
     key: bytes = field(repr=False)
     task: str
     workspace: str | None = None
+    preamble: str | None = None
+
+
+def inputs_in_hand(request: SpawnRequest, keys: Sequence[bytes]) -> list[RecordedInputs]:
+    """What is known of each run that is asked for, whose texts are kept under these keys."""
+    return [
+        RecordedInputs(key, task, request.workspace_argument, request.preamble)
+        for key, task in zip(keys, request.tasks, strict=True)
+    ]
 
 
 def spawn_command(

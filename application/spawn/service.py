@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
+from application.coordination.lane import LanePlaces
 from application.log.answers import (
     ResponseBody,
     accepted_response,
@@ -21,7 +22,8 @@ from application.spawn.admit import Admission, AdmissionRequest
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.outcomes import PreparedSpawn
 from application.spawn.prepare import RunPreparer
-from application.spawn.request import RecordedInputs, SpawnRequest
+from application.spawn.request import SpawnRequest, inputs_in_hand
+from application.spawn.speculation import SpawnSpeculation
 from application.steps.preparation import CallerPresence
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
@@ -43,10 +45,13 @@ class SpawnResult:
 class SpawnService:
     """Takes requests, and holds their preparation."""
 
-    def __init__(self, work: UnitOfWork, preparing: RunPreparer, holder: Holder) -> None:
+    def __init__(
+        self, work: UnitOfWork, preparing: RunPreparer, lanes: LanePlaces, holder: Holder
+    ) -> None:
         self._work = work
         self._preparing = preparing
-        self._admitting = Admission(work, holder)
+        self._lanes = lanes
+        self._admitting = Admission(work, holder, SpawnSpeculation(work, preparing, lanes))
         self._under_way: set[asyncio.Task[SpawnResult]] = set()
 
     async def spawn(
@@ -105,10 +110,11 @@ class SpawnService:
         first = admitted.runs[0]
         if admitted.refusal is not None:
             return SpawnResult(first, admitted.refusal, admitted.position)
-        in_hand = [
-            RecordedInputs(key, task, request.workspace_argument)
-            for key, task in zip(keys, request.tasks, strict=True)
-        ]
+        if first.stage not in PREPARING:
+            # Its children were created in the transaction of the admission.
+            self._lanes.execute(admitted.runs)
+            return await self._respond(PreparedSpawn(admitted.runs, admitted.position))
+        in_hand = inputs_in_hand(request, keys)
         prepared = await self._preparing.prepare(admitted.runs, caller_is_there, in_hand)
         return await self._respond(prepared)
 

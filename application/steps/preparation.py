@@ -43,13 +43,14 @@ class Preparation:
     """The run as it is on record, and all that the next decision about it needs.
 
     `agent` is the one that will run, as far as that is known. `workspace` is the folder that was
-    asked for, `text_store` takes the texts of the next append,
-    `before` is what is to be recorded in front of it.
+    asked for, `preamble` what its parent wants in front of the prompt, `text_store` takes the texts
+    of the next append, `before` is what is to be recorded in front of it.
     """
 
     run: Run
     task: str
     workspace: str | None
+    preamble: str | None
     pinned: PinnedConfiguration
     agent: EffectiveAgent
     text_store: TextStore

@@ -100,6 +100,16 @@ class StepRunner:
             preparation = replace(current, before=(_take_made(current, one.maker.name, made),))
         return preparation
 
+    async def has_nothing_to_make(self, run: Run, plan: Plan) -> bool:
+        """Whether no step of a run, of which none was begun, has anything to do."""
+        for maker in self._makers:
+            try:
+                if await maker.place(run, plan) is not None:
+                    return False
+            except StepRefused:
+                return False
+        return True
+
     async def drop_staged_files(self, run: Run) -> None:
         """The files are where they belong, or never will be."""
         if run.attachments is not None:

@@ -34,6 +34,7 @@ from domain.run.events import (
     DescendantsSettled,
     RunAnnounced,
     RunArchived,
+    RunClaimed,
     RunEnded,
     RunQueued,
     SpawnRefused,
@@ -114,7 +115,7 @@ class Supervisor:
             "recover", workers.recovering.recover, min(1.0, lease_seconds / 4)
         )
         self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
-        self._expected: dict[UUID | None, DueWork] = {}
+        self._expected: dict[UUID | None, DueWork | PeriodicTask] = {}
         self._following: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -129,6 +130,7 @@ class Supervisor:
 
     async def stop_claiming(self) -> None:
         """Take no new runs: the process is about to end."""
+        self._workers.dispatching.close()
         await self._dispatch.close()
         await self._recover.close()
 
@@ -192,7 +194,9 @@ class Supervisor:
             self._wait.notify()
         match recorded.event:
             case RunQueued():
-                self._dispatch.notify()
+                self._expect(run_id, self._dispatch)
+            case RunClaimed():
+                self._expected.pop(run_id, None)
             case RunEnded():
                 self._dispatch.notify()
                 self._expect(run_id, self._announce)
@@ -215,9 +219,9 @@ class Supervisor:
             case _:
                 pass
 
-    def _expect(self, run_id: UUID | None, due: DueWork) -> None:
-        """Something is due of a run next, unless that is told in the same breath: what follows an
-        end may have been recorded with it."""
+    def _expect(self, run_id: UUID | None, due: DueWork | PeriodicTask) -> None:
+        """Something is due of a run next, unless that is told in the same breath: what follows may
+        have been recorded with it."""
         if not self._expected:
             asyncio.get_running_loop().call_soon(self._notify_expected)
         self._expected[run_id] = due

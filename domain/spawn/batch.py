@@ -32,18 +32,34 @@ from domain.values.text import single_line
 def speculative_state(
     family: CascadeState, changes: Iterable[tuple[str, AnyEvent]], at: datetime
 ) -> CascadeState:
-    """The family after changes to runs that are on record, and to any sessions. `at` stands for
-    when sessions are seen first."""
+    """The family after changes to any runs and sessions. `at` stands for when they are seen
+    first."""
     runs, sessions = dict(family.runs), dict(family.sessions)
     for stream, event in changes:
         run_id, key = run_id_of(stream), session_key_of(stream)
         if run_id is not None:
-            run = runs[run_id]
-            stamp = Stamp(run.created_position, run.version + 1, run.created_at)
-            runs[run_id] = evolve_run(run, cast("RunEvent", event), stamp)
+            runs[run_id] = speculative_run(runs.get(run_id), cast("RunEvent", event), at)
         elif key is not None:
             sessions[key] = speculative_session(sessions.get(key), cast("SessionEvent", event), at)
     return CascadeState(runs, sessions)
+
+
+def speculative_run(run: Run | None, event: RunEvent, at: datetime) -> Run:
+    """The run after one more event."""
+    if run is None:
+        return evolve_run(None, event, Stamp(1, 1, at))
+    return evolve_run(run, event, Stamp(run.created_position, run.version + 1, run.created_at))
+
+
+def is_as_assumed(run: Run, speculative: Run) -> bool:
+    """Whether a run on record is what was assumed of it, but for where and when it was recorded."""
+    recorded = {
+        "created_position": run.created_position,
+        "created_at": run.created_at,
+        "last_event_id": run.last_event_id,
+        "queued_position": run.queued_position,
+    }
+    return run == speculative.changed(recorded)
 
 
 def speculative_session(session: Session | None, event: SessionEvent, at: datetime) -> Session:

@@ -274,7 +274,7 @@ class ServerProcess:
             ),
         )
         self.executing = workers.executing
-        self.spawning = SpawnService(work, workers.preparing, holder)
+        self.spawning = SpawnService(work, workers.preparing, workers.dispatching, holder)
         await self._start_supervisor(workers, coordination, holder, launcher, url)
         return self._build_services(work, workers, transcripts, seal)
 
@@ -342,6 +342,8 @@ class ServerProcess:
         await asyncio.gather(
             self.spawning.wait_idle(seconds), self.conducting.wait_idle(seconds), ended
         )
+        # Whatever was taken while the others ended.
+        await self.executing.drain(0, "server stopped")
         await self.conducting.finish_due()
 
     async def close(self) -> None:

@@ -300,7 +300,9 @@ class SimulatedServer:
                 url=None,
             ),
         )
-        self.spawning = SpawnService(self.work, self.workers.preparing, holder)
+        self.spawning = SpawnService(
+            self.work, self.workers.preparing, self.workers.dispatching, holder
+        )
         self.stopping = StopService(self.work, self.workers.preparing)
         self.supervisor = Supervisor(
             self.workers,

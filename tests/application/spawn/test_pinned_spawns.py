@@ -19,6 +19,7 @@ from domain.run.state import Run
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.run_preparers import preparing_on
 from tests.support.builders.storytelling import ROOT
@@ -40,7 +41,9 @@ class Process:
         self.preparing = preparing_on(
             self.work, self.configurations.workspaces, running.pool, folder
         )
-        self.spawning = SpawnService(self.work, self.preparing, Holder(lambda: "server"))
+        self.spawning = SpawnService(
+            self.work, self.preparing, NoPlaces(), Holder(lambda: "server")
+        )
 
     async def activate(self, *, session: dict[str, str] | None = None, **subagents: Any) -> int:
         """Make this the active configuration; gives its revision."""
@@ -196,13 +199,16 @@ async def _left_behind(process: Process, workspace: str) -> Run:
     """A run whose request is on record and whose preparation was never begun."""
 
     class Dying(RunPreparer):
+        async def ready_at_once(self, *_: Any) -> None:
+            """Nothing: so there is something between the request and the child."""
+
         async def prepare(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("the process dies")
 
     preparing = preparing_on(
         process.work, process.configurations.workspaces, process.pool, process.folder, Dying
     )
-    process.spawning = SpawnService(process.work, preparing, Holder(lambda: "server"))
+    process.spawning = SpawnService(process.work, preparing, NoPlaces(), Holder(lambda: "server"))
     with pytest.raises(RuntimeError, match="dies"):
         await process.spawn(process.configurations.current(), workspace_argument=workspace)
     (last,) = await process.work.log.read(limit=1, types=("SpawnRequested",))

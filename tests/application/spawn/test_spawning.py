@@ -16,6 +16,7 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.run_preparers import preparing_on
@@ -48,7 +49,7 @@ class Door:
         self.configurations = ServerConfigurations(running, folder)
         work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         preparing = preparing_on(work, self.configurations.workspaces, running.pool, folder)
-        self._spawning = SpawnService(work, preparing, Holder(lambda: "holder"))
+        self._spawning = SpawnService(work, preparing, NoPlaces(), Holder(lambda: "holder"))
 
     async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:
         """A spawn by a session whose key says that it is of that agent."""

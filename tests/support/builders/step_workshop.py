@@ -35,6 +35,7 @@ from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.scripts.local import LocalFileScripts
+from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.no_credentials import NoCredentials
 from tests.support.builders.script_runs import source_in
@@ -128,7 +129,9 @@ class Workshop:
             NoCredentials(),
             self.configurations.workspaces,
         )
-        self._spawning = SpawnService(self.work, self.preparing, Holder(lambda: "workshop"))
+        self._spawning = SpawnService(
+            self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop")
+        )
         self._stopping = StopService(self.work, self.preparing)
         self.undoing = StepUndoer(self.work, makers, uninterrupted, Bulkhead())
 

@@ -55,9 +55,19 @@ def overlay_lane(
         known = before.get(run_id)
         running -= known is not None and _takes_a_slot(known, query)
         running += _takes_a_slot(run, query)
-    following = (changed.get(run.run_id, run) for run in read.next)
+    following = [changed.get(run.run_id, run) for run in read.next]
+    if len(following) < query.take:
+        # All were read; who was queued since then is behind them.
+        read_before = {run.run_id for run in following}
+        place = (query.lane, query.depth)
+        since = [
+            run
+            for run_id, run in changed.items()
+            if run_id not in read_before and (run.lane, run.lane_depth) == place
+        ]
+        following += sorted(since, key=lambda run: run.queued_position or 0)
     waiting = (run for run in following if run.stage == "queued" and run.holder is None)
-    return LaneFacts(running, tuple(waiting))
+    return LaneFacts(running, tuple(waiting)[: query.take])
 
 
 def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
