@@ -1,21 +1,47 @@
 """Places in lanes, as those see them whose runs are about to be queued."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 from uuid import UUID
 
 from application.log.event_log import Submission
+from application.log.texts import TextStore
+from domain.run.events import SessionCreated
 from domain.run.state import Run
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedChild:
+    """A child as it is about to be queued, with what would else be read from the record: by what it
+    is created, and the texts that this refers to. `is_sharing` is whether its family shares
+    anything that it will be given."""
+
+    run: Run
+    created: SessionCreated
+    texts: Mapping[UUID, str]
+    text_store: TextStore
+    is_sharing: bool
+
+
+class TakenPlaces(Protocol):
+    """Places for runs, to be taken in the transaction that queues them."""
+
+    @property
+    def follow_ups(self) -> Sequence[Submission[Any]]:
+        """The claim of these runs, while there is room and nobody waits who was there first; and
+        the start of those that can be started at once."""
+        ...
+
+    def execute(self, runs: Iterable[Run]) -> None:
+        """Execute those of them that were claimed so; `runs` are as they were recorded."""
+        ...
 
 
 class LanePlaces(Protocol):
     """Takes places in lanes for this process."""
 
-    def follow_up(self, run_ids: Sequence[UUID], lane: str, depth: int) -> Submission[None] | None:
-        """The claim of runs that the submission before it queues, while there is room and nobody
-        waits who was there first; None when this process takes no runs any more."""
-        ...
-
-    def execute(self, runs: Iterable[Run]) -> None:
-        """Execute those of them that were claimed so."""
+    async def take(self, children: Sequence[QueuedChild]) -> TakenPlaces | None:
+        """Places for these, which are queued in one lane; None when this process takes no runs any
+        more."""
         ...

@@ -1,14 +1,18 @@
 """Takes queued runs out of their lanes, first in line first, as long as there is room."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from application.coordination.holder import Holder
+from application.coordination.lane import QueuedChild
 from application.execution.execute import RunExecutor
 from application.log.envelope import Provenance
 from application.log.event_log import Change, Decision, LaneQuery, Submission, World
 from application.log.unit_of_work import UnitOfWork
+from application.ports.runtimes import Launch
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.run.state import Run
@@ -33,15 +37,31 @@ class Dispatcher:
         """Claim nothing any more for runs that are only about to be queued."""
         self._is_closed = True
 
-    def follow_up(self, run_ids: Sequence[UUID], lane: str, depth: int) -> Submission[None] | None:
-        """The claim of runs that the submission before it queues. They are first in line when
-        nobody waits, and what is not claimed so waits for its turn."""
+    async def take(self, children: Sequence[QueuedChild]) -> "ClaimedPlaces | None":
+        """Their claim, and the start of those whose runtime is in this process. They are first in
+        line when nobody waits; what is not claimed so waits for its turn."""
         if self._is_closed:
             return None
-        holder, width = self._holder.name, self._width()
+        holder = self._holder.name
+        claim = self._claim_of(children, holder)
+        starts = [await self._executing.start_with_claim(one, holder) for one in children]
+        launches = {one.launch.run_id: one.launch for one in starts if one is not None}
+        return ClaimedPlaces(
+            self._executing,
+            self._holder,
+            {one.run.run_id: one for one in children},
+            launches,
+            (claim, *(one.submission for one in starts if one is not None)),
+        )
+
+    def _claim_of(self, children: Sequence[QueuedChild], holder: str) -> Submission[None]:
+        width, run_ids = self._width(), frozenset(one.run.run_id for one in children)
+        queued = children[0].run
+        assert queued.lane is not None
+        assert queued.lane_depth is not None
 
         def claim(world: World) -> Decision[None]:
-            changes = decide_claims(world, holder, width, among=frozenset(run_ids)).changes
+            changes = decide_claims(world, holder, width, among=run_ids).changes
             if not changes:
                 raise NotYet("others are first in line, or the lane is full")
             return Decision(None, changes)
@@ -51,14 +71,8 @@ class Dispatcher:
             streams=(),
             decide=claim,
             provenance=self._provenance(),
-            lane=self._query(lane, depth, width),
+            lane=self._query(queued.lane, queued.lane_depth, width),
         )
-
-    def execute(self, runs: Iterable[Run]) -> None:
-        """Execute those that this process has claimed."""
-        for run in runs:
-            if run.stage == "queued" and run.holder == self._holder.name:
-                self._executing.take(run)
 
     async def dispatch(self) -> int:
         """Claim what can be claimed now, in every lane; gives how many runs were started."""
@@ -95,6 +109,28 @@ class Dispatcher:
 
     def _query(self, lane: str, depth: int, width: int) -> LaneQuery:
         return LaneQuery(lane, depth, min(width, CLAIMS_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPlaces:
+    """Implements `TakenPlaces`. `launches` are those of runs that are started with their claim."""
+
+    executing: RunExecutor
+    holder: Holder
+    children: Mapping[UUID, QueuedChild]
+    launches: Mapping[UUID, Launch]
+    follow_ups: tuple[Submission[Any], ...]
+
+    def execute(self, runs: Iterable[Run]) -> None:
+        """Execute those that this process holds."""
+        for run in runs:
+            if run.holder != self.holder.name:
+                # The lease was lost meanwhile: others decide what becomes of it.
+                continue
+            if run.stage == "started":
+                self.executing.take(run, launch=self.launches[run.run_id])
+            elif run.stage == "queued":
+                self.executing.take(run, child=self.children[run.run_id])
 
 
 def decide_claims(

@@ -13,23 +13,28 @@ from uuid import UUID
 
 from application.concurrency.batches import iterate_batches
 from application.concurrency.tasks import wait_or_cancel
+from application.coordination.lane import QueuedChild
 from application.execution.end import RunFinalizer
-from application.execution.launch import LaunchComposer
-from application.log.event_log import LogUnavailable
+from application.execution.launch import LaunchComposer, PreparedLaunch
+from application.log.event_log import Decision, LogUnavailable, Submission, World
 from application.log.retry import retry_while_unavailable
-from application.log.unit_of_work import UnitOfWork
+from application.log.texts import TextStore
+from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
 from application.ports.configurations import SecretMissing
 from application.ports.runtimes import (
     AgentRuntimes,
     CannotLaunch,
+    Launch,
     RuntimeEnd,
     RuntimeSession,
     TranscriptEntry,
 )
 from application.ports.transcripts import Transcripts
 from domain.context.fork import inherited_rows
+from domain.run.events import RunClaimed
 from domain.run.state import Run
-from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
+from domain.spawn.batch import is_as_assumed, speculative_run
+from domain.values.refusals import LostClaim, NotYet, Rejected, StopWanted, WrongStage
 
 # What the end of a runtime means when it was killed: whoever wanted that speaks first.
 
@@ -62,6 +67,8 @@ class _Execution:
     """A run in the hands of this process."""
 
     run: Run
+    child: QueuedChild | None = None
+    launch: Launch | None = None
     session: RuntimeSession | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     interrupted: str | None = None
@@ -72,6 +79,14 @@ class _Execution:
     def is_abandoned(self) -> bool:
         """Whether nothing may be recorded of it any more."""
         return self.let_go
+
+
+@dataclass(frozen=True, slots=True)
+class StartWithClaim:
+    """The record of a start, and the launch that is made once it is there."""
+
+    launch: Launch
+    submission: Submission[None]
 
 
 class RunExecutor:
@@ -97,11 +112,14 @@ class RunExecutor:
         """The runs in the hands of this process."""
         return frozenset(self._held)
 
-    def take(self, run: Run) -> None:
-        """Execute a claimed run. Taking one that is already held changes nothing."""
+    def take(
+        self, run: Run, *, child: QueuedChild | None = None, launch: Launch | None = None
+    ) -> None:
+        """Execute a claimed run. Taking one that is already held changes nothing. `child` is what
+        is known of one that was queued just now, `launch` that of one whose start is recorded."""
         if run.run_id in self._held:
             return
-        execution = _Execution(run)
+        execution = _Execution(run, child=child, launch=launch)
         self._held[run.run_id] = execution
         execution.task = asyncio.create_task(self._execute(execution), name=f"run {run.run_id}")
 
@@ -175,11 +193,51 @@ class RunExecutor:
             return RuntimeEnd(outcome="error", reason="interrupted")
         return await self._follow(execution, began)
 
+    async def start_with_claim(self, child: QueuedChild, holder: str) -> StartWithClaim | None:
+        """The start of a run in the transaction of its claim by this holder; None when something
+        has to stand ready before that, or the run cannot be launched."""
+        run = speculative_run(child.run, RunClaimed(holder=holder, attempt=1), child.run.created_at)
+        launch = None
+        if not child.is_sharing:
+            launch = await self._launch_in_process(run, child)
+        if launch is None:
+            return None
+        text_store, prepared = launch
+
+        def decide(world: World) -> Decision[None]:
+            now = world.runs.get(run.run_id)
+            requester = world.sessions.get(run.requester.session_key)
+            is_sharing = requester is not None and requester.shared_position is not None
+            if now is None or is_sharing or not is_as_assumed(now, run):
+                raise NotYet("it was not claimed, or what it is given has to be read first")
+            return decide_commands(world, (RunCommands(now, (prepared.start,), text_store),))
+
+        return StartWithClaim(prepared.launch, self._work.follow_up(run, decide))
+
+    async def _launch_in_process(
+        self, run: Run, child: QueuedChild
+    ) -> tuple[TextStore, PreparedLaunch] | None:
+        runtime = await self._launching.runtime_of(run)
+        if runtime is None or not self._runtimes.is_in_process(runtime):
+            return None
+        try:
+            return await self._launching.prepare_with_texts(run, child)
+        except (CannotLaunch, SecretMissing):
+            # Once it is claimed it ends with that, which is on record then.
+            return None
+
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
+        if execution.launch is not None:
+            execution.session = await self._runtimes.open(execution.launch)
+            if not execution.let_go:
+                execution.session.go()
+            return execution.session
         text_store, prepared = await retry_while_unavailable(
-            lambda: self._launching.prepare_with_texts(run), given_up=execution.is_abandoned
+            lambda: self._launching.prepare_with_texts(run, execution.child),
+            given_up=execution.is_abandoned,
         )
+        execution.child = None
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
         appended = await retry_while_unavailable(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from application.context.prompt_inputs import BOOTSTRAP_SOURCE
 from application.context.shared_context import SharedStart, read_shared_start
+from application.coordination.lane import QueuedChild
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork
 from application.ports.credentials import Credentials
@@ -16,6 +17,7 @@ from application.ports.runtimes import CannotLaunch, Launch
 from application.ports.transcripts import TranscriptFile, Transcripts
 from application.spawn.plan import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
+from domain.configuration.runtimes import Runtime
 from domain.context.bootstrap_files import BootstrapFile
 from domain.context.fork import forked_entries, inherited_rows
 from domain.context.thread_binding import Origin, read_origin
@@ -129,25 +131,34 @@ class LaunchComposer:
         self._transcripts = transcripts
         self.url = url
 
-    async def prepare_with_texts(self, run: Run) -> tuple[TextStore, PreparedLaunch]:
+    async def prepare_with_texts(
+        self, run: Run, child: QueuedChild | None = None
+    ) -> tuple[TextStore, PreparedLaunch]:
         """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
-        text_store = await self._work.text_store_or_none(run)
-        if text_store is None:
-            raise CannotLaunch("erased", "its texts were erased before it could start")
-        return text_store, await self.prepare(run, text_store)
+        if child is not None:
+            text_store = child.text_store.empty_copy()
+        else:
+            found = await self._work.text_store_or_none(run)
+            if found is None:
+                raise CannotLaunch("erased", "its texts were erased before it could start")
+            text_store = found
+        return text_store, await self.prepare(run, text_store, child)
 
-    async def prepare(self, run: Run, text_store: TextStore) -> PreparedLaunch:
-        """The launch of a claimed run. Raises `CannotLaunch`."""
+    async def prepare(
+        self, run: Run, text_store: TextStore, child: QueuedChild | None = None
+    ) -> PreparedLaunch:
+        """The launch of a claimed run. What is known of it as a `child` that was queued just now is
+        not read again. Raises `CannotLaunch`."""
         pinned = await self._work.configurations.at(run.config_revision)
         assert run.agent_id is not None
         assert run.plan is not None
         assert run.child_session_key is not None
-        runtime = pinned.configuration.effective_agent(run.agent_id).runtime
+        runtime = await self.runtime_of(run)
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
         shared = await read_shared_start(self._work, run, opened, text_store)
-        prompt = await self._compose(run, opened, shared)
+        prompt = await self._compose(run, opened, shared, child)
         await self._ensure_folders(run, opened)
         launch = Launch(
             run_id=run.run_id,
@@ -183,6 +194,12 @@ class LaunchComposer:
             inherits=shared.inherits,
         )
         return PreparedLaunch(launch, start)
+
+    async def runtime_of(self, run: Run) -> Runtime | None:
+        """What executes the run, as its agent is configured; None when nothing does."""
+        pinned = await self._work.configurations.at(run.config_revision)
+        assert run.agent_id is not None
+        return pinned.configuration.effective_agent(run.agent_id).runtime
 
     async def _ensure_folders(self, run: Run, opened: Run) -> None:
         """Much may have happened to them while the run was queued. An agent's own folder is made
@@ -250,10 +267,12 @@ class LaunchComposer:
             return None
         return read_origin(await self._work.contents.text(run.delivery_origin)) or None
 
-    async def _compose(self, run: Run, opened: Run, shared: SharedStart) -> ComposedPrompt:
-        planned = await self._planned(run)
-        refs = [one.content for one in planned.ingredients]
-        texts = await self._work.contents.texts([*refs, *address_refs(run)])
+    async def _compose(
+        self, run: Run, opened: Run, shared: SharedStart, in_hand: QueuedChild | None
+    ) -> ComposedPrompt:
+        planned = in_hand.created if in_hand is not None else await self._planned(run)
+        refs = [*(one.content for one in planned.ingredients), *address_refs(run)]
+        texts = in_hand.texts if in_hand is not None else await self._work.contents.texts(refs)
         pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
         bootstrap: list[BootstrapFile] = []
         task = preamble = ""

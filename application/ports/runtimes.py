@@ -106,6 +106,11 @@ class RuntimeSession(Protocol):
 class AgentRuntimes(Protocol):
     """Opens runtime sessions of every type that is served."""
 
+    def is_in_process(self, runtime: Runtime) -> bool:
+        """Whether what it executes lives in this very process, so that nothing has to stand ready
+        before its start is recorded."""
+        ...
+
     async def open(self, launch: Launch) -> RuntimeSession:
         """Make everything ready. Raises `CannotLaunch`."""
         ...

@@ -28,7 +28,12 @@ from application.spawn.request import (
     resolve_references,
     spawn_commands,
 )
-from application.spawn.speculation import NOTHING_FOLLOWS, PROVISIONAL, SpawnSpeculation
+from application.spawn.speculation import (
+    NOTHING_FOLLOWS,
+    PROVISIONAL,
+    SpawnSpeculation,
+    Speculation,
+)
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.admission import SpawnPolicy, policy_of
@@ -55,11 +60,12 @@ class AdmissionRequest:
 @dataclass(frozen=True, slots=True)
 class AdmissionResult:
     """The runs as they were recorded, and at which position; `refusal` is the answer to a request
-    that was refused."""
+    that was refused, `speculation` what may have followed."""
 
     runs: tuple[Run, ...]
     position: int
     refusal: StoredAnswer | None
+    speculation: Speculation
 
 
 class Admission:
@@ -168,7 +174,8 @@ class Admission:
             follow_ups=following.follow_ups,
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
-        return AdmissionResult(runs, appended.position, _refusal_answer(command, appended.result))
+        refusal = _refusal_answer(command, appended.result)
+        return AdmissionResult(runs, appended.position, refusal, following)
 
     def _decision(
         self,

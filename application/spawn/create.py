@@ -28,8 +28,8 @@ from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.plan.child import PlannedChild
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
-from domain.spawn.batch import is_as_assumed
-from domain.spawn.cascade import streams_of
+from domain.spawn.batch import decide_for_all, is_as_assumed
+from domain.spawn.cascade import CascadeState, StreamChanges, streams_of
 from domain.values.record import ContentRef
 from domain.values.refusals import NotYet, Rejected
 from domain.values.shared_values import SharedChange
@@ -127,6 +127,12 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
     return await with_fresh_reads(
         record, "the requester's session changes too fast; ask again in a moment"
     )
+
+
+def decide_children(family: CascadeState, ready: Sequence[Ready]) -> StreamChanges:
+    """What creates the children of a spawn that shares nothing with its family."""
+    creations = [_creation(one, ()) for one in ready]
+    return decide_for_all(family, [(one.run.run_id, one.commands) for one in creations])
 
 
 def follow_with_creation(work: UnitOfWork, ready: Sequence[Ready]) -> Submission[None]:

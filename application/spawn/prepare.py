@@ -221,8 +221,7 @@ class RunPreparer:
         if not follows_from_request(run):
             return None
         preparation = await self._begin(run, no_caller, in_hand)
-        hooks = preparation.pinned.configuration.spawnlog.hooks.configured
-        if preparation.agent.context_scripts or hooks:
+        if preparation.agent.context_scripts:
             return None
         preparation, receipts = await self._resolve_scripts(preparation)
         planned = await self._plan(preparation)

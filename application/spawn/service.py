@@ -50,7 +50,6 @@ class SpawnService:
     ) -> None:
         self._work = work
         self._preparing = preparing
-        self._lanes = lanes
         self._admitting = Admission(work, holder, SpawnSpeculation(work, preparing, lanes))
         self._under_way: set[asyncio.Task[SpawnResult]] = set()
 
@@ -112,7 +111,7 @@ class SpawnService:
             return SpawnResult(first, admitted.refusal, admitted.position)
         if first.stage not in PREPARING:
             # Its children were created in the transaction of the admission.
-            self._lanes.execute(admitted.runs)
+            admitted.speculation.execute(admitted.runs)
             return await self._respond(PreparedSpawn(admitted.runs, admitted.position))
         in_hand = inputs_in_hand(request, keys)
         prepared = await self._preparing.prepare(admitted.runs, caller_is_there, in_hand)

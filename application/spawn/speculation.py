@@ -10,22 +10,24 @@ its record.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from application.coordination.lane import LanePlaces
+from application.coordination.lane import LanePlaces, QueuedChild, TakenPlaces
 from application.log.event_log import Content, Decision, Submission, World
 from application.log.unit_of_work import UnitOfWork
-from application.spawn.create import follow_with_creation
+from application.spawn.create import decide_children, follow_with_creation
 from application.spawn.outcomes import Ready
 from application.spawn.prepare import RunPreparer
 from application.spawn.request import RecordedInputs
+from domain.run.events import SessionCreated
 from domain.run.state import Run
 from domain.spawn.batch import speculative_state
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision
+from domain.values.record import run_id_of
 from domain.values.refusals import Rejected
 
 PROVISIONAL = datetime(1, 1, 1, tzinfo=UTC)
@@ -41,7 +43,20 @@ class Speculation:
     keeps of its runs, to which that refers."""
 
     contents: Sequence[Content] = ()
-    follow_ups: tuple[Submission[Any], ...] = ()
+    creation: Submission[Any] | None = None
+    places: TakenPlaces | None = None
+
+    @property
+    def follow_ups(self) -> tuple[Submission[Any], ...]:
+        """In their order."""
+        if self.creation is None:
+            return ()
+        return (self.creation, *(self.places.follow_ups if self.places is not None else ()))
+
+    def execute(self, runs: Iterable[Run]) -> None:
+        """Execute those of the runs, as they were recorded, that were claimed."""
+        if self.places is not None:
+            self.places.execute(runs)
 
 
 NOTHING_FOLLOWS = Speculation()
@@ -70,22 +85,18 @@ class SpawnSpeculation:
         if decision.result.refusal is not None:
             return NOTHING_FOLLOWS
         family = CascadeState(assumed.runs, assumed.sessions)
-        after = speculative_state(family, decision.changes, PROVISIONAL)
-        runs = [run for run in after.runs.values() if run.run_id not in assumed.runs]
+        admitted = speculative_state(family, decision.changes, PROVISIONAL)
+        runs = [run for run in admitted.runs.values() if run.run_id not in assumed.runs]
         try:
             ready = await self._ready(runs, in_hand)
+            if not ready:
+                return NOTHING_FOLLOWS
+            places = await self._lanes.take(_queued(admitted, ready, decision.contents))
         except Exception:
             # Prepared from its record it will fail in the same way, and that is on record.
             _log.exception("a spawn cannot be prepared before it is admitted")
             return NOTHING_FOLLOWS
-        if not ready:
-            return NOTHING_FOLLOWS
-        creation = follow_with_creation(self._work, ready)
-        run_ids = [one.preparation.run.run_id for one in ready]
-        create = ready[0].create
-        claim = self._lanes.follow_up(run_ids, create.lane, create.depth)
-        follow_ups = (creation,) if claim is None else (creation, claim)
-        return Speculation(decision.contents, follow_ups)
+        return Speculation(decision.contents, follow_with_creation(self._work, ready), places)
 
     async def _ready(
         self, runs: Sequence[Run], in_hand: Sequence[RecordedInputs]
@@ -102,3 +113,33 @@ class SpawnSpeculation:
         )
         found = tuple(one for one in ready if one is not None)
         return found if len(found) == len(runs) else ()
+
+
+def _queued(
+    admitted: CascadeState, ready: Sequence[Ready], contents: Sequence[Content]
+) -> list[QueuedChild]:
+    """The children as they will be queued."""
+    changes = decide_children(admitted, ready)
+    after = speculative_state(admitted, changes, PROVISIONAL)
+    created = {
+        run_id_of(stream): event for stream, event in changes if isinstance(event, SessionCreated)
+    }
+    children: list[QueuedChild] = []
+    for one in ready:
+        run = after.run(one.preparation.run.run_id)
+        text_store = one.preparation.text_store
+        requester = after.sessions.get(run.requester.session_key)
+        children.append(
+            QueuedChild(
+                run=run,
+                created=created[run.run_id],
+                texts={
+                    each.ref.id: each.text
+                    for each in (*contents, *text_store.contents)
+                    if each.session_id == run.session_id
+                },
+                text_store=text_store,
+                is_sharing=requester is not None and requester.shared_position is not None,
+            )
+        )
+    return children

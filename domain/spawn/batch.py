@@ -58,6 +58,8 @@ def is_as_assumed(run: Run, speculative: Run) -> bool:
         "created_at": run.created_at,
         "last_event_id": run.last_event_id,
         "queued_position": run.queued_position,
+        "hooks": run.hooks,
+        "effects_at": run.effects_at,
     }
     return run == speculative.changed(recorded)
 

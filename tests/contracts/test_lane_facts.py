@@ -132,6 +132,25 @@ async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
     assert taken.result == [family.id("r1")]
 
 
+async def test_a_run_that_is_queued_in_the_same_batch_stands_behind_those_that_wait(
+    running: ServedLog,
+) -> None:
+    family = LoggedFamily(running.log, max_children=4)
+    for name in ("r0", "r1"):
+        await family.queue(name)
+    for name in ("later", "last"):
+        await family.spawn(name)
+    _, _, told, first = await asyncio.gather(
+        family.create("later"),
+        family.create("last"),
+        facts(running.log, lane(take=8)),
+        facts(running.log, lane(take=2)),
+    )
+    names = ("r0", "r1", "later", "last")
+    assert [run.run_id for run in told.next] == [family.id(one) for one in names]
+    assert [run.run_id for run in first.next] == [family.id("r0"), family.id("r1")]
+
+
 @pytest.mark.server
 async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
     running: ServedLog,

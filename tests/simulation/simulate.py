@@ -108,7 +108,7 @@ def _life(seed: int, fault: Fault | None) -> Played:
         except StuckError as stuck:
             wrong = (str(stuck),)
         finally:
-            _bury(loop, world)
+            bury(loop, world)
     runs = len(world.store.runs.current)
     return Played(seed, wrong, runs, len(world.store.events), world.happened)
 
@@ -122,7 +122,7 @@ async def _play(world: World, seed: int) -> list[str]:
     await asyncio.gather(*(_call(world, seed, number, known, calls) for number in range(CALLERS)))
     trouble.cancel()
     await world.heal()
-    is_at_rest = await _rest(world)
+    is_at_rest = await rest(world)
     found = [] if is_at_rest else ["some runs never came to their end"]
     return [*found, *world.wrong, *_judged(world, calls)]
 
@@ -136,7 +136,7 @@ async def _call(world: World, seed: int, number: int, known: Known, calls: list[
         await caller.next()
 
 
-async def _rest(world: World) -> bool:
+async def rest(world: World) -> bool:
     """Wait until every run is over and told of."""
     ends = world.loop.time() + REST_SECONDS_MAX
     while world.loop.time() < ends:
@@ -233,7 +233,7 @@ def _transcripts_judged(world: World) -> Iterator[str]:
                 yield f"the file of the transcript of {row.run_id} is not what was sealed"
 
 
-def _bury(loop: VirtualLoop, world: World) -> None:
+def bury(loop: VirtualLoop, world: World) -> None:
     """End every task, so that none is left to be collected in the middle of its work."""
     world.is_over = True
     loop.turns = 0

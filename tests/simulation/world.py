@@ -18,12 +18,13 @@ from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer
-from application.ports.runtimes import Launch, RuntimeSession
+from application.ports.runtimes import Launch, RuntimeSession, TranscriptEntry
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
 from domain.configuration.configuration import EffectiveAgent
+from domain.configuration.runtimes import Runtime
 from domain.delivery.hook_payloads import HookCall
 from domain.run.events import PreparationResumed, RunClaimed, SpawnRequested
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
@@ -155,18 +156,24 @@ class NoScripts:
 
 class NoFolders:
     """Implements `WorkspaceFolders`, `BootstrapFiles` and `AttachmentFiles`: every folder is
-    there and empty, and nothing is attached."""
+    empty, and nothing is attached. Those of whoever takes time are mostly missing, and made in
+    some time."""
+
+    def __init__(self, die: random.Random) -> None:
+        self._die = die
 
     async def missing(self, path: str) -> tuple[str, str] | None:
-        """Nothing."""
-        return None
+        """A folder that is not there."""
+        root, _, name = path.rpartition("/")
+        return (root, name) if name in ("slow", "long") and self._die.random() < 0.7 else None
 
     async def is_still(self, path: str) -> bool:
         """It is."""
         return True
 
     async def make(self, root: str, relative: str) -> bool:
-        """It was there."""
+        """Somebody else has made it meanwhile."""
+        await asyncio.sleep(self._die.expovariate(5))
         return False
 
     async def remove_if_empty(self, root: str, relative: str) -> Any:
@@ -225,6 +232,10 @@ class CountedRuntimes:
     world: "World"
     scripted: ScriptedRuntimes
 
+    def is_in_process(self, runtime: Runtime) -> bool:
+        """As what it counts says."""
+        return self.scripted.is_in_process(runtime)
+
     async def open(self, launch: Launch) -> RuntimeSession:
         """Raises `CannotLaunch`."""
         if self.world.die.random() < 0.5:
@@ -255,6 +266,22 @@ class Hooks:
         return HookAnswer(200, BOUND if call.hook == "subagentSpawning" else None)
 
 
+class SimulatedTranscripts(MemoryTranscripts):
+    """Those of a server that may stop in the middle of writing."""
+
+    def __init__(self, server: "SimulatedServer", store: Store, line: Line) -> None:
+        super().__init__(store, line)
+        self._server = server
+
+    async def append(
+        self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
+    ) -> bool:
+        """False when the claim was replaced."""
+        self._server.world.writing(self._server)
+        await asyncio.sleep(0)
+        return await super().append(run_id, epoch, first, entries)
+
+
 class SimulatedServer:
     """One life of one server process."""
 
@@ -264,6 +291,7 @@ class SimulatedServer:
         self.line = SimulatedLine(world, self.process)
         self.is_up = False
         self.freezes_when_holding = False
+        self.freezes_when_writing = False
         self.world = world
         self.pending: list[asyncio.Future[Any]] = []
         ids, store, line = world.identities, world.store, self.line
@@ -276,7 +304,7 @@ class SimulatedServer:
         self.work = UnitOfWork(self.log, ids, self.registry, contents, FixedConfigurations())
         names = itertools.count()
         holder = Holder(lambda: f"{self.name}.{next(names)}")
-        transcripts, folders = MemoryTranscripts(store, line), NoFolders()
+        transcripts, folders = SimulatedTranscripts(self, store, line), NoFolders(world.die)
         coordination = MemoryCoordination(store, line)
         self.workers = build_workers(
             self.work,
@@ -431,11 +459,21 @@ class World:
             self.servers[number].start()
 
     def _freeze(self) -> None:
-        """Anywhere, or with a run in its hands that it has just come by."""
-        if self.die.random() < 0.5:
+        """Anywhere, with a run in its hands that it has just come by, or with entries that it is
+        about to write."""
+        luck, server = self.die.random(), self.die.choice(self.servers)
+        if luck < 0.4:
             self._soon(self._frozen)
+        elif luck < 0.7:
+            server.freezes_when_holding = True
         else:
-            self.die.choice(self.servers).freezes_when_holding = True
+            server.freezes_when_writing = True
+
+    def writing(self, server: SimulatedServer) -> None:
+        """A server is about to write what a child has said."""
+        if server.freezes_when_writing:
+            server.freezes_when_writing = False
+            self._frozen(server)
 
     def holder_changed(self, server: SimulatedServer) -> None:
         """A server has taken a run. One that is frozen may have held it before: it wakes, now and
@@ -492,7 +530,7 @@ class World:
         self.losses, self.away_until = 0.0, 0.0
         for server in self.servers:
             server.process.at_step = None
-            server.freezes_when_holding = False
+            server.freezes_when_holding = server.freezes_when_writing = False
             self._thaw(server)
         while len(self.up()) < len(self.servers):
             await asyncio.sleep(0.2)

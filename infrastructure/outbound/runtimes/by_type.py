@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, Launch, RuntimeSession
+from domain.configuration.runtimes import Runtime
 
 
 class RuntimesByType:
@@ -10,6 +11,11 @@ class RuntimesByType:
 
     def __init__(self, by_type: Mapping[str, AgentRuntimes]) -> None:
         self._by_type = dict(by_type)
+
+    def is_in_process(self, runtime: Runtime) -> bool:
+        """As what runs its type says; False for a type that nothing here runs."""
+        served = self._by_type.get(runtime.type)
+        return served is not None and served.is_in_process(runtime)
 
     async def open(self, launch: Launch) -> RuntimeSession:
         """Raises `CannotLaunch`, also for a type that nothing here runs."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
-from domain.configuration.runtimes import CommandRuntime
+from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.secrets import is_secret_name
 from domain.delivery.transcript import RuntimeReading
 from domain.values.text import replace_unstorable
@@ -121,6 +121,10 @@ class CommandRuntimes:
     def close(self) -> None:
         """Open no more."""
         self._threads.close()
+
+    def is_in_process(self, _: Runtime) -> bool:
+        """They are processes of their own."""
+        return False
 
     async def open(self, launch: Launch) -> "CommandSession":
         """Makes the guard; raises `CannotLaunch`."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
-from domain.configuration.runtimes import ScriptedRuntime, ScriptedStep
+from domain.configuration.runtimes import Runtime, ScriptedRuntime, ScriptedStep
 from domain.delivery import transcript
 from domain.delivery.transcript import RuntimeReading
 from domain.values.json_text import text_of
@@ -15,6 +15,10 @@ from infrastructure.outbound.runtimes.command_output import entry_of, usage_of
 
 class ScriptedRuntimes:
     """Opens scripted runtimes."""
+
+    def is_in_process(self, _: Runtime) -> bool:
+        """They are played here."""
+        return True
 
     async def open(self, launch: Launch) -> "ScriptedSession":
         """Raises `CannotLaunch` for a runtime that is not scripted."""

@@ -1,16 +1,12 @@
 """For spawns that nobody executes: lanes in which no place is ever taken."""
 
-from collections.abc import Iterable, Sequence
-from uuid import UUID
+from collections.abc import Sequence
 
-from domain.run.state import Run
+from application.coordination.lane import QueuedChild
 
 
 class NoPlaces:
     """Implements `LanePlaces`: what is queued waits."""
 
-    def follow_up(self, _run_ids: Sequence[UUID], _lane: str, _depth: int) -> None:
-        """No claim."""
-
-    def execute(self, _: Iterable[Run]) -> None:
-        """Nothing was claimed."""
+    async def take(self, _: Sequence[QueuedChild]) -> None:
+        """None."""

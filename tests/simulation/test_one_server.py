@@ -1,0 +1,131 @@
+"""What one server records of lives without any trouble, transaction by transaction."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from application.log.envelope import RecordedEvent
+from domain.session.state import Session
+from tests.simulation.asking import SimulatedAsking
+from tests.simulation.simulate import bury, rest
+from tests.simulation.virtual_time import virtual_time
+from tests.simulation.world import SimulatedServer, World
+from tests.soak.history import Call
+
+ADMITTED = ["SessionObserved", "SpawnRequested", "ChildAdmitted"]
+CREATED = [
+    "ScriptsResolved",
+    "PreparationStarted",
+    "SessionCreated",
+    "SessionObserved",
+    "RunQueued",
+]
+STARTED = ["RunClaimed", "RunStarted"]
+ENDED = ["RunEnded", "ChildReleased", "RunAnnounced"]
+Story = Callable[[SimulatedAsking, SimulatedServer], Awaitable[Any]]
+
+
+def lived(story: Story) -> tuple[list[list[RecordedEvent]], Any]:
+    """The events of each transaction of a story, and what that gave."""
+    with virtual_time(1) as loop:
+        world = World(1, loop, 1, frozenset())
+
+        async def live() -> Any:
+            (server,) = world.servers
+            server.start()
+            await world.heal()
+            told = await story(SimulatedAsking("c0", world, []), server)
+            assert await rest(world)
+            return told
+
+        try:
+            told = loop.run_until_complete(live())
+        finally:
+            bury(loop, world)
+        begin, transactions = 0, []
+        for commit in world.store.commits:
+            transactions.append(world.store.events[begin : commit.last_position])
+            begin = commit.last_position
+        return transactions, told
+
+
+async def spawned(asking: SimulatedAsking, agent: str, **wishes: Any) -> Call:
+    body = {"requester": {"sessionKey": "agent:main:main"}, "agentId": agent, "task": "sweep"}
+    return await asking.ask("spawn", "POST", "/v1/spawns", 0, body=body | wishes)
+
+
+def types(events: list[RecordedEvent]) -> list[str]:
+    return [one.envelope.type for one in events]
+
+
+def test_a_life_without_scripts_steps_or_waiting_is_two_transactions() -> None:
+    transactions, call = lived(lambda asking, _: spawned(asking, "quick"))
+    first, second, *_ = transactions
+    assert types(first) == [*ADMITTED, *CREATED, *STARTED]
+    assert types(second) == ENDED
+    assert (call.status, call.position) == (201, first[-1].envelope.position)
+
+
+def test_what_follows_in_a_transaction_is_an_append_of_its_own() -> None:
+    (first, *_), _ = lived(lambda asking, _: spawned(asking, "quick"))
+    appends: dict[Any, list[RecordedEvent]] = {}
+    for one in first:
+        appends.setdefault(one.envelope.command_id, []).append(one)
+    assert [types(events) for events in appends.values()] == [
+        ADMITTED,
+        CREATED,
+        *([one] for one in STARTED),
+    ]
+    for events in appends.values():
+        assert {one.envelope.append_last for one in events} == {events[-1].envelope.position}
+    actors = [events[0].envelope.provenance.actor.kind for events in appends.values()]
+    assert actors == ["token", "system", "system", "system"]
+    before = [events[0].envelope.provenance.causation for events in appends.values()]
+    requested = first[1].envelope.event_id
+    assert before == [None, requested, first[7].envelope.event_id, first[8].envelope.event_id]
+
+
+def test_a_run_for_which_there_is_no_place_is_queued_at_once_and_claimed_in_its_turn() -> None:
+    async def story(asking: SimulatedAsking, _: SimulatedServer) -> None:
+        for _ in range(3):
+            await spawned(asking, "failing")
+
+    transactions, _ = lived(story)
+    asked = [one for one in transactions if "SpawnRequested" in types(one)]
+    assert [types(one)[-2:] for one in asked[:2]] == [STARTED, STARTED]
+    assert types(asked[2])[-1] == "RunQueued"
+    ended = next(index for index, one in enumerate(transactions) if "RunEnded" in types(one))
+    claimed = [index for index, one in enumerate(transactions) if types(one) == ["RunClaimed"]]
+    assert claimed
+    assert min(claimed) > ended
+
+
+def test_a_spawn_for_which_somebody_is_asked_goes_on_from_its_record() -> None:
+    wishes = {"thread": True, "mode": "session"}
+    (first, second, *_), call = lived(lambda asking, _: spawned(asking, "quick", **wishes))
+    assert types(first) == ADMITTED
+    assert types(second)[-1] == "StepBegun"
+    assert call.status == 201
+
+
+def test_a_spawn_whose_requester_is_another_than_was_assumed_goes_on_from_its_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(asking: SimulatedAsking, server: SimulatedServer) -> Call:
+        await spawned(asking, "quick")
+        registry = server.work.registry
+        read = registry.session
+
+        async def outdated(key: str, *, at: int | None = None) -> Session | None:
+            session = await read(key, at=at)
+            return session.changed({"workspace_dir": "/simulated"}) if session else None
+
+        monkeypatch.setattr(registry, "session", outdated)
+        return await spawned(asking, "quick")
+
+    transactions, call = lived(story)
+    asked = [index for index, one in enumerate(transactions) if "SpawnRequested" in types(one)]
+    assert types(transactions[asked[1]]) == ["SpawnRequested", "ChildAdmitted"]
+    assert types(transactions[asked[1] + 1]) == CREATED
+    assert call.status == 201
