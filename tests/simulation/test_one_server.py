@@ -87,7 +87,7 @@ def test_what_follows_in_a_transaction_is_an_append_of_its_own() -> None:
 
 
 def test_a_run_for_which_there_is_no_place_is_queued_at_once_and_claimed_in_its_turn() -> None:
-    async def story(asking: SimulatedAsking, _: SimulatedServer) -> None:
+    async def story(asking: SimulatedAsking, _server: SimulatedServer) -> None:
         for _ in range(3):
             await spawned(asking, "failing")
 

@@ -9,15 +9,20 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from application.ports.transcripts import ARCHIVED_MARK
 from infrastructure.outbound.files.regular_file import NotAFile
-from infrastructure.outbound.files.rooted_folder import FILE_MODE, NotAFolder, RootedFolder
+from infrastructure.outbound.files.rooted_folder import (
+    FILE_MODE,
+    FolderIdentity,
+    NotAFolder,
+    RootedFolder,
+)
 
 PART = ".part"
 CHUNK_BYTES = 256 * 1024
@@ -97,24 +102,102 @@ def drop_file(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
     return True
 
 
-def is_in_place(folders: TranscriptFolders, path: str, size: int) -> bool:
-    """Whether the file of a transcript of so many bytes is where a path on record ends,
-    `<agent id>/<name>`. One that still has its name from before it was archived is renamed."""
-    agent_id, name = place_of(path)
-    before, is_archived, _ = name.partition(ARCHIVED_MARK)
+class KnownFile(NamedTuple):
+    """The file of a transcript, by its name in the folder of its agent, and its size. `lines` are
+    what is in it, when that is known."""
+
+    name: str
+    size_bytes: int
+    lines: bytes | None
+
+
+def write_known_files(
+    folders: TranscriptFolders, agent_id: str, files: Sequence[KnownFile]
+) -> list[bool | OSError]:
+    """Write those of one agent that are not there, each whole or not at all. Gives for each whether
+    it is there then, which it is not when its lines are not known, or what is in the way."""
+    results: list[bool | OSError] = []
+    with folders.enter_or_make(agent_id) as folder:
+        written: dict[str, FolderIdentity] = {}
+        for file in files:
+            try:
+                is_there = is_in_place(folder, file.name, file.size_bytes)
+                if not is_there and file.lines is not None:
+                    written[file.name] = _write_whole(folder, file.name, file.lines)
+                    is_there = True
+                results.append(is_there)
+            except OSError as failure:
+                results.append(failure)
+        try:
+            folders.must_be_in_place(agent_id, folder)
+        except OSError as replaced:
+            for name, own in written.items():
+                with suppress(OSError):
+                    if folder.identity_of(name) == own:
+                        folder.unlink(name)
+            return [replaced] * len(files)
+    return results
+
+
+def _write_whole(folder: RootedFolder, name: str, lines: bytes) -> FolderIdentity:
+    part = _part_of(name)
     try:
-        with folders.enter(agent_id) as folder:
-            if _is_whole(folder, name, size):
-                if is_archived:
-                    # Written a second time, by a server that had not heard of the archive.
-                    with suppress(FileNotFoundError):
-                        folder.unlink(before)
-                return True
-            if is_archived and _is_whole(folder, before, size):
-                folder.rename(before, name)
-                return True
-    except FileNotFoundError:
-        pass
+        opened = folder.create(part)
+    except FileExistsError:
+        # Of an attempt that failed, or of a process that died under the same id.
+        folder.unlink(part)
+        opened = folder.create(part)
+    try:
+        with opened as file:
+            file.write(lines)
+            state = os.fstat(file.fileno())
+        own = (state.st_dev, state.st_ino)
+        folder.rename(part, name)
+    except BaseException:
+        with suppress(OSError):
+            folder.unlink(part)
+        raise
+    try:
+        _must_be_whole(folder, name, own, lambda: hashlib.sha256(lines).digest())
+    except BaseException:
+        _remove_unless_of_another(folder, name, own)
+        raise
+    return own
+
+
+def _part_of(name: str) -> str:
+    """What a file is called until it is whole."""
+    return f"{name}.{os.getpid()}{PART}"
+
+
+def _must_be_whole(
+    folder: RootedFolder, name: str, own: FolderIdentity, digest: Callable[[], bytes]
+) -> None:
+    """Two servers may end the same run: then both have written the same."""
+    if folder.identity_of(name) != own and _digest_of(folder, name) != digest():
+        raise OSError(errno.EEXIST, "another file is in the place of this one")
+
+
+def _remove_unless_of_another(folder: RootedFolder, name: str, own: FolderIdentity) -> None:
+    """The file of another server stays, and no link."""
+    with suppress(OSError):
+        if folder.identity_of(name) == own or _digest_of(folder, name) is None:
+            folder.unlink(name)
+
+
+def is_in_place(folder: RootedFolder, name: str, size_bytes: int) -> bool:
+    """Whether the file of a transcript of that size is in the folder of its agent. One that still
+    has its name from before it was archived is renamed."""
+    before, is_archived, _ = name.partition(ARCHIVED_MARK)
+    if _is_whole(folder, name, size_bytes):
+        if is_archived:
+            # Written a second time, by a server that had not heard of the archive.
+            with suppress(FileNotFoundError):
+                folder.unlink(before)
+        return True
+    if is_archived and _is_whole(folder, before, size_bytes):
+        folder.rename(before, name)
+        return True
     return False
 
 
@@ -126,13 +209,6 @@ def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
     except FileNotFoundError:
         return False
     return stat.S_ISREG(state.mode) and (stat.S_IMODE(state.mode), state.size) == (FILE_MODE, size)
-
-
-def write_lines(folders: TranscriptFolders, path: str, lines: bytes) -> None:
-    """The file at a path on record, whole or not at all."""
-    agent_id, name = place_of(path)
-    with atomic_file(folders, agent_id, name) as file:
-        file.write(lines)
 
 
 def place_of(path: str) -> tuple[str, str]:
@@ -165,7 +241,7 @@ class PartFile:
 
     def __init__(self, folders: TranscriptFolders, agent_id: str, name: str) -> None:
         self._folders, self._agent_id, self._name = folders, agent_id, name
-        self._part = f"{name}.{os.getpid()}{PART}"
+        self._part = _part_of(name)
         self._digest = hashlib.sha256()
         self._one_at_a_time = Lock()
         self._held = ExitStack()
@@ -203,16 +279,9 @@ class PartFile:
             folder.rename(self._part, self._name)
             try:
                 self._folders.must_be_in_place(self._agent_id, folder)
-                # Two servers may end the same run: then both have written the same.
-                is_other = folder.identity_of(self._name) != own
-                if is_other and _digest_of(folder, self._name) != self._digest.digest():
-                    raise OSError(errno.EEXIST, "another file is in the place of this one")
+                _must_be_whole(folder, self._name, own, self._digest.digest)
             except BaseException:
-                with suppress(OSError):
-                    is_own = folder.identity_of(self._name) == own
-                    # The file of another server stays, and no link.
-                    if is_own or _digest_of(folder, self._name) is None:
-                        folder.unlink(self._name)
+                _remove_unless_of_another(folder, self._name, own)
                 raise
             self._end()
 

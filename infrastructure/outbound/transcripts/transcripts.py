@@ -24,11 +24,11 @@ from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts import fork_snapshots
 from infrastructure.outbound.transcripts.files import (
+    KnownFile,
     TranscriptFolders,
     atomic_file_async,
-    is_in_place,
     place_of,
-    write_lines,
+    write_known_files,
 )
 from infrastructure.outbound.transcripts.rows import (
     EncodedEntries,
@@ -182,17 +182,27 @@ def _write_known(
     """Write those whose lines are known, unless they are there: for each, why it cannot be; and
     the numbers of those that the rows are needed for. Blocks."""
     failures: list[OSError | None] = [None] * len(files)
+    of_agents: dict[str, dict[int, KnownFile]] = {}
     left: list[int] = []
     for number, file in enumerate(files):
         try:
-            if is_in_place(folders, file.path, file.size_bytes):
-                continue
-            if file.lines is None:
-                left.append(number)
-            else:
-                write_lines(folders, file.path, file.lines)
+            agent_id, name = place_of(file.path)
         except OSError as failure:
             failures[number] = failure
+            continue
+        known = KnownFile(name, file.size_bytes, file.lines)
+        of_agents.setdefault(agent_id, {})[number] = known
+    for agent_id, numbered in of_agents.items():
+        results: Sequence[bool | OSError]
+        try:
+            results = write_known_files(folders, agent_id, tuple(numbered.values()))
+        except OSError as failure:
+            results = [failure] * len(numbered)
+        for number, result in zip(numbered, results, strict=True):
+            if isinstance(result, OSError):
+                failures[number] = result
+            elif not result:
+                left.append(number)
     return failures, left
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from infrastructure.outbound.files.rooted_folder import RootedFolder
 from infrastructure.outbound.transcripts.files import (
+    KnownFile,
     PartFile,
     TranscriptFolders,
     atomic_file,
@@ -18,6 +19,7 @@ from infrastructure.outbound.transcripts.files import (
     drop_file,
     has_content,
     is_in_place,
+    write_known_files,
 )
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.ordinary_user import Becoming
@@ -61,6 +63,12 @@ def test_nothing_is_left_of_what_failed(folders: TranscriptFolders, tmp_path: Pa
         file.begin()
 
 
+def put_in_place(folders: TranscriptFolders, name: str) -> bool:
+    """Rename the file, if it is there, to the name of an archived one."""
+    with folders.enter("main") as folder:
+        return is_in_place(folder, name, len(b"whole\n"))
+
+
 class ReplacedMeanwhile(TranscriptFolders):
     """Another server that ends the same run writes its file right after this one's."""
 
@@ -87,6 +95,40 @@ def test_a_file_that_another_server_has_written_is_not_removed(tmp_path: Path) -
     place = tmp_path / "transcripts" / "main"
     assert [one.name for one in place.iterdir()] == ["x.jsonl"]
     assert (place / "x.jsonl").read_bytes() == folders.other
+
+
+class MovedMeanwhile(TranscriptFolders):
+    """Somebody moves the folder of the agent while files are written into it."""
+
+    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+        (self.path / agent_id).rename(self.path.parent / "moved")
+        super().must_be_in_place(agent_id, folder)
+
+
+def test_several_files_are_written_each_whole_or_not_at_all(
+    folders: TranscriptFolders, tmp_path: Path
+) -> None:
+    place = tmp_path / "transcripts" / "main"
+    place.mkdir(parents=True)
+    (place / f"b.jsonl.{os.getpid()}.part").write_bytes(b"of an attempt that failed")
+    (place / "c.jsonl").mkdir()
+    files = [KnownFile(f"{name}.jsonl", 3, b"ok\n") for name in "abc"]
+    in_way, unknown = files.pop(), KnownFile("d.jsonl", 3, None)
+    *written, failure, is_there = write_known_files(folders, "main", [*files, in_way, unknown])
+    assert (written, is_there) == ([True, True], False)
+    assert isinstance(failure, IsADirectoryError)
+    assert sorted(one.name for one in place.iterdir()) == ["a.jsonl", "b.jsonl", "c.jsonl"]
+    assert (place / "b.jsonl").read_bytes() == b"ok\n"
+
+
+def test_a_folder_that_was_moved_while_several_were_written_keeps_nothing(tmp_path: Path) -> None:
+    folders = MovedMeanwhile(tmp_path / "transcripts")
+    descriptors = held_below(tmp_path)
+    files = [KnownFile(f"{name}.jsonl", 3, b"ok\n") for name in "ab"]
+    failures = write_known_files(folders, "main", files)
+    assert [isinstance(one, OSError) for one in failures] == [True, True]
+    assert list((tmp_path / "moved").iterdir()) == []
+    assert held_below(tmp_path) == descriptors
 
 
 @pytest.mark.parametrize("put", ["nothing", "folder", "link"])
@@ -221,7 +263,7 @@ def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
     for deed in (
         lambda: write(folders),
         lambda: drop_file(folders, "main", "x.jsonl"),
-        lambda: is_in_place(folders, str(agent / "x.jsonl.deleted.now"), len(b"whole\n")),
+        lambda: put_in_place(folders, "x.jsonl.deleted.now"),
     ):
         with pytest.raises(PermissionError):
             deed()
@@ -236,7 +278,6 @@ def test_a_data_directory_that_may_only_be_passed_and_written_to_is_enough(ordin
     try:
         folders = TranscriptFolders(ordinary / "transcripts")
         write(folders)
-        size = len(b"whole\n")
-        assert is_in_place(folders, "/transcripts/main/x.jsonl.deleted.now", size)
+        assert put_in_place(folders, "x.jsonl.deleted.now")
     finally:
         ordinary.chmod(0o700)
