@@ -235,6 +235,10 @@ class Tail(Protocol):
         """The last position seen."""
         ...
 
+    def newest(self, run_id: UUID) -> Run | None:
+        """The run as it is at `position`; None when it is not known here."""
+        ...
+
     async def changed(
         self,
         run_id: UUID | None,

@@ -39,7 +39,7 @@ from application.queries.views.run_records import (
     TranscriptView,
 )
 from application.queries.views.view import Answer
-from application.queries.wait import WaitStage, wait_seconds, wait_until
+from application.queries.wait import WaitStage, reach_position, wait_seconds, wait_until
 from domain.run.events import RunStarted
 from domain.run.facts import RunOutcome
 from domain.run.state import Run
@@ -59,6 +59,12 @@ async def visible_run(services: QueryServices, caller: Caller, text: str, at: As
     """A run that the caller may see; `QueryError` when there is none, or none for this caller."""
     run_id = run_id_of(text)
     run = await services.work.registry.run(run_id, at=at.position)
+    return await _must_be_visible(services, caller, run, run_id, at)
+
+
+async def _must_be_visible(
+    services: QueryServices, caller: Caller, run: Run | None, run_id: UUID, at: AsOf
+) -> Run:
     if run is None or not (
         await services.access.covers_run(caller, run)
         or await services.access.is_sibling(caller, run)
@@ -67,6 +73,27 @@ async def visible_run(services: QueryServices, caller: Caller, text: str, at: As
             "not_found", "there is no such run", position=at.position, runId=str(run_id)
         )
     return run
+
+
+async def newest_run(
+    services: QueryServices, caller: Caller, text: str, min_position: int | None = None
+) -> tuple[Run, AsOf]:
+    """The same as the run is now, and where that is: not behind anything that anybody was told
+    before, or, for who names a position, not behind that one. A run that was followed here up to
+    there is not asked for."""
+    run_id = run_id_of(text)
+    if min_position is None:
+        moment = await resolve_as_of(services, None)
+    else:
+        await reach_position(services, min_position)
+        moment = AsOf(max(services.tail.position, min_position), now=True)
+    followed = services.tail.newest(run_id)
+    if followed is not None and services.tail.position >= moment.position:
+        moment = AsOf(services.tail.position, now=True)
+        return await _must_be_visible(services, caller, followed, run_id, moment), moment
+    if min_position is not None:
+        moment = await resolve_as_of(services, None)
+    return await visible_run(services, caller, text, moment), moment
 
 
 async def readable_run(services: QueryServices, caller: Caller, text: str, at: AsOf) -> Run:
@@ -231,6 +258,7 @@ async def get_run(
     version: int | None = None,
     wait: str | None = None,
     until: WaitStage | None = None,
+    min_position: int | None = None,
 ) -> Answer[RunView | RunSummary]:
     """One run: now, as of `at`, after `version` of its events, or when it has reached the stage
     `until`, after `wait` at the latest. A summary for callers that may not read its texts."""
@@ -242,12 +270,13 @@ async def get_run(
         )
     if until is not None and wait is None:
         raise QueryError("invalid_request", "until says what to wait for: give wait too, as in 30s")
-    moment = await resolve_as_of(services, at)
-    run = await visible_run(services, caller, run_id, moment)
-    if seconds:
-        await wait_until(services, run, until or "ended", seconds)
-        moment = await resolve_as_of(services, None)
+    if at is not None:
+        moment = await resolve_as_of(services, at)
         run = await visible_run(services, caller, run_id, moment)
+    else:
+        if seconds:
+            await _wait_for_stage(services, caller, run_id, until or "ended", seconds)
+        run, moment = await newest_run(services, caller, run_id, min_position)
     if version is not None:
         earlier = await services.work.registry.run_at_version(run.run_id, version)
         if earlier is None:
@@ -259,6 +288,15 @@ async def get_run(
         return Answer(await run_view(run, work.log, work.contents), moment.position)
     (summary,) = await run_summaries((run,), work.contents)
     return Answer(summary, moment.position)
+
+
+async def _wait_for_stage(
+    services: QueryServices, caller: Caller, text: str, until: WaitStage, seconds: float
+) -> None:
+    # To begin to wait, what was seen last is enough: what comes next is waited for.
+    known = services.tail.newest(run_id_of(text))
+    run, _ = await newest_run(services, caller, text, services.tail.position if known else None)
+    await wait_until(services, run, until, seconds)
 
 
 async def list_run_events(

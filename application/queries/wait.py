@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
+from application.log.event_log import LogUnavailable
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from domain.run.state import Run
 
 WAIT_SECONDS_MAX = 60.0
+REACH_SECONDS_MAX = 1.0
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 WaitStage = Literal["started", "ended", "announced", "archived"]
@@ -48,7 +50,7 @@ async def wait_until(services: QueryServices, run: Run, until: WaitStage, second
     deadline = time.monotonic() + seconds
     while True:
         position = services.tail.position
-        now = await services.work.run(run.run_id)
+        now = services.tail.newest(run.run_id) or await services.work.run(run.run_id)
         if now.stage in REACHED[until]:
             return
         types = REACHING[until]
@@ -56,6 +58,21 @@ async def wait_until(services: QueryServices, run: Run, until: WaitStage, second
             services, run.run_id, after=position, deadline=deadline, types=types
         ):
             return
+
+
+async def reach_position(services: QueryServices, position: int) -> None:
+    """Wait until this process knows of a position that its caller was told. Raises `LogUnavailable`
+    when that takes too long."""
+    if services.tail.position >= position or await services.work.log.head() >= position:
+        return
+    deadline = time.monotonic() + REACH_SECONDS_MAX
+    while services.tail.position < position:
+        after = services.tail.position
+        if not await wait_for_growth(services, None, after=after, deadline=deadline):
+            raise LogUnavailable(
+                f"position {position} is not known here yet; ask again in a moment, or without"
+                " minPosition"
+            )
 
 
 async def wait_for_growth(

@@ -1,7 +1,7 @@
 """The log in memory: the product's queue, batches and tail over a `Store`."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
@@ -9,6 +9,7 @@ from uuid import UUID
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
+from domain.run.state import Run
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.load import LoadedFacts
@@ -17,6 +18,7 @@ from infrastructure.outbound.log.append.writer import (
     RECONNECT_PAUSE_SECONDS,
     RECONNECT_SECONDS_MAX,
     LogWriter,
+    OnAppend,
     QueuedSubmission,
 )
 from infrastructure.outbound.log.read.state_cache import StateCaches
@@ -40,7 +42,7 @@ class MemoryWriter(LogWriter):
         line: Line,
         *,
         new_id: Callable[[], UUID],
-        on_append: Callable[[Sequence[RecordedEvent]], None],
+        on_append: OnAppend,
         remembered: StateCaches,
     ) -> None:
         super().__init__(
@@ -177,7 +179,7 @@ class MemoryTail(LogTail):
     async def _catch_up_with_store(self) -> None:
         while True:
             events = await self._line.ask(self._behind)
-            self._note([one for one in events if one.envelope.position > self._position])
+            self._take_read(events)
             if len(events) < PAGE_EVENTS:
                 return
 
@@ -207,9 +209,9 @@ class MemoryLog:
         )
         self._on_append = on_append
 
-    def _take(self, events: Sequence[RecordedEvent]) -> None:
+    def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
         self._on_append(events)
-        self.tail.take(events)
+        self.tail.take(events, runs)
 
     @property
     def log_id(self) -> UUID:

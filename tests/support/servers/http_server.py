@@ -169,7 +169,9 @@ def open_house(folder: Path) -> House:
 
 def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
     narrow = {**scripted("narrow"), "subagents": {"allowAgents": ["narrow"]}}
-    slow = scripted("slow", steps=[{"afterMs": 300_000}])
+    long = [{"afterMs": 300_000}]
+    slow = scripted("slow", steps=long)
+    boxed = scripted("boxed", steps=long, providesSandbox=True) | {"sandbox": {"mode": "all"}}
     failing = scripted("failing", outcome="error", error="it went wrong", result=None)
     failing["runtime"].pop("result")
     steps = [
@@ -198,7 +200,7 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         failing,
         scripted("talker", steps=steps),
         scripted("quiet", result="NO_REPLY"),
-        {**scripted("boxed", providesSandbox=True), "sandbox": {"mode": "all"}},
+        boxed,
         holder,
     ]
     for agent in quick:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, get_origin
 
 import orjson
 from fastapi import Depends, Path, Request, Response
+from fastapi._compat import ModelField
+from fastapi.dependencies.models import Dependant
 from pydantic import AfterValidator
 
 from application.log.envelope import Actor
@@ -13,6 +15,8 @@ from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, Caller
 from application.queries.errors import invalid_value
 from application.queries.views.view import Answer, View
+from application.queries.wait import reach_position
+from infrastructure.inbound.http.requests.parameters import MinPosition
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem
@@ -48,7 +52,7 @@ async def caller_with_known_parameters(request: Request) -> Caller:
     """Who asks; 422 when it asks with parameters that the endpoint does not have, or says twice
     what may be said once. A parameter that may be repeated is declared as a tuple."""
     caller = await caller_of(request)
-    declared = {one.alias: one for one in request.scope["route"].dependant.query_params}
+    declared = _parameters_of(request.scope["route"].dependant)
     for name in request.query_params:
         if name not in declared:
             raise HttpProblem(
@@ -63,6 +67,14 @@ async def caller_with_known_parameters(request: Request) -> Caller:
     return caller
 
 
+def _parameters_of(dependant: Dependant) -> dict[str, ModelField]:
+    """Those of the endpoint, and of what it depends on."""
+    declared = {one.alias: one for one in dependant.query_params}
+    for below in dependant.dependencies:
+        declared |= _parameters_of(below)
+    return declared
+
+
 async def _request_services(request: Request) -> Services:
     """Not a plain function: one would be called in a thread of its own for every request."""
     return services_of(request)
@@ -70,6 +82,19 @@ async def _request_services(request: Request) -> Services:
 
 InjectedServices = Annotated[Services, Depends(_request_services)]
 ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
+
+
+async def _reach_min_position(
+    services: InjectedServices, _: ByCaller, minPosition: MinPosition = None
+) -> None:
+    if minPosition is not None:
+        await reach_position(services, minPosition)
+
+
+AT_POSITION = [Depends(_reach_min_position)]
+"""For reads: they are answered once the position that their caller names is known here."""
+
+
 RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
 """What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
 

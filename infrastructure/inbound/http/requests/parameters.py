@@ -14,6 +14,17 @@ After = Annotated[
         ge=0, le=POSITION_MAX, description="Only what stands behind this: `nextAfter` of a page."
     ),
 ]
+MinPosition = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=POSITION_MAX,
+        description=(
+            "Answer no earlier state than that of this position, which another server has told;"
+            " 503 when it is not known here within a second."
+        ),
+    ),
+]
 AsOfParameter = Annotated[
     str | None,
     Query(

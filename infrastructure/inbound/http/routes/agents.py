@@ -8,7 +8,12 @@ from application.queries import agents, lanes
 from application.queries.agents import AgentListing
 from application.queries.lanes import LaneListView
 from application.queries.paging import LIMIT_MAX
-from infrastructure.inbound.http.requests.caller import ByCaller, InjectedServices, view_response
+from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
+    ByCaller,
+    InjectedServices,
+    view_response,
+)
 from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
@@ -17,6 +22,7 @@ router = APIRouter(tags=["agents"])
 
 @router.get(
     "/v1/agents",
+    dependencies=AT_POSITION,
     operation_id="listAgents",
     response_model=AgentListing,
     summary="The agents a requester may spawn",
@@ -46,6 +52,7 @@ async def list_agents(
 
 @router.get(
     "/v1/lanes",
+    dependencies=AT_POSITION,
     operation_id="listLanes",
     response_model=LaneListView,
     summary="The lanes",

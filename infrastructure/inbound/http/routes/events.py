@@ -12,6 +12,7 @@ from application.queries.events import TYPES, EventFilter
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.views.event import EventListView
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
@@ -40,6 +41,7 @@ def _page_or_stream() -> dict[int | str, dict[str, Any]]:
 
 @router.get(
     "/v1/events",
+    dependencies=AT_POSITION,
     operation_id="listEvents",
     response_model=EventListView,
     summary="The log",

@@ -5,6 +5,7 @@ from fastapi import APIRouter, Response
 from application.queries import explain
 from application.queries.explain import ExplanationView
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     ByCaller,
     InjectedServices,
     RunInPath,
@@ -18,6 +19,7 @@ router = APIRouter(tags=["runs"])
 
 @router.get(
     "/v1/runs/{runId}/explain",
+    dependencies=AT_POSITION,
     operation_id="explainRun",
     response_model=ExplanationView,
     summary="How a spawn, or a message, was decided",

@@ -9,6 +9,7 @@ from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
 from application.queries.views.event import RunEventListView
 from application.queries.views.run_records import PromptView, TranscriptView
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     ByCaller,
     InjectedServices,
     RunInPath,
@@ -22,6 +23,7 @@ router = APIRouter(tags=["runs"])
 
 @router.get(
     "/v1/runs/{runId}/events",
+    dependencies=AT_POSITION,
     operation_id="listRunEvents",
     response_model=RunEventListView,
     summary="The events of a run",
@@ -47,6 +49,7 @@ async def list_run_events(
 
 @router.get(
     "/v1/runs/{runId}/prompt",
+    dependencies=AT_POSITION,
     operation_id="getRunPrompt",
     response_model=PromptView,
     summary="The prompt as the child got it",
@@ -65,6 +68,7 @@ async def get_run_prompt(
 
 @router.get(
     "/v1/runs/{runId}/transcript",
+    dependencies=AT_POSITION,
     operation_id="getRunTranscript",
     response_model=TranscriptView,
     summary="What the child said",

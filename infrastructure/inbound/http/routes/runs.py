@@ -18,13 +18,19 @@ from application.queries.views.run import (
 from application.queries.wait import WaitStage
 from domain.run.facts import RunOutcome
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     ByCaller,
     InjectedServices,
     RunInPath,
     position_headers,
     view_response,
 )
-from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter, Wait
+from infrastructure.inbound.http.requests.parameters import (
+    AsOfParameter,
+    LimitParameter,
+    MinPosition,
+    Wait,
+)
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
 TEXT_CHARS_MAX = 2048
@@ -89,6 +95,7 @@ Version = Annotated[
 
 @router.get(
     "/v1/runs",
+    dependencies=AT_POSITION,
     operation_id="listRuns",
     response_model=RunListView,
     summary="The registry",
@@ -137,6 +144,7 @@ async def list_runs(
 
 @router.get(
     "/v1/runs/{runId}",
+    dependencies=AT_POSITION,
     operation_id="getRun",
     response_model=RunView | RunSummary,
     summary="One run",
@@ -156,10 +164,18 @@ async def get_run(
     version: Version = None,
     wait: Wait = None,
     until: WaitUntilParameter = None,
+    minPosition: MinPosition = None,
 ) -> Response:
     """One run."""
     run = await queries.get_run(
-        services, caller, runId, at=at, version=version, wait=wait, until=until
+        services,
+        caller,
+        runId,
+        at=at,
+        version=version,
+        wait=wait,
+        until=until,
+        min_position=minPosition,
     )
     headers = {"ETag": f'"{run.view.version}"'}
     if _is_known(request, headers["ETag"]):

@@ -13,6 +13,7 @@ from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     AnnouncementInPath,
     ByCaller,
     InjectedServices,
@@ -40,6 +41,7 @@ router = APIRouter(tags=["sessions"])
 
 @router.get(
     "/v1/sessions/{key}",
+    dependencies=AT_POSITION,
     operation_id="getSession",
     response_model=SessionView,
     summary="One session",
@@ -60,6 +62,7 @@ async def get_session(
 
 @router.get(
     "/v1/sessions/{key}/announcements",
+    dependencies=AT_POSITION,
     operation_id="listAnnouncements",
     response_model=InboxView,
     summary="A session's inbox",

@@ -24,6 +24,7 @@ from application.session.shared_context import (
 from domain.session.shared_context import KEY_RULE, is_key
 from infrastructure.inbound.http.requests.bodies import JSON, read_body
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     ByCaller,
     InjectedServices,
     KeyInPath,
@@ -63,6 +64,7 @@ class SharedContextPatch(BaseModel):
 
 @router.get(
     "/v1/runs/{runId}/shared-context",
+    dependencies=AT_POSITION,
     operation_id="getRunSharedContext",
     response_model=RunSharedContextView,
     summary="What a run was given of its family's context",

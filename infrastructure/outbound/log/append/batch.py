@@ -130,6 +130,11 @@ class Batch:
         """The events to write, as whoever follows the log is told of them."""
         return tuple(RecordedEvent(row.envelope, row.event) for row in self.events)
 
+    @property
+    def changed_runs(self) -> Mapping[UUID, Run]:
+        """The runs of these events, as they are after them."""
+        return {run_id: self.fold.runs[run_id] for run_id in self._runs_changed}
+
     def remember(self, remembered: StateCaches) -> None:
         """The batch is committed: its states are those of the record now."""
         # Of several rows of one key the last one has the newest version, and is the one kept.
@@ -215,7 +220,7 @@ class Batch:
             query,
             self._loaded.lanes[query],
             self._runs_before,
-            {run_id: self.fold.runs[run_id] for run_id in self._runs_changed},
+            self.changed_runs,
         )
 
     def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -19,6 +19,7 @@ import psycopg
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
+from domain.run.state import Run
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
 from infrastructure.outbound.log.append.load import BEGIN, load, reservation_key
@@ -132,8 +133,12 @@ RECONNECT_PAUSE_SECONDS = 0.25
 _log = logging.getLogger("spawnlog.log")
 
 
+OnAppend = Callable[[Sequence[RecordedEvent], Mapping[UUID, Run]], None]
+
+
 class LogWriter:
-    """Batches submissions into appends. `on_append` hears of the events, after the commit."""
+    """Batches submissions into appends. `on_append` hears of the events, after the commit, and of
+    the runs as they are then."""
 
     def __init__(
         self,
@@ -141,7 +146,7 @@ class LogWriter:
         *,
         channel: str,
         new_id: Callable[[], UUID],
-        on_append: Callable[[Sequence[RecordedEvent]], None],
+        on_append: OnAppend,
         fault_point: LogFaultPoint,
         remembered: StateCaches,
     ) -> None:
@@ -318,7 +323,7 @@ class LogWriter:
             self._note_success()
         if batch.events:
             batch.remember(self._remembered)
-            self._on_append(batch.recorded)
+            self._on_append(batch.recorded, batch.changed_runs)
         for waiting, outcome in zip(taken, outcomes, strict=True):
             waiting.answer(outcome)
 

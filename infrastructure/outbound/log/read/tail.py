@@ -7,7 +7,7 @@ Positions have no gaps, so it can tell that it missed nothing; if it ever sees o
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
 import psycopg
@@ -15,8 +15,10 @@ import psycopg
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
+from domain.run.state import Run
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import read_events
+from infrastructure.outbound.log.read.followed_runs import FollowedRuns
 from infrastructure.outbound.log.read.recent_events import RecentEvents
 from infrastructure.outbound.log.schema.connections import (
     UNAVAILABLE,
@@ -67,6 +69,7 @@ class LogTail:
         self._mapper = EventMapper()
         self._position = 0
         self._recent = RecentEvents()
+        self._followed = FollowedRuns()
         self._grown = asyncio.Event()
         self._hint = asyncio.Event()
         self._connection: LogConnection | None = None
@@ -110,13 +113,19 @@ class LogTail:
             await self._connection.close()
             self._connection = None
 
-    def take(self, events: Sequence[RecordedEvent]) -> None:
-        """Events that the writer of this process has committed. Those that join on to what was
-        seen need not be read again; before others there is something of another process."""
+    def newest(self, run_id: UUID) -> Run | None:
+        """The run as it is at `position`; None when it is not known here."""
+        return self._followed.get(run_id) if self.failure is None else None
+
+    def take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
+        """Events that the writer of this process has committed, and the runs as they are after
+        them. Those that join on to what was seen need not be read again; before others there is
+        something of another process."""
         fresh = [event for event in events if event.envelope.position > self._position]
         if not fresh or self.failure is not None:
             return
         if fresh[0].envelope.position == self._position + 1:
+            self._followed.take(runs)
             self._note(fresh)
         else:
             self._hint.set()
@@ -237,10 +246,16 @@ class LogTail:
             events = await read_events(
                 connection, self._mapper, after=self._position, limit=PAGE_EVENTS
             )
-            # Some may have been handed over while the question was under way.
-            self._note([one for one in events if one.envelope.position > self._position])
+            self._take_read(events)
             if len(events) < PAGE_EVENTS:
                 return
+
+    def _take_read(self, events: Sequence[RecordedEvent]) -> None:
+        # Some may have been handed over while the question was under way.
+        fresh = [one for one in events if one.envelope.position > self._position]
+        for recorded in fresh:
+            self._followed.apply(recorded)
+        self._note(fresh)
 
     def _note(self, events: Sequence[RecordedEvent]) -> None:
         """Take new events in, in order, and wake those who wait for them."""
