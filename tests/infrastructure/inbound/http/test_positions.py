@@ -233,3 +233,19 @@ def test_an_answer_that_found_nothing_names_the_position_it_looked_at(
     for path in (f"/v1/runs/{run['runId']}", f"/v1/sessions/{run['childSessionKey']}"):
         answer = house.http.get(path, params=at)
         assert (answer.status_code, position_of(answer)) == (404, before)
+
+
+def test_a_read_waits_for_the_position_that_its_caller_names(
+    house: House, life: dict[str, Any]
+) -> None:
+    path = f"/v1/runs/{life['run']['runId']}"
+    told = position_of(house.http.get(path))
+    for one in (path, "/v1/runs", f"{path}/events", "/v1/lanes"):
+        answer = house.http.get(one, params={"minPosition": told})
+        assert answer.status_code == 200
+        assert position_of(answer) >= told
+    ahead = house.http.get(path, params={"minPosition": 10**12})
+    problem_of(ahead, 503, "unavailable")
+    assert int(ahead.headers["retry-after"]) >= 1
+    wrong = house.http.get(path, params={"minPosition": "-1"})
+    problem_of(wrong, 422, "invalid_request")
