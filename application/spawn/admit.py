@@ -68,6 +68,35 @@ class AdmissionResult:
     speculation: Speculation
 
 
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What an admission is decided from: the requester's session, if it is on record, and its run,
+    if it has one."""
+
+    key: str
+    session: Session | None
+    run: Run | None
+
+    def world(self, config_version: int) -> World:
+        """A record of nothing else."""
+        return World(
+            runs={self.run.run_id: self.run} if self.run is not None else {},
+            sessions={self.key: self.session} if self.session is not None else {},
+            now=PROVISIONAL,
+            config_version=config_version,
+        )
+
+    def is_as_in(self, world: World) -> bool:
+        """Whether it is on record just so: a state at a version is the same for ever."""
+        session = world.sessions.get(self.key)
+        run = world.runs.get(self.run.run_id) if self.run is not None else None
+        return _version(session) == _version(self.session) and _version(run) == _version(self.run)
+
+
+def _version(state: Session | Run | None) -> int:
+    return state.version if state is not None else 0
+
+
 class Admission:
     """Records each request with its decision, in one append."""
 
@@ -141,22 +170,14 @@ class Admission:
         streams += [run_stream(one.run_id) for one in names.dependencies]
         if parent is not None:
             streams.append(run_stream(parent.run_id))
-        decide = self._decision(commands, admission.keys, known, pinned, files)
+        basis = _Basis(command.requester_key, known, parent)
+        decide = self._decision(commands, admission.keys, basis, pinned, files)
         following = NOTHING_FOLLOWS
         if not names.dependencies and files is None:
-            following = await self._speculation.of(
-                World(
-                    runs={parent.run_id: parent} if parent is not None else {},
-                    sessions={known.session_key: known} if known is not None else {},
-                    now=PROVISIONAL,
-                    config_version=pinned.revision,
-                ),
-                decide,
-                inputs_in_hand(request, admission.keys),
-            )
-            decide = self._decision(
-                commands, admission.keys, known, pinned, files, following.contents
-            )
+            in_hand = inputs_in_hand(request, admission.keys)
+            following = await self._speculation.of(basis.world(pinned.revision), decide, in_hand)
+            made = following.admission
+            decide = self._decision(commands, admission.keys, basis, pinned, files, made)
         appended = await self._work.submit(
             streams,
             decide,
@@ -181,10 +202,10 @@ class Admission:
         self,
         commands: Sequence[RequestSpawn],
         keys: Sequence[bytes],
-        known: Session | None,
+        basis: "_Basis",
         pinned: PinnedConfiguration,
         files: EvaluatedAttachments | None,
-        contents: Sequence[Content] = (),
+        made: Decision[SpawnDecision] | None = None,
     ) -> Callable[[World], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
         policy = policy_of(pinned.configuration, command.requester_agent_id)
@@ -192,9 +213,12 @@ class Admission:
         def decide(world: World) -> Decision[SpawnDecision]:
             pinned.must_be_current(world.config_version)
             on_record = world.sessions.get(command.requester_key)
-            if known is None and on_record is not None:
+            if basis.session is None and on_record is not None:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
+            if made is not None and basis.is_as_in(world):
+                return made
+            contents = made.contents if made is not None else ()
             decision = decide_admission(world, commands, keys, policy, new_id, contents)
             # Nobody will write what belongs to a spawn that is refused.
             if files is None or decision.result.refusal:

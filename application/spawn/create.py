@@ -28,8 +28,8 @@ from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.plan.child import PlannedChild
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
-from domain.spawn.batch import decide_for_all, is_as_assumed
-from domain.spawn.cascade import CascadeState, StreamChanges, streams_of
+from domain.spawn.batch import is_as_assumed
+from domain.spawn.cascade import streams_of
 from domain.values.record import ContentRef
 from domain.values.refusals import NotYet, Rejected
 from domain.values.shared_values import SharedChange
@@ -129,34 +129,35 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
     )
 
 
-def decide_children(family: CascadeState, ready: Sequence[Ready]) -> StreamChanges:
-    """What creates the children of a spawn that shares nothing with its family."""
-    creations = [_creation(one, ()) for one in ready]
-    return decide_for_all(family, [(one.run.run_id, one.commands) for one in creations])
-
-
-def follow_with_creation(work: UnitOfWork, ready: Sequence[Ready]) -> Submission[None]:
-    """The same, recorded with the admission that the children were prepared for. They share nothing
-    with their family and wait for nobody. Left out when what was admitted is something else than
-    what they were prepared for."""
+def decide_children(admitted: World, ready: Sequence[Ready]) -> Decision[None]:
+    """What creates the children of a spawn as it will be admitted. They share nothing with their
+    family and wait for nobody, so that it follows from their runs alone."""
     first = ready[0].preparation.run
     batch_id = first.batch.batch_id if first.batch is not None else None
     answer = accepted_response([one.response for one in ready], batch_id)
-    creations = [_creation(one, ()) for one in ready]
+    return decide_commands(admitted, [_creation(one, ()) for one in ready], answer)
+
+
+def follow_with_creation(
+    work: UnitOfWork, ready: Sequence[Ready], decision: Decision[None]
+) -> Submission[None]:
+    """The same, recorded with the admission. Left out when what was admitted is something else than
+    what they were prepared for."""
+    runs = [one.preparation.run for one in ready]
 
     def decide(world: World) -> Decision[None]:
-        for one in creations:
-            run = world.runs.get(one.run.run_id)
-            if run is None or not is_as_assumed(run, one.run):
+        for assumed in runs:
+            run = world.runs.get(assumed.run_id)
+            if run is None or not is_as_assumed(run, assumed):
                 raise NotYet("what was admitted has to be prepared first")
-        return decide_commands(world, creations, answer)
+        return decision
 
     return Submission(
         command_id=work.identities.event_id(),
-        streams=tuple(dict.fromkeys(one for each in creations for one in streams_of(each.run))),
+        streams=tuple(dict.fromkeys(one for run in runs for one in streams_of(run))),
         decide=decide,
-        provenance=provenance_of(first),
-        about=frozenset(one.run.run_id for one in creations),
+        provenance=provenance_of(runs[0]),
+        about=frozenset(run.run_id for run in runs),
     )
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from application.coordination.lane import LanePlaces, QueuedChild, TakenPlaces
-from application.log.event_log import Content, Decision, Submission, World
+from application.log.event_log import Decision, Submission, World
 from application.log.unit_of_work import UnitOfWork
 from application.spawn.create import decide_children, follow_with_creation
 from application.spawn.outcomes import Ready
@@ -39,10 +39,10 @@ _log = logging.getLogger("spawnlog.spawning")
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """What may follow an admission in its transaction. `contents` are the texts that the admission
-    keeps of its runs, to which that refers."""
+    """What may follow an admission in its transaction. `admission` is what was decided on what is
+    assumed to be on record; what follows refers to its texts."""
 
-    contents: Sequence[Content] = ()
+    admission: Decision[SpawnDecision] | None = None
     creation: Submission[Any] | None = None
     places: TakenPlaces | None = None
 
@@ -91,12 +91,14 @@ class SpawnSpeculation:
             ready = await self._ready(runs, in_hand)
             if not ready:
                 return NOTHING_FOLLOWS
-            places = await self._lanes.take(_queued(admitted, ready, decision.contents))
+            world = assumed._replace(runs=admitted.runs, sessions=admitted.sessions)
+            created = decide_children(world, ready)
+            places = await self._lanes.take(_queued(admitted, ready, decision, created))
         except Exception:
             # Prepared from its record it will fail in the same way, and that is on record.
             _log.exception("a spawn cannot be prepared before it is admitted")
             return NOTHING_FOLLOWS
-        return Speculation(decision.contents, follow_with_creation(self._work, ready), places)
+        return Speculation(decision, follow_with_creation(self._work, ready, created), places)
 
     async def _ready(
         self, runs: Sequence[Run], in_hand: Sequence[RecordedInputs]
@@ -116,13 +118,17 @@ class SpawnSpeculation:
 
 
 def _queued(
-    admitted: CascadeState, ready: Sequence[Ready], contents: Sequence[Content]
+    admitted: CascadeState,
+    ready: Sequence[Ready],
+    admission: Decision[SpawnDecision],
+    creation: Decision[None],
 ) -> list[QueuedChild]:
     """The children as they will be queued."""
-    changes = decide_children(admitted, ready)
-    after = speculative_state(admitted, changes, PROVISIONAL)
+    after = speculative_state(admitted, creation.changes, PROVISIONAL)
     created = {
-        run_id_of(stream): event for stream, event in changes if isinstance(event, SessionCreated)
+        run_id_of(stream): event
+        for stream, event in creation.changes
+        if isinstance(event, SessionCreated)
     }
     children: list[QueuedChild] = []
     for one in ready:
@@ -135,7 +141,7 @@ def _queued(
                 created=created[run.run_id],
                 texts={
                     each.ref.id: each.text
-                    for each in (*contents, *text_store.contents)
+                    for each in (*admission.contents, *creation.contents)
                     if each.session_id == run.session_id
                 },
                 text_store=text_store,

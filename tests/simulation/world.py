@@ -20,13 +20,14 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer
 from application.ports.runtimes import Launch, RuntimeSession, TranscriptEntry
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
+from application.ports.transcripts import SealedTranscript
 from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.runtimes import Runtime
 from domain.delivery.hook_payloads import HookCall
-from domain.run.events import PreparationResumed, RunClaimed, SpawnRequested
+from domain.run.events import PreparationResumed, RunClaimed, RunStarted, SpawnRequested
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
 from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
@@ -281,6 +282,12 @@ class SimulatedTranscripts(MemoryTranscripts):
         await asyncio.sleep(0)
         return await super().append(run_id, epoch, first, entries)
 
+    async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
+        """What is in the rows of a run. Somebody else may wake before it is recorded."""
+        sealed = await super().seal(run_id, key=key)
+        await self._server.world.sealing(self._server)
+        return sealed
+
 
 class SimulatedServer:
     """One life of one server process."""
@@ -344,8 +351,13 @@ class SimulatedServer:
 
     def _note_append(self, events: Sequence[RecordedEvent]) -> None:
         self.world.recorded_by.update((one.envelope.position, self.name) for one in events)
+        started = {
+            one.envelope.provenance.run_id for one in events if isinstance(one.event, RunStarted)
+        }
         for recorded in events:
-            if isinstance(recorded.event, RunClaimed | PreparationResumed | SpawnRequested):
+            is_taken = isinstance(recorded.event, RunClaimed | PreparationResumed | SpawnRequested)
+            # Of what was started at once its holder has nothing more to record for a while.
+            if is_taken and recorded.envelope.provenance.run_id not in started:
                 self.world.holder_changed(self)
 
     async def _open(self) -> None:
@@ -420,7 +432,7 @@ class World:
 
     async def trouble(self) -> None:
         """Something bad after the other, for ever."""
-        acts = {self._kill: 3, self._freeze: 2, self._lose: 2, self._cut: 1, self._set_clock: 1}
+        acts = {self._kill: 3, self._freeze: 4, self._lose: 2, self._cut: 1, self._set_clock: 1}
         while True:
             await asyncio.sleep(self.die.expovariate(1.2))
             (act,) = self.die.choices(list(acts), weights=list(acts.values()))
@@ -462,9 +474,9 @@ class World:
         """Anywhere, with a run in its hands that it has just come by, or with entries that it is
         about to write."""
         luck, server = self.die.random(), self.die.choice(self.servers)
-        if luck < 0.4:
+        if luck < 0.3:
             self._soon(self._frozen)
-        elif luck < 0.7:
+        elif luck < 0.6:
             server.freezes_when_holding = True
         else:
             server.freezes_when_writing = True
@@ -483,8 +495,16 @@ class World:
             self._frozen(server)
             return
         for other in self.servers:
-            if other.process.is_frozen and self.die.random() < 0.3:
+            if other.process.is_frozen and self.die.random() < 0.6:
                 self._later(self.die.expovariate(20), self._thaw, other)
+
+    async def sealing(self, server: SimulatedServer) -> None:
+        """A server has read a transcript and is about to end its run."""
+        frozen = [one for one in self.servers if one.process.is_frozen and one is not server]
+        for other in frozen:
+            self._later(self.die.expovariate(50), self._thaw, other)
+        if frozen:
+            await asyncio.sleep(self.die.expovariate(20))
 
     def _frozen(self, server: SimulatedServer) -> None:
         self.happened["frozen"] += 1

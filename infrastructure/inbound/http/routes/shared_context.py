@@ -84,6 +84,7 @@ async def get_run_context(
 
 @router.get(
     PATH,
+    dependencies=AT_POSITION,
     operation_id="getSharedContext",
     response_model=SharedContextView,
     summary="What a session shares with its family",
