@@ -240,7 +240,9 @@ def test_a_read_waits_for_the_position_that_its_caller_names(
 ) -> None:
     path = f"/v1/runs/{life['run']['runId']}"
     told = position_of(house.http.get(path))
-    for one in (path, "/v1/runs", f"{path}/events", "/v1/lanes"):
+    session = f"/v1/sessions/{life['run']['requesterSessionKey']}"
+    reads = (path, "/v1/runs", f"{path}/events", "/v1/lanes", session, f"{session}/shared-context")
+    for one in reads:
         answer = house.http.get(one, params={"minPosition": told})
         assert answer.status_code == 200
         assert position_of(answer) >= told
