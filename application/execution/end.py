@@ -113,7 +113,7 @@ class RunFinalizer:
         error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
         transcript = None
         if run.started_at is not None:
-            transcript = await self._transcript(run, unwritten)
+            transcript = await self._transcript(run, text_store.key, unwritten)
         result = freeze_result(end.result) if end.result else None
         command = EndRun(
             epoch=run.epoch,
@@ -163,11 +163,9 @@ class RunFinalizer:
             _log.warning("run %s: a file of its transcript stays: %s", run.run_id, failure)
 
     async def _transcript(
-        self, run: Run, unwritten: Sequence[TranscriptEntry] | None
+        self, run: Run, key: bytes, unwritten: Sequence[TranscriptEntry] | None
     ) -> WrittenTranscript | UnwrittenTranscript:
         assert run.agent_id is not None
-        key = await self._work.contents.key(run.session_id)
-        assert key is not None
         path = self._transcripts.file_path(
             run.run_id,
             session_id=run.session_id,

@@ -40,6 +40,11 @@ class TextStore:
         self._contents: list[Content] = []
 
     @property
+    def key(self) -> bytes:
+        """The session's key."""
+        return self._key
+
+    @property
     def contents(self) -> tuple[Content, ...]:
         """What was collected so far, in order."""
         return tuple(self._contents)

@@ -186,10 +186,11 @@ class Supervisor:
 
     async def _on_event(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id
-        if isinstance(recorded.event, _UNDONE_AFTER) or self._workers.telling.is_triggered_by(
-            recorded.event
-        ):
-            self._effect.notify()
+        event = recorded.event
+        if isinstance(event, _UNDONE_AFTER) or self._workers.telling.is_triggered_by(event):
+            run = self._tail.newest(run_id) if run_id is not None else None
+            if run is None or run.effects_at is not None:
+                self._effect.notify()
         if self._awaited.is_met_by(recorded):
             self._wait.notify()
         match recorded.event:

@@ -1,5 +1,6 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -71,10 +72,12 @@ def create_application(services: Services) -> FastAPI:
         exception_handlers=_handlers(),
     )
     application.state.services = services
-    # Before the route that describes it and takes what comes otherwise: to solve dependencies
-    # costs a tenth of a millisecond, and this is the endpoint that is asked most.
-    application.router.routes.append(
-        _PlainRoute(spawns.PATH, spawns.spawn_directly, methods=["POST"])
+    # Before the routes that describe them and take what comes otherwise: to solve dependencies
+    # costs a tenth of a millisecond, and these are the endpoints that are asked most.
+    nothing = re.compile(b"")
+    application.router.routes += (
+        _PlainRoute(nothing, spawns.PATH, spawns.spawn_directly, "POST"),
+        _PlainRoute(runs.PLAIN_QUERY, runs.PATH, runs.get_run_directly, "GET"),
     )
     for router in ROUTERS:
         application.include_router(router)
@@ -89,10 +92,26 @@ def create_application(services: Services) -> FastAPI:
 
 
 class _PlainRoute(Route):
-    """A route of requests without parameters."""
+    """A route of requests whose parameters have a plain form."""
+
+    def __init__(
+        self,
+        query: re.Pattern[bytes],
+        path: str,
+        endpoint: Callable[[Request], Awaitable[Response]],
+        method: str,
+    ) -> None:
+        super().__init__(path, endpoint, methods=[method])
+        # `GET` alone, where there would be `HEAD` as well.
+        self.methods = {method}
+        self._query = query
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return (Match.NONE, {}) if scope["query_string"] else super().matches(scope)
+        if not self._query.fullmatch(scope["query_string"]):
+            return Match.NONE, {}
+        matched, child = super().matches(scope)
+        # What is asked in another way there is for the other route to say.
+        return (matched, child) if matched is Match.FULL else (Match.NONE, {})
 
 
 PROBLEM_CODES: Mapping[type[Exception], str] = {

@@ -1,6 +1,7 @@
 """The registry: `GET /v1/runs` and `GET /v1/runs/{runId}`."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
@@ -15,6 +16,7 @@ from application.queries.views.run import (
     RunSummary,
     RunView,
 )
+from application.queries.views.view import Answer
 from application.queries.wait import WaitStage
 from domain.run.facts import RunOutcome
 from infrastructure.inbound.http.requests.caller import (
@@ -22,7 +24,9 @@ from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     RunInPath,
+    caller_of,
     position_headers,
+    services_of,
     view_response,
 )
 from infrastructure.inbound.http.requests.parameters import (
@@ -31,6 +35,7 @@ from infrastructure.inbound.http.requests.parameters import (
     MinPosition,
     Wait,
 )
+from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
 TEXT_CHARS_MAX = 2048
@@ -142,8 +147,13 @@ async def list_runs(
     return view_response(services, page)
 
 
+PATH = "/v1/runs/{runId}"
+PLAIN_QUERY = re.compile(rb"(wait=[0-9]{1,6}(ms|s|m)(&until=(started|ended|announced|archived))?)?")
+"""What is asked of a run most: nothing in it has to be solved, or could be wrong."""
+
+
 @router.get(
-    "/v1/runs/{runId}",
+    PATH,
     dependencies=AT_POSITION,
     operation_id="getRun",
     response_model=RunView | RunSummary,
@@ -177,6 +187,24 @@ async def get_run(
         until=until,
         min_position=minPosition,
     )
+    return _run_response(request, services, run)
+
+
+async def get_run_directly(request: Request) -> Response:
+    """One run, now or once it has come to a stage, past what the framework solves for each
+    request."""
+    services, caller = services_of(request), await caller_of(request)
+    run_id, query = request.path_params["runId"], request.query_params
+    wait, until = query.get("wait"), query.get("until")
+    run = await queries.get_run(
+        services, caller, run_id, wait=wait, until=cast(WaitStage | None, until)
+    )
+    return _run_response(request, services, run)
+
+
+def _run_response(
+    request: Request, services: Services, run: Answer[RunView | RunSummary]
+) -> Response:
     headers = {"ETag": f'"{run.view.version}"'}
     if _is_known(request, headers["ETag"]):
         headers |= position_headers(services, run.position)
