@@ -99,6 +99,50 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     assert "Notes: interrupted: " in told["text"]
 
 
+def requests_on_record(server: Mortal) -> int:
+    return [one["type"] for one in server.whole_log()].count("SpawnRequested")
+
+
+@pytest.mark.parametrize("agent_id", ["bare", "bare-echo"])
+@pytest.mark.parametrize("event", ["SpawnRequested", "RunQueued"])
+def test_a_spawn_that_is_recorded_as_a_whole_is_not_there_in_part(
+    mortal: Mortal, agent_id: str, event: str
+) -> None:
+    before = requests_on_record(mortal)
+    mortal.is_to_die(f"before {event}")
+    mortal.asked_in_vain(f"whole {agent_id} {event}", agentId=agent_id, cleanup="delete")
+    mortal.has_died()
+    mortal.again()
+    assert requests_on_record(mortal) == before
+    answer = mortal.spawn(key=f"whole {agent_id} {event}", agentId=agent_id, cleanup="delete")
+    assert answer.status_code == 201
+    assert "Idempotent-Replayed" not in answer.headers
+    run = mortal.run(answer.json()["runId"], "archived")
+    assert run["outcome"] == "success"
+    assert mortal.events(run["runId"]) == WHOLE
+    must_be_in_order(mortal, run)
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "events", "outcome"),
+    [
+        ("bare", WHOLE, "error"),
+        ("bare-echo", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED], "success"),
+    ],
+)
+def test_a_spawn_that_is_recorded_as_a_whole_goes_on_from_there(
+    mortal: Mortal, agent_id: str, events: list[str], outcome: str
+) -> None:
+    mortal.is_to_die("after SpawnRequested")
+    mortal.asked_in_vain(f"after {agent_id}", agentId=agent_id, cleanup="delete")
+    mortal.has_died()
+    mortal.again()
+    run = life(mortal, f"after {agent_id}", agentId=agent_id)
+    # What is on record as started may have executed, and is not executed a second time.
+    assert run["outcome"] == outcome
+    assert mortal.events(run["runId"]) == events
+
+
 def test_the_file_of_a_transcript_is_written_after_the_next_start(mortal: Mortal) -> None:
     mortal.is_to_die("after RunEnded")
     mortal.asked_in_vain("files", agentId="accountant", cleanup="delete")

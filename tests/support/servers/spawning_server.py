@@ -52,6 +52,8 @@ def stories(folder: Path, *, lease_seconds: float = LEASE_SECONDS) -> dict[str, 
         waiter("waiter", folder),
         daemon("daemon", folder),
         orchestrator("orchestrator", folder, "waiter"),
+        {**scripted("bare"), **_WITHOUT_SCRIPTS},
+        {**shell("bare-echo", "cat", input="stdin-text"), **_WITHOUT_SCRIPTS},
         {
             **scripted("slow"),
             "subagents": {"contextScripts": {"run": [_json_script("slow", slow)]}},
@@ -70,6 +72,10 @@ def stories(folder: Path, *, lease_seconds: float = LEASE_SECONDS) -> dict[str, 
     for agent in config["agents"]["list"]:
         agent["workspace"] = str(folder / "work")
     return config
+
+
+_WITHOUT_SCRIPTS = {"subagents": {"contextScripts": {"ignore": ["identity"]}}}
+"""Nothing has to be asked for a child of such an agent."""
 
 
 _WORDS = {"id": "words", "name": "words", "cost": {"input": 3, "output": 15}}
