@@ -105,10 +105,6 @@ def is_in_place(folders: TranscriptFolders, path: str, size: int) -> bool:
     try:
         with folders.enter(agent_id) as folder:
             if _is_whole(folder, name, size):
-                if is_archived:
-                    # Written a second time, by a server that had not heard of the archive.
-                    with suppress(FileNotFoundError):
-                        folder.unlink(before)
                 return True
             if is_archived and _is_whole(folder, before, size):
                 folder.rename(before, name)
@@ -116,6 +112,16 @@ def is_in_place(folders: TranscriptFolders, path: str, size: int) -> bool:
     except FileNotFoundError:
         pass
     return False
+
+
+def drop_former(folders: TranscriptFolders, path: str) -> None:
+    """What has the name from before the archive beside an archived file: it was cut short, or
+    written by a server that had not heard of the archive."""
+    agent_id, name = place_of(path)
+    before, is_archived, _ = name.partition(ARCHIVED_MARK)
+    if is_archived:
+        with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
+            folder.unlink(before)
 
 
 def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
@@ -138,7 +144,8 @@ def write_lines(folders: TranscriptFolders, path: str, lines: bytes) -> None:
 def place_of(path: str) -> tuple[str, str]:
     """What a path on record ends in: the id of an agent, and the name of a file."""
     agent_id, name = Path(path).parts[-2:] if len(Path(path).parts) > 2 else ("", "")
-    if {agent_id, name} & {"", "..", "/"} or "\0" in path:
+    before = name.partition(ARCHIVED_MARK)[0]
+    if {agent_id, before} & {"", ".", "..", "/"} or "\0" in path:
         raise OSError(errno.EINVAL, "that is the path of no file of a transcript")
     return agent_id, name
 

@@ -26,6 +26,7 @@ from infrastructure.outbound.transcripts import fork_snapshots
 from infrastructure.outbound.transcripts.files import (
     TranscriptFolders,
     atomic_file_async,
+    drop_former,
     is_in_place,
     place_of,
     write_lines,
@@ -171,6 +172,7 @@ class StoredTranscripts:
                 async for page in pages(self._pool, file.run_id, size=PAGE_ENTRIES):
                     lines = b"".join(transcript_line(entry) for entry in page)
                     await asyncio.to_thread(part.write, lines)
+            await asyncio.to_thread(drop_former, self._folders, file.path)
         except OSError as failure:
             return failure
         return None
@@ -185,12 +187,12 @@ def _write_known(
     left: list[int] = []
     for number, file in enumerate(files):
         try:
-            if is_in_place(folders, file.path, file.size_bytes):
-                continue
-            if file.lines is None:
-                left.append(number)
-            else:
+            if not is_in_place(folders, file.path, file.size_bytes):
+                if file.lines is None:
+                    left.append(number)
+                    continue
                 write_lines(folders, file.path, file.lines)
+            drop_former(folders, file.path)
         except OSError as failure:
             failures[number] = failure
     return failures, left
