@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from application.concurrency.periodic import PeriodicTask
+from application.concurrency.tasks import with_timeout
 from application.coordination.coordination import Coordination, DueFile
 from application.log.event_log import LogUnavailable
 from application.ports.registry import Registry
@@ -50,6 +51,7 @@ class TranscriptFileWriter:
         self._coordination = coordination
         self._queue: dict[UUID, _QueuedFile] = {}
         self._queued_bytes = 0
+        self._one_at_a_time = asyncio.Lock()
         self._writing = PeriodicTask("transcript files", self._write_queued, PENDING_SECONDS)
         self._pending = PeriodicTask("due transcript files", self._write_due, PENDING_SECONDS)
 
@@ -77,11 +79,12 @@ class TranscriptFileWriter:
         self._pending.start()
 
     async def finish(self, seconds: float) -> None:
-        """Write what is left of the queue, so long at most; the rest is due to others."""
+        """Write what is left of the queue, and wait for what is being written, so long at most; the
+        rest is due to others."""
         try:
-            await asyncio.wait_for(self._write_queued(), seconds)
+            await with_timeout(self._write_queued(), seconds)
         except (LogUnavailable, TimeoutError) as away:
-            _log.warning("%d files of transcripts are written later: %s", len(self._queue), away)
+            _log.warning("files of transcripts are written later: %s", away)
 
     async def close(self) -> None:
         """Stop."""
@@ -92,12 +95,13 @@ class TranscriptFileWriter:
         if self._queue:
             # Nobody waits for them, and together they cost a fraction of what each does alone.
             await asyncio.sleep(GATHER_SECONDS)
-        while self._queue:
-            taken = list(self._queue.values())[:FILES_AT_ONCE_MAX]
-            for one in taken:
-                del self._queue[one.due.run_id]
-                self._queued_bytes -= len(one.file.lines or b"")
-            await self._write(taken)
+        async with self._one_at_a_time:
+            while self._queue:
+                taken = list(self._queue.values())[:FILES_AT_ONCE_MAX]
+                for one in taken:
+                    del self._queue[one.due.run_id]
+                    self._queued_bytes -= len(one.file.lines or b"")
+                await self._write(taken)
 
     async def _write_due(self) -> None:
         while due := await self._coordination.due_files(limit=FILES_AT_ONCE_MAX):

@@ -383,6 +383,8 @@ async def test_a_file_that_is_gone_or_cut_short_is_written_again_under_the_name_
     file = TranscriptFile(scout, f"{path}{archived}", sealed.bytes)
     assert await transcripts.write_files([file]) == [None]
     assert Path(file.path).read_bytes() == content
+    # Of a session that is archived nothing stays where it was.
+    assert [one.name for one in path.parent.iterdir()] == [Path(file.path).name]
 
 
 async def test_all_entries_of_a_run_may_be_written_with_its_end(

@@ -76,8 +76,8 @@ def test_all_of_a_batch_come_to_their_end(
     assert answer.status_code == 201, answer.text
     ids = [one["runId"] for one in answer.json()["runs"]]
     ended = [server.run(one, "announced") for one in ids]
-    # For `plain` nothing has to be asked or made: it is recorded as a whole, its start included, and
-    # what may have executed is not executed again.
+    # For `plain` nothing has to be asked or made: it is recorded as a whole, its start included,
+    # and what may have executed is not executed again.
     had_started = (moment, agent_id) == ("after", "plain")
     assert [one["outcome"] for one in ended] == ["error" if had_started else "success"] * 3
     assert [one["task"] for one in ended] == ["a", "b", "c"]

@@ -125,6 +125,8 @@ def write_known_files(
                 if not is_there and file.lines is not None:
                     written[file.name] = _write_whole(folder, file.name, file.lines)
                     is_there = True
+                if is_there:
+                    _drop_former(folder, file.name)
                 results.append(is_there)
             except OSError as failure:
                 results.append(failure)
@@ -190,15 +192,27 @@ def is_in_place(folder: RootedFolder, name: str, size_bytes: int) -> bool:
     has its name from before it was archived is renamed."""
     before, is_archived, _ = name.partition(ARCHIVED_MARK)
     if _is_whole(folder, name, size_bytes):
-        if is_archived:
-            # Written a second time, by a server that had not heard of the archive.
-            with suppress(FileNotFoundError):
-                folder.unlink(before)
         return True
     if is_archived and _is_whole(folder, before, size_bytes):
         folder.rename(before, name)
         return True
     return False
+
+
+def drop_former(folders: TranscriptFolders, path: str) -> None:
+    """What has the name from before the archive beside an archived file: it was cut short, or
+    written by a server that had not heard of the archive."""
+    agent_id, name = place_of(path)
+    if ARCHIVED_MARK in name:
+        with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
+            _drop_former(folder, name)
+
+
+def _drop_former(folder: RootedFolder, name: str) -> None:
+    before, is_archived, _ = name.partition(ARCHIVED_MARK)
+    if is_archived:
+        with suppress(FileNotFoundError):
+            folder.unlink(before)
 
 
 def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
@@ -214,7 +228,8 @@ def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
 def place_of(path: str) -> tuple[str, str]:
     """What a path on record ends in: the id of an agent, and the name of a file."""
     agent_id, name = Path(path).parts[-2:] if len(Path(path).parts) > 2 else ("", "")
-    if {agent_id, name} & {"", "..", "/"} or "\0" in path:
+    before = name.partition(ARCHIVED_MARK)[0]
+    if {agent_id, before} & {"", ".", "..", "/"} or "\0" in path:
         raise OSError(errno.EINVAL, "that is the path of no file of a transcript")
     return agent_id, name
 

@@ -27,6 +27,7 @@ from infrastructure.outbound.transcripts.files import (
     KnownFile,
     TranscriptFolders,
     atomic_file_async,
+    drop_former,
     place_of,
     write_known_files,
 )
@@ -171,6 +172,7 @@ class StoredTranscripts:
                 async for page in pages(self._pool, file.run_id, size=PAGE_ENTRIES):
                     lines = b"".join(transcript_line(entry) for entry in page)
                     await asyncio.to_thread(part.write, lines)
+            await asyncio.to_thread(drop_former, self._folders, file.path)
         except OSError as failure:
             return failure
         return None

@@ -244,6 +244,7 @@ class LogWriter:
         batch: Batch | None = None
         outcomes: list[SubmissionOutcome] = []
         refused: Exception | None = None
+        lost_at: float | None = None
         since = self._outage.since if self._outage else time.monotonic()
         give_up_at = since + RECONNECT_SECONDS_MAX
         while True:
@@ -255,7 +256,7 @@ class LogWriter:
                         with contextlib.suppress(psycopg.errors.ReadOnlySqlTransaction):
                             await notify(connection, self._channel, batch.position)
                         return self._tell(taken, outcomes, batch)
-                    batch = None
+                    batch = lost_at = None
                     if refused is None and time.monotonic() >= give_up_at:
                         return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
                 if refused is not None:
@@ -277,9 +278,13 @@ class LogWriter:
                     refused = error
                     continue
                 self._note_outage(f"the database is away: {_short_reason(error)}")
-                # What became of a batch whose confirmation was lost is looked for as long again.
-                patience = RECONNECT_SECONDS_MAX if batch is not None else 0.0
-                if time.monotonic() >= give_up_at + patience:
+                until = give_up_at
+                if batch is not None:
+                    # What became of a batch whose confirmation was lost is looked for as long
+                    # again, also when nothing was recorded for long before it.
+                    lost_at = lost_at or time.monotonic()
+                    until = max(give_up_at, lost_at) + RECONNECT_SECONDS_MAX
+                if time.monotonic() >= until:
                     return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
         raise refused

@@ -1,6 +1,7 @@
 """However a connection is lost, what was asked is recorded once, and its caller is told."""
 
 import asyncio
+import time
 
 import psycopg
 import pytest
@@ -115,6 +116,37 @@ async def test_a_commit_that_goes_on_after_its_connection_was_lost_is_not_repeat
         assert (appended.result, appended.position, counting.asked) == (0, 1, 1)
         assert len(await running.events()) == 1
         await observe(running.log, ["next"])
+
+
+async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.2)
+    lines, counting = Lines(database_url), Counting()
+    async with running_on(database_url, connect=lines.connect) as running:
+        lines.good = 0
+        for pid in await running.backends("%"):
+            await running.end(pid)
+        since = time.monotonic()
+        with pytest.raises(LogUnavailable):
+            await observe(running.log, ["while it is away"])
+
+        async def it_was_away_for_long() -> bool:
+            return time.monotonic() - since > 0.5
+
+        await until(it_was_away_for_long, "the database was away")
+        lines.good = None
+        async with held_commits(database_url) as commits:
+            asked = asyncio.create_task(running.log.submit(counting.submission))
+            lines.cut(await commits.held())
+
+            async def another_writer_asks() -> bool:
+                return asked.done() or len(await running.writers()) == 2
+
+            await until(another_writer_asks, "the writer has come back and waits for the lock")
+            await commits.release()
+            assert (await asked).position == 1
+        assert counting.asked == 1
 
 
 @pytest.mark.parametrize("with_events", [True, False])

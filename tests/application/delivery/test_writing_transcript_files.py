@@ -1,0 +1,92 @@
+"""The files of transcripts when a server stops: what is being written is waited for, and no longer
+than there is time."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from application.coordination.coordination import DueFile
+from application.delivery.transcript_files import TranscriptFileWriter
+from application.ports.transcripts import TranscriptFile
+from domain.run.facts import TranscriptSeal
+from domain.run.state import Run
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import run_of
+
+SECONDS_MAX = 30.0
+
+
+class SlowDisk:
+    """Transcripts, and the coordination that is told of them, on a disk that waits."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_go_on = asyncio.Event(), asyncio.Event()
+        self.written: list[UUID] = []
+        self.is_deaf = False
+
+    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+        """Wait, and write them. A deaf one cannot be broken off."""
+        self.begun.set()
+        waiting = asyncio.ensure_future(self.may_go_on.wait())
+        while not waiting.done():
+            try:
+                await asyncio.wait({waiting})
+            except asyncio.CancelledError:
+                if not self.is_deaf:
+                    waiting.cancel()
+                    raise
+        self.written += [one.run_id for one in files]
+        return [None] * len(files)
+
+    async def files_written(self, _: Sequence[DueFile]) -> Sequence[DueFile]:
+        """All of them are as they were."""
+        return ()
+
+    async def due_files(self, *, limit: int) -> Sequence[DueFile]:
+        """There are none."""
+        return ()
+
+
+def ended_run() -> Run:
+    seal = TranscriptSeal(count=0, bytes=0, hmac="00", path="/data/transcripts/main/said.jsonl")
+    return run_of(*past.a_started_run(), past.ended(transcript=seal))
+
+
+@pytest.fixture
+def disk() -> SlowDisk:
+    return SlowDisk()
+
+
+@pytest.fixture
+def files(disk: SlowDisk) -> TranscriptFileWriter:
+    either = cast("Any", disk)
+    return TranscriptFileWriter(either, either, either)
+
+
+async def test_what_is_being_written_is_waited_for(
+    disk: SlowDisk, files: TranscriptFileWriter
+) -> None:
+    files.start()
+    files.add(ended_run(), b"")
+    await disk.begun.wait()
+    finishing = asyncio.create_task(files.finish(SECONDS_MAX))
+    await asyncio.wait({finishing}, timeout=0.05)
+    assert not finishing.done()
+    disk.may_go_on.set()
+    await finishing
+    await files.close()
+    assert disk.written == [ended_run().run_id]
+
+
+async def test_what_cannot_be_broken_off_is_not_waited_for_longer_than_there_is_time(
+    disk: SlowDisk, files: TranscriptFileWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.is_deaf = True
+    files.add(ended_run(), b"")
+    await asyncio.wait_for(files.finish(0.01), SECONDS_MAX)
+    assert disk.written == []
+    assert "written later" in caplog.text
+    disk.may_go_on.set()
