@@ -1,6 +1,5 @@
 """Making content references: a text, its id and its keyed hash, ready for one append."""
 
-import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ class ContentsErased(Rejected):
 
 def keyed_hash(key: bytes, data: bytes) -> str:
     """HMAC-SHA256 in hexadecimal."""
-    return hmac.new(key, data, hashlib.sha256).hexdigest()
+    return hmac.digest(key, data, "sha256").hex()
 
 
 class TextStore:

@@ -10,6 +10,7 @@ from uuid import UUID
 from application.log.envelope import RecordedEvent
 
 RECENT_EVENTS_MAX = 5_000
+NEAR_EVENTS_MAX = 200
 
 
 class RecentEvents:
@@ -51,7 +52,13 @@ class RecentEvents:
         """
         first = self.first_position
         start = position + 1 - first if first is not None else -1
-        return list(islice(self._events, start, None)) if start >= 0 else []
+        if start < 0:
+            return []
+        if len(self._events) - start > NEAR_EVENTS_MAX:
+            return list(islice(self._events, start, None))
+        # Found from the end: to get there from the other one takes longer than all that is done
+        # with the few events of an append.
+        return [self._events[index] for index in range(start, len(self._events))]
 
     def has(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
         """Whether an event behind `after` is held (of the run, of those types, if any)."""
