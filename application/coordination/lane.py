@@ -30,7 +30,7 @@ class TakenPlaces(Protocol):
     @property
     def follow_ups(self) -> Sequence[Submission[Any]]:
         """The claim of these runs, while there is room and nobody waits who was there first; and
-        the start of those that can be started at once."""
+        the start of those children that can be started at once."""
         ...
 
     def execute(self, runs: Iterable[Run]) -> None:
@@ -41,7 +41,13 @@ class TakenPlaces(Protocol):
 class LanePlaces(Protocol):
     """Takes places in lanes for this process."""
 
-    async def take(self, children: Sequence[QueuedChild]) -> TakenPlaces | None:
+    async def take(
+        self,
+        run_ids: Sequence[UUID],
+        lane: str,
+        depth: int,
+        children: Sequence[QueuedChild] = (),
+    ) -> TakenPlaces | None:
         """Places for these, which are queued in one lane; None when this process takes no runs any
-        more."""
+        more. `children` says what is known of them."""
         ...

@@ -37,13 +37,19 @@ class Dispatcher:
         """Claim nothing any more for runs that are only about to be queued."""
         self._is_closed = True
 
-    async def take(self, children: Sequence[QueuedChild]) -> "ClaimedPlaces | None":
+    async def take(
+        self,
+        run_ids: Sequence[UUID],
+        lane: str,
+        depth: int,
+        children: Sequence[QueuedChild] = (),
+    ) -> "ClaimedPlaces | None":
         """Their claim, and the start of those whose runtime is in this process. They are first in
         line when nobody waits; what is not claimed so waits for its turn."""
         if self._is_closed:
             return None
         holder = self._holder.name
-        claim = self._claim_of(children, holder)
+        claim = self._claim_of(frozenset(run_ids), lane, depth, holder)
         starts = [await self._executing.start_with_claim(one, holder) for one in children]
         launches = {one.launch.run_id: one.launch for one in starts if one is not None}
         return ClaimedPlaces(
@@ -54,11 +60,10 @@ class Dispatcher:
             (claim, *(one.submission for one in starts if one is not None)),
         )
 
-    def _claim_of(self, children: Sequence[QueuedChild], holder: str) -> Submission[None]:
-        width, run_ids = self._width(), frozenset(one.run.run_id for one in children)
-        queued = children[0].run
-        assert queued.lane is not None
-        assert queued.lane_depth is not None
+    def _claim_of(
+        self, run_ids: Collection[UUID], lane: str, depth: int, holder: str
+    ) -> Submission[None]:
+        width = self._width()
 
         def claim(world: World) -> Decision[None]:
             changes = decide_claims(world, holder, width, among=run_ids).changes
@@ -71,7 +76,7 @@ class Dispatcher:
             streams=(),
             decide=claim,
             provenance=self._provenance(),
-            lane=self._query(queued.lane, queued.lane_depth, width),
+            lane=self._query(lane, depth, width),
         )
 
     async def dispatch(self) -> int:
@@ -130,7 +135,7 @@ class ClaimedPlaces:
             if run.stage == "started":
                 self.executing.take(run, launch=self.launches[run.run_id])
             elif run.stage == "queued":
-                self.executing.take(run, child=self.children[run.run_id])
+                self.executing.take(run, child=self.children.get(run.run_id))
 
 
 def decide_claims(

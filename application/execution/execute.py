@@ -106,6 +106,7 @@ class RunExecutor:
         self._transcripts = transcripts
         self._sealing = sealing
         self._held: dict[UUID, _Execution] = {}
+        self._is_closed = False
 
     @property
     def held(self) -> frozenset[UUID]:
@@ -117,7 +118,7 @@ class RunExecutor:
     ) -> None:
         """Execute a claimed run. Taking one that is already held changes nothing. `child` is what
         is known of one that was queued just now, `launch` that of one whose start is recorded."""
-        if run.run_id in self._held:
+        if run.run_id in self._held or self._is_closed:
             return
         execution = _Execution(run, child=child, launch=launch)
         self._held[run.run_id] = execution
@@ -135,6 +136,10 @@ class RunExecutor:
             execution.let_go = True
             execution.stop.set()
         await self._all_ended()
+
+    def close(self) -> None:
+        """Execute nothing more: what is claimed from now on is left to others."""
+        self._is_closed = True
 
     async def drain(self, seconds: float, why: str) -> None:
         """Give runs time to end by themselves, then end them as interrupted."""

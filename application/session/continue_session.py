@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.context.prompt_inputs import bootstrap_ingredients
+from application.coordination.lane import LanePlaces
 from application.log.answers import SpawnRefusal, continued_response, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
@@ -57,11 +58,16 @@ class SessionContinuation:
     """Takes messages to sessions."""
 
     def __init__(
-        self, work: UnitOfWork, bootstrap: BootstrapFiles, credentials: Credentials
+        self,
+        work: UnitOfWork,
+        bootstrap: BootstrapFiles,
+        credentials: Credentials,
+        lanes: LanePlaces,
     ) -> None:
         self._work = work
         self._bootstrap = bootstrap
         self._credentials = credentials
+        self._lanes = lanes
 
     async def send(
         self,
@@ -192,6 +198,8 @@ class SessionContinuation:
             pinned.must_be_current(world.config_version)
             return decide_message(world, message, last, attempt.planned, attempt.text_store)
 
+        # It is as deep as the session, and so in the lane that the run before it was in.
+        places = await self._lanes.take((message.run_id,), LANE, last.depth)
         appended = await self._work.submit(
             streams,
             decide,
@@ -204,8 +212,12 @@ class SessionContinuation:
                 config_revision=pinned.revision,
             ),
             reservation=reservation,
+            follow_ups=places.follow_ups if places is not None else (),
         )
-        return SentMessage(appended.runs[message.run_id], appended.result, appended.position)
+        run = appended.runs[message.run_id]
+        if places is not None:
+            places.execute((run,))
+        return SentMessage(run, appended.result, appended.position)
 
 
 def decide_message(

@@ -93,7 +93,9 @@ class SpawnSpeculation:
                 return NOTHING_FOLLOWS
             world = assumed._replace(runs=admitted.runs, sessions=admitted.sessions)
             created = decide_children(world, ready)
-            places = await self._lanes.take(_queued(admitted, ready, decision, created))
+            children = _queued(admitted, ready, decision, created)
+            create, run_ids = ready[0].create, [one.run.run_id for one in children]
+            places = await self._lanes.take(run_ids, create.lane, create.depth, children)
         except Exception:
             # Prepared from its record it will fail in the same way, and that is on record.
             _log.exception("a spawn cannot be prepared before it is admitted")

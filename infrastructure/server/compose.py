@@ -140,10 +140,11 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     )
     rooms = Bulkhead()
     executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
+    dispatching = Dispatcher(work, executing, needs.holder)
     return Workers(
         preparing=preparing,
-        continuing=SessionContinuation(work, needs.bootstrap, needs.credentials),
-        dispatching=Dispatcher(work, executing, needs.holder),
+        continuing=SessionContinuation(work, needs.bootstrap, needs.credentials, dispatching),
+        dispatching=dispatching,
         executing=executing,
         announcing=announcing,
         archiving=archiving,
@@ -343,6 +344,7 @@ class ServerProcess:
             self.spawning.wait_idle(seconds), self.conducting.wait_idle(seconds), ended
         )
         # Whatever was taken while the others ended.
+        self.executing.close()
         await self.executing.drain(0, "server stopped")
         await self.conducting.finish_due()
 
