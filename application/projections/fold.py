@@ -48,7 +48,8 @@ class RowChanges(Generic[RowKey, AnyRow]):
         return self._last.keys()
 
     def put(self, key: RowKey, row: AnyRow, position: int, *, first: bool) -> None:
-        """The row as it is from `position` on; the one before it ends there."""
+        """The row as it is from `position` on; the one before it, unless this is the `first` one of
+        its key, ends there."""
         last = self._last.get(key)
         if last is not None:
             before = self.opened[last]
@@ -57,6 +58,14 @@ class RowChanges(Generic[RowKey, AnyRow]):
             self.closed[key] = position
         self._last[key] = len(self.opened)
         self.opened.append(RowSpan(row, position, FOREVER))
+
+
+class _Change(NamedTuple):
+    """That a key has events in the transaction: the last one's position, and whether one of them is
+    the first of all."""
+
+    position: int
+    first: bool
 
 
 RowFunction = Callable[[Any], Any]
@@ -69,6 +78,9 @@ def _plain_rows(projection: Projection[Any, Any]) -> RowFunction:
 class Fold:
     """Carries the states of runs and sessions through events, and collects the rows that they are
     in each projection.
+
+    A key has one row a transaction, made at its end: what it is after its last event in there.
+    Nobody sees a transaction half, and each row that is not made need not be stored and ended.
 
     `row_of` gives for a projection the function that makes a row of a state; by default that is
     the projection's own.
@@ -83,6 +95,8 @@ class Fold:
         self.runs: dict[UUID, Run] = {run.run_id: run for run in runs}
         self.sessions: dict[str, Session] = {one.session_key: one for one in sessions}
         self._functions = [(one, row_of(one)) for one in PROJECTIONS]
+        self._changed_runs: dict[UUID, _Change] = {}
+        self._changed_sessions: dict[str, _Change] = {}
         self._begin_rows()
 
     def _begin_rows(self) -> None:
@@ -92,8 +106,20 @@ class Fold:
             for state in (Run, Session)
         )
 
+    def end_transaction(self) -> None:
+        """What was applied since the last time was one transaction, and is whole."""
+        for run_id, change in self._changed_runs.items():
+            for row_of, rows in self._of_runs:
+                rows.put(run_id, row_of(self.runs[run_id]), change.position, first=change.first)
+        for key, change in self._changed_sessions.items():
+            for row_of, rows in self._of_sessions:
+                rows.put(key, row_of(self.sessions[key]), change.position, first=change.first)
+        self._changed_runs.clear()
+        self._changed_sessions.clear()
+
     def take_rows(self) -> dict[str, RowChanges[Any, Any]]:
-        """The changes so far, by the name of the projection; from now on they begin anew."""
+        """The changes of the transactions that have ended, by the name of the projection; from now
+        on they begin anew."""
         rows = self.rows
         self._begin_rows()
         return rows
@@ -117,13 +143,15 @@ class Fold:
             before = self.runs.get(run_id)
             run = evolve_run(before, cast("RunEvent", event), stamp)
             self.runs[run_id] = run
-            for row_of, rows in self._of_runs:
-                rows.put(run_id, row_of(run), stamp.position, first=before is None)
+            changed = self._changed_runs.get(run_id)
+            first = before is None or (changed is not None and changed.first)
+            self._changed_runs[run_id] = _Change(stamp.position, first)
         elif type(event) in _SESSION_EVENTS:
             key = session_key_of(stream)
             assert key is not None
             known = self.sessions.get(key)
             session = evolve_session(known, cast("SessionEvent", event), stamp)
             self.sessions[key] = session
-            for row_of, rows in self._of_sessions:
-                rows.put(key, row_of(session), stamp.position, first=known is None)
+            altered = self._changed_sessions.get(key)
+            first = known is None or (altered is not None and altered.first)
+            self._changed_sessions[key] = _Change(stamp.position, first)

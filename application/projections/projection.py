@@ -16,7 +16,8 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection(Generic[AggregateState, Row]):
-    """Each event of a run (or of a session) opens one row and ends the one before it.
+    """A transaction with events of a run (or of a session) opens one row of it, as it is after the
+    last of them, and ends the one before it.
 
     `name` is the table and `noun` what messages call that of which a row is. `version` is raised
     when the rows change for the same events: then they are made anew. `row` is a `NamedTuple`, and

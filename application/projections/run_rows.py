@@ -87,4 +87,4 @@ def due(run: Run) -> tuple[DueKind | None, datetime | None]:
     return None, None
 
 
-RUNS = Projection("runs", "run", 7, Run, RunRow, run_row)
+RUNS = Projection("runs", "run", 8, Run, RunRow, run_row)

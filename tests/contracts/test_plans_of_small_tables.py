@@ -12,8 +12,14 @@ from application.projections.session_rows import SESSIONS
 from infrastructure.outbound.log.append.load import STATES
 from infrastructure.outbound.log.append.store import close_rows
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
-from infrastructure.outbound.read_model.registry import WAITING_LANES, descendants_sql
+from infrastructure.outbound.read_model.moment import Moment, moment_at_end
+from infrastructure.outbound.read_model.registry import (
+    WAITING_LANES,
+    descendants_sql,
+    descendants_values,
+)
 from infrastructure.outbound.read_model.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
+from tests.support.builders.family_log import FamilyLog
 
 ROWS = 3_000
 BUFFERS_MAX = 30
@@ -77,9 +83,16 @@ async def _fill(connection: LogConnection) -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("at", [None, ROWS])
+def _inside() -> Moment:
+    """Of a transaction that has begun another run by then."""
+    family = FamilyLog()
+    family.begin("scout")
+    return Moment(ROWS + 3, ROWS, family.fold.runs, {})
+
+
+@pytest.mark.parametrize("moment", [None, moment_at_end(ROWS), _inside()])
 async def test_what_is_below_a_session_that_was_refused_very_often_is_found_by_its_key(
-    connection: LogConnection, at: int | None
+    connection: LogConnection, moment: Moment | None
 ) -> None:
     """Most rows are of one session, so a walk through all of them seems as good as a look-up."""
     await connection.execute(PLANNING)
@@ -93,10 +106,9 @@ async def test_what_is_below_a_session_that_was_refused_very_often_is_found_by_i
         [ROWS],
     )
     await connection.execute("ANALYZE runs")
-    positions = [] if at is None else [at] * 4
     explained = await connection.execute(
-        f"EXPLAIN (ANALYZE) {descendants_sql('stage', at)} SELECT count(*) FROM below",
-        ["agent:main:r", *positions],
+        f"EXPLAIN (ANALYZE) {descendants_sql('stage', moment)} SELECT count(*) FROM below",
+        descendants_values("agent:main:r", moment),
     )
     plan = "\n".join(row[0] for row in await explained.fetchall())
     assert "runs_of_a_requester" in plan

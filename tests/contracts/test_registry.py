@@ -8,6 +8,7 @@ import pytest
 
 from application.ports.registry import Registry, RunQuery, StatusRows
 from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.read_model.moment import moment_at_end
 from infrastructure.outbound.read_model.registry import page_of_runs
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
@@ -202,7 +203,7 @@ PAGES = {
 async def test_a_page_goes_along_its_index_wherever_it_lies(connection: LogConnection) -> None:
     await _fill(connection)
     for name, (query, at, behind, ascending) in PAGES.items():
-        sql, values = page_of_runs(query, at, 51, behind, ascending=ascending)
+        sql, values = page_of_runs(query, moment_at_end(at), 51, behind, ascending=ascending)
         explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)
         plan = "\n".join(row[0] for row in await explained.fetchall())
         assert re.search(r"Index Scan (Backward )?using runs_as_of", plan), f"{name}: {plan}"
@@ -226,7 +227,7 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         RunQuery(labels=("one",)): "runs_by_label",
         RunQuery(labels=("one", "two")): "runs_by_label",
     }.items():
-        sql, values = page_of_runs(query, 1, 51, 1, ascending=False)
+        sql, values = page_of_runs(query, moment_at_end(1), 51, 1, ascending=False)
         for number in range(1, len(values) + 1):
             sql = sql.replace("%s", f"${number}", 1)
         explained = await connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}")

@@ -1,28 +1,45 @@
 """The past is what the log says of it: a state at a position is the fold of what came before."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from application.ports.registry import Registry, RunQuery
-from application.projections.fold import Fold
+from application.ports.registry import Registry, RunQuery, StatusRows
+from application.projections.fold import FOREVER, Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from tests.support.builders import run_commands as ask
+from tests.support.builders.family_histories import a_family
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
-from tests.support.builders.submissions import at_once, key, observe, observing
+from tests.support.builders.submissions import at_once, key, observe, observing, recording
 from tests.support.builders.whole_story import tell_everything
 from tests.support.memory.served_log import ServedLog
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
 
 RUNS_MAX = 500
+HISTORY = a_family()
+
+BUSY = ("queued", "started")
+WAITING = StatusRows(("session-created",), waiting=True)
+FILTERS: dict[RunQuery, Callable[[Run], bool]] = {
+    RunQuery(stages=BUSY): lambda run: run.stage in BUSY,
+    RunQuery(outcomes=("success",)): lambda run: run.outcome == "success",
+    RunQuery(requester=ROOT, stages=("ended",)): lambda run: (
+        (run.requester.session_key, run.stage) == (ROOT, "ended")
+    ),
+    RunQuery(tree=ROOT, statuses=(StatusRows(BUSY), WAITING)): lambda run: (
+        run.stage in BUSY or (run.stage == "session-created" and run.waits_for is not None)
+    ),
+}
 
 
 @pytest.fixture
@@ -39,13 +56,21 @@ async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> Non
         at = envelope.position
         run_id = run_id_of(envelope.stream)
         if run_id is not None:
-            assert await registry.run(run_id, at=at) == fold.runs[run_id]
+            run = fold.runs[run_id]
+            assert await registry.run(run_id, at=at) == run
             assert await registry.run(run_id, at=at - 1) == before.get(run_id)
+            assert await registry.run_at_version(run_id, run.version) == run
         for session_key, session in fold.sessions.items():
             assert await registry.session(session_key, at=at) == session
+            assert await registry.session(str(session.session_id), at=at) == session
         listed = await _all_runs(registry, at)
         newest_first = sorted(fold.runs.values(), key=lambda run: -run.created_position)
         assert list(listed) == newest_first
+        for query, is_meant in FILTERS.items():
+            meant = [run for run in newest_first if is_meant(run)]
+            assert await registry.runs(query, at=at, limit=RUNS_MAX) == meant
+            page = await registry.runs(query, at=at, limit=2, behind=at // 2, ascending=True)
+            assert page == [one for one in reversed(meant) if one.created_position > at // 2][:2]
         stages = [run.stage for run in fold.runs.values()]
         pending = sum(stage not in SETTLED for stage in stages)
         running_still = sum(stage not in OVER for stage in stages)
@@ -78,6 +103,48 @@ async def test_it_is_so_too_when_many_things_happen_in_one_append(
     assert await postgres.commits() < await postgres.log.head() / 2
     await _is_the_fold_everywhere(postgres, registry)
     assert (await rebuild(postgres.url)).differing == 0
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_history_reads_the_same_however_it_was_cut_into_transactions(
+    running: ServedLog, registry: Registry, seed: int
+) -> None:
+    die = random.Random(seed)
+    changes = [(one.stream, one.event) for one in HISTORY]
+    transactions = 0
+    while changes:
+        length, first = die.randint(1, 14), die.randint(1, 7)
+        taken, changes = changes[:length], changes[length:]
+        asked = [recording(*part) for part in (taken[:first], taken[first:]) if part]
+        await at_once(running.log, *asked)
+        transactions += 1
+    assert await running.commits() == transactions < len(HISTORY) / 4
+    await _is_the_fold_everywhere(running, registry)
+    if isinstance(running, RunningLog):
+        before = await _rows(running)
+        assert (await rebuild(running.url)).differing == 0
+        assert await _rows(running) == before
+
+
+@pytest.mark.server
+async def test_a_transaction_opens_one_row_of_each_run_and_session(postgres: RunningLog) -> None:
+    changes = [(one.stream, one.event) for one in HISTORY]
+    await at_once(postgres.log, recording(*changes[:20]), recording(*changes[20:]))
+    last = {stream: position for position, (stream, _) in enumerate(changes, 1)}
+    found = "SELECT 'run:' || run_id, from_position, to_position FROM runs"
+    rows = await postgres.ask(
+        f"{found} UNION ALL SELECT 'session:' || session_key, from_position, to_position"
+        " FROM sessions"
+    )
+    assert sorted(rows) == sorted((stream, at, FOREVER) for stream, at in last.items())
+
+
+async def _rows(running: RunningLog) -> list[list[Any]]:
+    return [
+        await running.ask(f"SELECT t::text FROM {table} t ORDER BY 1")
+        for table in ("runs", "sessions")
+    ]
 
 
 async def test_every_version_of_a_run_can_be_had(

@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from application.log.event_log import Content, ContentKey
-from application.projections.fold import FOREVER, RowChanges, RowSpan
+from application.projections.fold import RowChanges, RowSpan
 from application.projections.run_rows import RUNS, RunRow
 from application.projections.session_rows import SESSIONS, SessionRow
 from benchmarks.history.world.simulated_log import Entry
@@ -57,17 +57,13 @@ class OpenSpans(Generic[Key, Row]):
     def __init__(self) -> None:
         self._open: dict[Key, RowSpan[Row]] = {}
 
-    def take(self, changes: "RowChanges[Key, Row]", keys: Iterable[Key]) -> list[RowSpan[Row]]:
-        """The rows that have ended; `keys` are those of the new rows."""
+    def take(self, changes: "RowChanges[Key, Row]") -> list[RowSpan[Row]]:
+        """The rows that have ended with an append."""
         ended: list[RowSpan[Row]] = []
         for key, position in changes.closed.items():
             before = self._open.pop(key)
             ended.append(RowSpan(before.row, before.from_position, position))
-        for key, span in zip(keys, changes.opened, strict=True):
-            if span.to_position == FOREVER:
-                self._open[key] = span
-            else:
-                ended.append(span)
+        self._open.update(zip(changes.keys, changes.opened, strict=True))
         return ended
 
     def release(self, key: Key) -> list[RowSpan[Row]]:
@@ -108,11 +104,8 @@ class GatheredRows:
         self._commits.append((batch.position, batch.recorded_at))
         self._contents += batch.contents
         self._keys += batch.keys
-        runs, sessions = batch.fold.rows["runs"], batch.fold.rows["sessions"]
-        self._run_spans += self._runs.take(runs, [one.row.run_id for one in runs.opened])
-        self._session_spans += self._sessions.take(
-            sessions, [one.row.session_key for one in sessions.opened]
-        )
+        self._run_spans += self._runs.take(batch.rows["runs"])
+        self._session_spans += self._sessions.take(batch.rows["sessions"])
 
     def entries(self, entries: Iterable[Entry]) -> None:
         """Lines of a transcript."""

@@ -165,12 +165,12 @@ class SimulatedLog:
         self._recorded_at = batch.recorded_at
         self._chain_hash = batch.chain_hash
         self.changed = tuple({row.envelope.stream: None for row in batch.events})
-        for run_id in {one.row.run_id: None for one in batch.fold.rows["runs"].opened}:
+        for run_id in batch.rows["runs"].keys:
             run = self.runs[run_id] = batch.fold.runs[run_id]
             self._by_stream[run_stream(run_id)] = run
             if run.lane_depth is not None:
                 self.lanes.setdefault(run.lane_depth, Lane()).take(run)
-        for key in {one.row.session_key: None for one in batch.fold.rows["sessions"].opened}:
+        for key in batch.rows["sessions"].keys:
             session = self.sessions[key] = batch.fold.sessions[key]
             self._by_stream[session_stream(key)] = session
         self._config_version += CONFIG_STREAM in self.changed

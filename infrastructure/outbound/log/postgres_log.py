@@ -90,6 +90,7 @@ class PostgresLog:
         """The last position."""
         position = await self._heads.get(None)
         assert position is not None
+        self.remembered.ends.note(position)
         return position
 
     async def known_head(self) -> int:

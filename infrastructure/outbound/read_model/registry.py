@@ -17,6 +17,12 @@ from domain.session.state import Session
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.read_model.moment import (
+    Moment,
+    moment_at,
+    moment_at_end,
+    run_at_version,
+)
 from infrastructure.outbound.read_model.states import (
     OPEN_RUNS,
     OPEN_SESSIONS,
@@ -69,6 +75,7 @@ class PostgresRegistry:
     ) -> None:
         remembered = remembered or StateCaches()
         self._sessions = remembered.sessions
+        self._ends = remembered.ends
         self._pool = pool
         self._open_runs = CoalescedReads(
             pool, partial(open_states, OPEN_RUNS, Run.model_validate_json, remembered.runs)
@@ -83,6 +90,17 @@ class PostgresRegistry:
         async with borrow_connection(self._pool) as connection:
             return await (await connection.execute(sql, values)).fetchall()
 
+    async def _moment(self, position: int) -> Moment:
+        """That of a position; of one that is known to be the last of its transaction without a
+        look at the log."""
+        if position <= 0 or position in self._ends:
+            return moment_at_end(position)
+        async with borrow_connection(self._pool) as connection:
+            moment = await moment_at(connection, position)
+        if moment.end == position:
+            self._ends.note(position)
+        return moment
+
     async def _runs(self, sql: str, values: Sequence[Any]) -> list[Run]:
         return [Run.model_validate_json(row[0]) for row in await self._fetch(sql, values)]
 
@@ -90,19 +108,18 @@ class PostgresRegistry:
         """One run."""
         if at is None:
             return await self._open_runs.get(run_id)
-        return await self._runs_as_of.get((run_id, at))
+        moment = await self._moment(at)
+        return moment.runs.get(run_id) or await self._runs_as_of.get((run_id, moment.end))
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
         """One run after so many of its events."""
-        found = await self._runs(
-            "SELECT state FROM runs WHERE run_id = %s AND version = %s", [run_id, version]
-        )
-        return found[0] if found else None
+        async with borrow_connection(self._pool) as connection:
+            return await run_at_version(connection, run_id, version)
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
         """The runs of a child session but those that were refused, the newest first."""
         return await self._runs(
-            f"SELECT state FROM runs WHERE child_session_key = %s AND {_as_of_condition(None)}"
+            f"SELECT state FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
             " AND stage <> 'refused' ORDER BY created_position DESC LIMIT %s",
             [child_session_key, limit],
         )
@@ -128,16 +145,24 @@ class PostgresRegistry:
         ascending: bool = False,
     ) -> Sequence[Run]:
         """Runs by position of creation."""
-        return await self._runs(*page_of_runs(query, at, limit, behind, ascending=ascending))
+        moment = await self._moment(at)
+        return await self._runs(*page_of_runs(query, moment, limit, behind, ascending=ascending))
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
         column, value = _session_column(key_or_id)
         if at is None and column == "session_key":
             return await self._open_sessions.get(key_or_id)
+        condition, values = f"to_position = {FOREVER}", list[Any]([value])
+        if at is not None:
+            moment = await self._moment(at)
+            for session in moment.sessions.values():
+                if value in (session.session_key, session.session_id):
+                    return session
+            condition = "from_position <= %s AND to_position > %s"
+            values = [value, moment.end, moment.end]
         rows = await self._fetch(
-            f"SELECT state FROM sessions WHERE {column} = %s AND {_as_of_condition(at)}",
-            [value, *_positions(at)],
+            f"SELECT state FROM sessions WHERE {column} = %s AND {condition}", values
         )
         return Session.model_validate_json(rows[0][0]) if rows else None
 
@@ -149,18 +174,19 @@ class PostgresRegistry:
         """The runs of every descendant of a session but those that were refused, parents before
         children, siblings in the order in which they were asked for."""
         return await self._runs(
-            f"{descendants_sql('state', None)} SELECT state FROM below"
+            f"{descendants_sql('state')} SELECT state FROM below"
             " ORDER BY depth, created_position LIMIT %s",
-            [session_key, DESCENDANTS_MAX],
+            [*descendants_values(session_key), DESCENDANTS_MAX],
         )
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
         """How many runs below a session are not settled, and how many are not over."""
+        moment = await self._moment(at) if at is not None else None
         rows = await self._fetch(
-            f"{descendants_sql('stage', at)}"
+            f"{descendants_sql('stage', moment)}"
             " SELECT count(*) FILTER (WHERE stage <> ALL(%s)),"
             " count(*) FILTER (WHERE stage <> ALL(%s)) FROM below",
-            [session_key, *_positions(at), *_positions(at), list(SETTLED), list(OVER)],
+            [*descendants_values(session_key, moment), list(SETTLED), list(OVER)],
         )
         return rows[0][0], rows[0][1]
 
@@ -170,7 +196,7 @@ class PostgresRegistry:
         rows = await self._fetch(
             "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
             " (SELECT state, inbox_position FROM runs WHERE requester = %s AND inbox_position > %s"
-            f" AND {_as_of_condition(None)} ORDER BY inbox_position LIMIT %s) AS one ON true"
+            f" AND to_position = {FOREVER} ORDER BY inbox_position LIMIT %s) AS one ON true"
             " ORDER BY one.inbox_position",
             [session_key, after, limit],
         )
@@ -180,7 +206,7 @@ class PostgresRegistry:
         """Every lane that has somebody in it, and the position at which it is so."""
         rows = await self._fetch(
             "SELECT position, lane, lane_depth, holder IS NOT NULL, state FROM log_head"
-            f" LEFT JOIN runs ON lane IS NOT NULL AND {_as_of_condition(None)}"
+            f" LEFT JOIN runs ON lane IS NOT NULL AND to_position = {FOREVER}"
             " ORDER BY lane, lane_depth, queued_position",
             [],
         )
@@ -202,41 +228,44 @@ class PostgresRegistry:
             " ORDER BY recorded_at DESC, last_position DESC LIMIT 1",
             [instant],
         )
-        return int(rows[0][0]) if rows else 0
+        position = int(rows[0][0]) if rows else 0
+        self._ends.note(position)
+        return position
 
 
 def page_of_runs(
-    query: RunQuery, at: int, limit: int, behind: int | None, *, ascending: bool
+    query: RunQuery, moment: Moment, limit: int, behind: int | None, *, ascending: bool
 ) -> tuple[str, list[Any]]:
     """The query of a page and its values. In this form it goes along an index by creation and
     looks at no more than the versions of the runs that it gives."""
+    source, source_values = _runs_at(moment)
     clauses, values = _conditions(query)
-    clauses = ["created_position <= %s", _as_of_condition(at), *clauses]
-    values = [at, *_positions(at), *values]
+    clauses = ["created_position <= %s", *clauses]
+    values = [*source_values, moment.position, *values]
     if behind is not None:
         clauses.append(f"created_position {'>' if ascending else '<'} %s")
         values.append(behind)
     order = "ASC" if ascending else "DESC"
     sql = (
-        f"SELECT state FROM runs WHERE {' AND '.join(clauses)}"
+        f"SELECT state FROM {source} AND {' AND '.join(clauses)}"
         f" ORDER BY created_position {order} LIMIT %s"
     )
     return sql, [*values, limit]
 
 
-def descendants_sql(column: str, at: int | None) -> str:
+def descendants_sql(column: str, moment: Moment | None = None) -> str:
     """`below`: where it was created, the child's key, this column and the depth of every run below
-    a session that was not refused. Positions: the session's key, and those of `at` twice.
+    a session that was not refused. The values are by `descendants_values`.
 
     A session may have been refused many thousand times. Each step looks along the index of
     requesters alone (an expression is in no index), for one key at a time. A session that went on
     has several runs, and what is below it is found once for each of them: told apart by where they
     were created, those are one.
     """
-    now = _as_of_condition(at).replace("position ", "position + 0 ")
+    source = _runs_at(moment)[0].replace("position ", "position + 0 ")
     found = (
-        f"SELECT created_position, child_session_key, {column} FROM runs"
-        f" WHERE {{}} AND stage <> 'refused' AND {now}"
+        f"SELECT created_position, child_session_key, {column} FROM {source}"
+        " AND stage <> 'refused' AND {}"
     )
     return (
         f"WITH RECURSIVE below (created_position, child_session_key, {column}, depth) AS ("
@@ -247,14 +276,25 @@ def descendants_sql(column: str, at: int | None) -> str:
     )
 
 
-def _as_of_condition(at: int | None) -> str:
-    if at is None:
-        return f"to_position = {FOREVER}"
-    return "from_position <= %s AND to_position > %s"
+def descendants_values(session_key: str, moment: Moment | None = None) -> list[Any]:
+    """The values of `descendants_sql`."""
+    values = _runs_at(moment)[1]
+    return [*values, session_key, *values]
 
 
-def _positions(at: int | None) -> list[int]:
-    return [] if at is None else [at, at]
+def _runs_at(moment: Moment | None) -> tuple[str, list[Any]]:
+    """What stands behind FROM, up to a first condition, for each run's row at a moment (None is
+    now), and its values."""
+    if moment is None:
+        return f"runs WHERE to_position = {FOREVER}", []
+    if not moment.runs:
+        return "runs WHERE from_position <= %s AND to_position > %s", [moment.end, moment.end]
+    source = (
+        "(SELECT * FROM runs WHERE from_position <= %s AND to_position > %s AND run_id <> ALL(%s)"
+        " UNION ALL SELECT * FROM jsonb_populate_recordset(NULL::runs, %s::jsonb)) AS runs"
+        " WHERE true"
+    )
+    return source, [moment.end, moment.end, list(moment.runs), moment.run_rows]
 
 
 def _session_column(key_or_id: str) -> tuple[str, str | UUID]:

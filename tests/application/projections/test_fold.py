@@ -1,6 +1,6 @@
 """The fold of the log into rows: which row was true between which positions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from itertools import pairwise
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -28,11 +28,15 @@ Key = TypeVar("Key")
 HISTORY = a_family()
 
 
-def folded(events: list[Recorded], before: Fold | None = None) -> Fold:
-    """A new batch: the states so far, and no rows yet."""
+def folded(events: list[Recorded], before: Fold | None = None, ends: Container[int] = ()) -> Fold:
+    """A new batch: the states so far, and no rows yet. It is one transaction, or several that end
+    at these positions."""
     fold = Fold(before.runs.values(), before.sessions.values()) if before else Fold((), ())
     for one in events:
         fold.apply(one.stream, one.event, one.stamp)
+        if one.stamp.position in ends:
+            fold.end_transaction()
+    fold.end_transaction()
     return fold
 
 
@@ -88,19 +92,37 @@ def test_a_row_that_is_stored_is_closed_where_the_next_one_begins() -> None:
     ]
 
 
-def test_rows_that_come_and_go_within_a_batch_are_closed_inside_it() -> None:
+def test_a_transaction_opens_one_row_of_a_key_which_is_what_it_is_behind_its_last_event() -> None:
     before = folded(HISTORY[:3])
     fold = folded(HISTORY[3:8], before)
     spans = [
         (one.from_position, one.to_position, one.row.stage) for one in fold.rows["runs"].opened
     ]
+    assert spans == [(8, FOREVER, "queued")]
+    assert fold.rows["runs"].closed == {RUN: 8}
+
+
+def test_rows_of_several_transactions_are_closed_where_the_next_one_begins() -> None:
+    before = folded(HISTORY[:3])
+    fold = folded(HISTORY[3:8], before, ends={4, 6})
+    spans = [
+        (one.from_position, one.to_position, one.row.stage) for one in fold.rows["runs"].opened
+    ]
     assert spans == [
-        (4, 5, "scripts-resolved"),
-        (5, 6, "scripts-resolved"),
+        (4, 6, "scripts-resolved"),
         (6, 8, "session-created"),
         (8, FOREVER, "queued"),
     ]
     assert fold.rows["runs"].closed == {RUN: 4}
+
+
+def test_before_its_end_a_transaction_has_no_rows() -> None:
+    fold = Fold((), ())
+    for one in HISTORY[:3]:
+        fold.apply(one.stream, one.event, one.stamp)
+    assert all(changes == RowChanges() for changes in fold.take_rows().values())
+    fold.end_transaction()
+    assert all(changes.opened for changes in fold.take_rows().values())
 
 
 def test_a_row_that_is_new_in_a_batch_closes_nothing_that_is_stored() -> None:
@@ -110,7 +132,7 @@ def test_a_row_that_is_new_in_a_batch_closes_nothing_that_is_stored() -> None:
 
 
 def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state() -> None:
-    whole = folded(HISTORY)
+    whole = folded(HISTORY, ends=range(len(HISTORY)))
     for position in range(1, len(HISTORY) + 1):
         then = folded(HISTORY[:position])
         runs = _true_at(whole.rows["runs"], position)
@@ -120,15 +142,20 @@ def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state
         assert (len(runs), len(sessions)) == (len(then.runs), len(then.sessions))
 
 
-@given(cuts=st.sets(st.integers(min_value=1, max_value=len(HISTORY) - 1)))
+ENDS = st.sets(st.integers(min_value=1, max_value=len(HISTORY) - 1))
+
+
+@given(ends=ENDS, cuts=ENDS)
 @settings(max_examples=60, deadline=None)
-def test_a_fold_in_pieces_leaves_the_rows_of_a_fold_in_one_go(cuts: set[int]) -> None:
+def test_transactions_that_are_folded_in_pieces_leave_the_rows_of_a_fold_in_one_go(
+    ends: set[int], cuts: set[int]
+) -> None:
     whole, pieces = Tables(), Tables()
-    whole.store(folded(HISTORY))
+    whole.store(folded(HISTORY, ends=ends))
     before: Fold | None = None
-    edges = [0, *sorted(cuts), len(HISTORY)]
+    edges = [0, *sorted(ends & cuts), len(HISTORY)]
     for start, stop in pairwise(edges):
-        before = folded(HISTORY[start:stop], before)
+        before = folded(HISTORY[start:stop], before, ends)
         pieces.store(before)
     assert pieces.runs.rows == whole.runs.rows
     assert pieces.sessions.rows == whole.sessions.rows

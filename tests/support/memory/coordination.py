@@ -104,7 +104,7 @@ class MemoryCoordination:
         return any(self._is_decided(row, target) for target in row.state.waits_for or ())
 
     def _is_decided(self, row: RunRow, run_id: UUID) -> bool:
-        target = self._store.runs.at(run_id, None)
+        target = self._store.runs.now(run_id)
         if target is None:
             return False
         if target.stage in _DONE:

@@ -27,17 +27,17 @@ class MemoryRegistry:
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
         """One run."""
-        row = await self._line.ask(lambda: self._store.runs.at(run_id, at))
-        return row.state if row is not None else None
+
+        def found() -> Run | None:
+            runs = self._store.runs
+            row = runs.now(run_id) if at is None else self._store.runs_at(at).of(run_id)
+            return row.state if row is not None else None
+
+        return await self._line.ask(found)
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
         """One run after so many of its events."""
-
-        def found() -> Run | None:
-            spans = self._store.runs.spans.get(run_id, ())
-            return next((one.row.state for one in spans if one.row.version == version), None)
-
-        return await self._line.ask(found)
+        return await self._line.ask(lambda: self._store.run_at_version(run_id, version))
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
         """The runs of a child session but those that were refused, the newest first."""
@@ -86,7 +86,7 @@ class MemoryRegistry:
         """Runs by position of creation."""
 
         def found() -> list[Run]:
-            rows = [one for one in self._store.runs.rows_at(at) if _is_asked_for(one, query)]
+            rows = [one for one in self._store.runs_at(at).rows() if _is_asked_for(one, query)]
             rows.sort(key=lambda one: one.created_position, reverse=not ascending)
             if behind is not None:
                 rows = [
@@ -103,15 +103,17 @@ class MemoryRegistry:
         """A session by canonical key or by session id."""
 
         def found() -> Session | None:
+            sessions = self._store.sessions
+            then = self._store.sessions_at(at) if at is not None else None
             try:
                 session_id = UUID(key_or_id)
             except ValueError:
-                row = self._store.sessions.at(key_or_id, at)
-                if row is not None and at is None:
-                    span = self._store.sessions.current[key_or_id]
+                row = then.of(key_or_id) if then is not None else sessions.now(key_or_id)
+                if row is not None and then is None:
+                    span = sessions.current[key_or_id]
                     self._remembered.sessions.store(key_or_id, row.state, span.from_position)
             else:
-                rows = self._store.sessions.rows_at(at)
+                rows = then.rows() if then is not None else sessions.rows()
                 row = next((one for one in rows if one.session_id == session_id), None)
             return row.state if row is not None else None
 
@@ -201,7 +203,8 @@ class MemoryRegistry:
 
     def _below(self, session_key: str, at: int | None) -> list[RunRow]:
         by_requester: dict[str, list[RunRow]] = {}
-        for one in self._store.runs.rows_at(at):
+        then = self._store.runs_at(at) if at is not None else self._store.runs
+        for one in then.rows():
             if one.stage != "refused":
                 by_requester.setdefault(one.requester, []).append(one)
         found: list[RunRow] = []

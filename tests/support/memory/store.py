@@ -5,6 +5,7 @@ product's own code. A `Fault` takes one of the guarantees away, to show that som
 """
 
 import asyncio
+from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -34,7 +35,7 @@ from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
+from domain.values.record import CONFIG_STREAM, run_id_of, run_stream, session_key_of
 from infrastructure.outbound.log.append import load
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import LoadedFacts, ReservationKey, reservation_key
@@ -179,19 +180,35 @@ class Rows(Generic[K, Row]):
         """Those that are true now."""
         return (span.row for span in self.current.values())
 
-    def at(self, key: K, position: int | None) -> Row | None:
-        """The row of a key that is true at a position; None means now."""
-        if position is None:
-            span = self.current.get(key)
-            return span.row if span is not None else None
+    def now(self, key: K) -> Row | None:
+        """The row of a key that is true now."""
+        span = self.current.get(key)
+        return span.row if span is not None else None
+
+    def at(self, key: K, position: int) -> Row | None:
+        """The row of a key that is true at a position, the last one of an append."""
         for span in self.spans.get(key, ()):
             if span.from_position <= position < span.to_position:
                 return span.row
         return None
 
-    def rows_at(self, position: int | None) -> Iterator[Row]:
-        """All that are true at a position."""
-        found = (self.at(key, position) for key in self.current)
+
+class RowsAt(Generic[K, Row]):
+    """The rows of a projection as they were: as of position `end`, but for those that the append
+    behind it had `changed` by then."""
+
+    def __init__(self, rows: Rows[K, Row], end: int, changed: RowChanges[K, Row]) -> None:
+        self._rows: Rows[K, Row] = rows
+        self._end = end
+        self._changed: dict[K, Row] = {_key_of(one.row): one.row for one in changed.opened}
+
+    def of(self, key: K) -> Row | None:
+        """The row of a key."""
+        return self._changed.get(key) or self._rows.at(key, self._end)
+
+    def rows(self) -> Iterator[Row]:
+        """All of them."""
+        found = (self.of(key) for key in self._rows.current)
         return (row for row in found if row is not None)
 
 
@@ -232,6 +249,44 @@ class Store:
     def position(self) -> int:
         """The last position; 0 for an empty log."""
         return self.events[-1].envelope.position if self.events else 0
+
+    def end_before(self, position: int) -> int:
+        """The last position of the last append that ended there or before."""
+        ended = bisect_right(self.commits, position, key=lambda one: one.last_position)
+        return self.commits[ended - 1].last_position if ended else 0
+
+    def runs_at(self, position: int) -> RowsAt[UUID, RunRow]:
+        """The rows of runs as they were at a position."""
+        end = self.end_before(position)
+        return RowsAt(self.runs, end, self._changes(end, position)["runs"])
+
+    def sessions_at(self, position: int) -> RowsAt[str, SessionRow]:
+        """The rows of sessions as they were at a position."""
+        end = self.end_before(position)
+        return RowsAt(self.sessions, end, self._changes(end, position)["sessions"])
+
+    def _changes(self, end: int, position: int) -> dict[str, RowChanges[Any, Any]]:
+        """What the events behind the end of an append change, up to a position inside the next."""
+        events = self.events[end:position]
+        streams = {one.envelope.stream for one in events}
+        run_ids = [run_id for one in streams if (run_id := run_id_of(one)) is not None]
+        keys = [key for one in streams if (key := session_key_of(one)) is not None]
+        fold = Fold(
+            [run.state for one in run_ids if (run := self.runs.at(one, end)) is not None],
+            [known.state for one in keys if (known := self.sessions.at(one, end)) is not None],
+        )
+        for one in events:
+            fold.apply(one.envelope.stream, one.event, one.envelope.stamp)
+        fold.end_transaction()
+        return fold.take_rows()
+
+    def run_at_version(self, run_id: UUID, version: int) -> Run | None:
+        """A run as it was after so many of its events."""
+        stream = run_stream(run_id)
+        places = (one.envelope for one in self.events if one.envelope.stream == stream)
+        position = next((one.position for one in places if one.version == version), None)
+        row = self.runs_at(position).of(run_id) if position is not None else None
+        return row.state if row is not None else None
 
     @asynccontextmanager
     async def transaction(self, line: Line) -> AsyncIterator[Transaction]:
@@ -371,8 +426,8 @@ class Store:
             raise LineLost
         is_opened_first = Fault.OPENED_BEFORE_CLOSED in self.faults
         self.events.extend(batch.recorded)
-        self.runs.take(batch.fold.rows["runs"], is_opened_first=is_opened_first)
-        self.sessions.take(batch.fold.rows["sessions"], is_opened_first=is_opened_first)
+        self.runs.take(batch.rows["runs"], is_opened_first=is_opened_first)
+        self.sessions.take(batch.rows["sessions"], is_opened_first=is_opened_first)
         self._config_version += sum(row.envelope.stream == CONFIG_STREAM for row in batch.events)
         self._keep(batch)
         self._release(transaction)
@@ -414,9 +469,12 @@ class Store:
         self.commits = self.commits[: max(len(self.commits) - count, 0)]
         last = self.commits[-1].last_position if self.commits else 0
         self.events = self.events[:last]
+        ends = {one.last_position for one in self.commits}
         fold = Fold((), ())
         for recorded in self.events:
             fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)
+            if recorded.envelope.position in ends:
+                fold.end_transaction()
         self.runs, self.sessions = Rows(), Rows()
         self.runs.take(fold.rows["runs"], is_opened_first=False)
         self.sessions.take(fold.rows["sessions"], is_opened_first=False)
@@ -444,12 +502,12 @@ class Store:
 
     def run(self, run_id: UUID) -> Run | None:
         """The newest state of a run."""
-        row = self.runs.at(run_id, None)
+        row = self.runs.now(run_id)
         return row.state if row is not None else None
 
     def session(self, key: str) -> Session | None:
         """The newest state of a session."""
-        row = self.sessions.at(key, None)
+        row = self.sessions.now(key)
         return row.state if row is not None else None
 
     def read(

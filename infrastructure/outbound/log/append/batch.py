@@ -23,7 +23,7 @@ from application.log.event_log import (
     TreeQuery,
     World,
 )
-from application.projections.fold import Fold
+from application.projections.fold import Fold, RowChanges
 from application.projections.run_rows import RUNS, run_row
 from application.projections.session_rows import SESSIONS
 from domain.event_types import TYPE_OF, AnyEvent
@@ -135,11 +135,16 @@ class Batch:
         """The runs of these events, as they are after them."""
         return {run_id: self.fold.runs[run_id] for run_id in self._runs_changed}
 
+    @property
+    def rows(self) -> Mapping[str, RowChanges[Any, Any]]:
+        """The rows to write, by projection: all that was decided is one transaction."""
+        self.fold.end_transaction()
+        return self.fold.rows
+
     def remember(self, remembered: StateCaches) -> None:
         """The batch is committed: its states are those of the record now."""
-        # Of several rows of one key the last one has the newest version, and is the one kept.
         for projection, cache in ((RUNS, remembered.runs), (SESSIONS, remembered.sessions)):
-            for span in self.fold.rows[projection.name].opened:
+            for span in self.rows[projection.name].opened:
                 cache.store(span.row[0], span.row.state, span.from_position)
 
     def decide(self, submission: Submission[Any]) -> SubmissionOutcome:

@@ -212,7 +212,7 @@ def _values(batch: Batch) -> list[Any]:
     events = event_arrays(
         [row.envelope for row in batch.events], [row.state for row in batch.events]
     )
-    rows = [(one, batch.fold.rows[one.name]) for one in PROJECTIONS]
+    rows = [(one, batch.rows[one.name]) for one in PROJECTIONS]
     values = [
         encode_column("uuid", [one.session_id for one in batch.keys]),
         encode_column("bytea", [one.key for one in batch.keys]),

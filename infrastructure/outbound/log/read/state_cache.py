@@ -14,6 +14,7 @@ from uuid import UUID
 
 from domain.run.state import Run
 from domain.session.state import Session
+from infrastructure.outbound.log.read.commit_ends import CommitEnds
 
 STATES_MAX = 4_000
 
@@ -108,15 +109,17 @@ class StateCache(Generic[K, S]):
 
 @dataclass(frozen=True, slots=True)
 class StateCaches:
-    """The states of one log."""
+    """The states of one log, and where some of its transactions end."""
 
     runs: StateCache[UUID, Run] = field(default_factory=StateCache)
     sessions: StateCache[str, Session] = field(default_factory=StateCache)
+    ends: CommitEnds = field(default_factory=CommitEnds)
 
     def forget(self) -> None:
         """Remember nothing."""
         self.runs.forget()
         self.sessions.forget()
+        self.ends.forget()
 
 
 def marks_of(

@@ -6,9 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from infrastructure.contract.operations import OnProgress, RebuildProgress
+from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild import fold_part, tables
 from infrastructure.outbound.log.rebuild.compare import count_differing_rows
-from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
 from infrastructure.outbound.log.rebuild.worker import fold_in_process
 from infrastructure.outbound.log.schema.connections import LogConnection

@@ -17,13 +17,13 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.rebuild.fold_pages import (
-    EncodedRows,
-    PagedFold,
+from infrastructure.outbound.log.read.fold_input import (
     StreamPart,
     TableStates,
-    read_folded,
+    end_of_transaction,
+    read_page,
 )
+from infrastructure.outbound.log.rebuild.fold_pages import EncodedRows, PagedFold
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 _COUNT = struct.Struct(">h").pack
@@ -69,7 +69,8 @@ class PartTakenOver(UserError):
 
 
 class PartFold:
-    """One part on its way from `position`; `page_events` is about how many events a page has."""
+    """One part on its way from `position`, at which a transaction ends; `page_events` is about how
+    many events a page has, which ends where a transaction does."""
 
     def __init__(
         self,
@@ -89,19 +90,18 @@ class PartFold:
         )
 
     async def pages(self, until: int) -> AsyncIterator[Page]:
-        """Fold up to and with position `until`, and tell of each page that is committed.
+        """Fold up to and with position `until`, the last one of a transaction, and tell of each
+        page that is committed.
 
         `CorruptHistory` when an event cannot be folded.
         """
         while self.position < until:
-            upto = min(until, self.position + self._positions)
-            page = await read_folded(
-                self._connection,
-                self._mapper,
-                after=self.position,
-                until=upto,
-                limit=self._positions,
-                part=self._part,
+            upto = self.position + self._positions
+            if upto < until:
+                upto = await end_of_transaction(self._connection, upto) or upto
+            upto = min(until, upto)
+            page = await read_page(
+                self._connection, self._mapper, after=self.position, until=upto, part=self._part
             )
             rows = await self.fold.fold(page)
             await self._store(upto, rows)

@@ -12,7 +12,7 @@ from psycopg import sql
 from application.log.envelope import WRITER_VERSION
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
+from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, note_versions
 

@@ -12,7 +12,7 @@ from typing import Any
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
-from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
+from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
 from infrastructure.outbound.log.schema.connections import open_connection
 

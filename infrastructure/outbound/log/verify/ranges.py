@@ -20,7 +20,12 @@ from infrastructure.outbound.log.verify.difference import Difference, first_diff
 from infrastructure.outbound.log.verify.projections import check_rows
 from infrastructure.outbound.log.verify.refold import ReadEvent, Refold, RefoldResult
 from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
-from infrastructure.outbound.log.verify.streams import StreamVersions, check_commits
+from infrastructure.outbound.log.verify.streams import (
+    StreamVersions,
+    check_commits,
+    commits_between,
+    last_end_before,
+)
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript, check_transcripts
 
 PAGE_EVENTS = 2_000
@@ -66,23 +71,31 @@ class RangeChecker:
             before = span.first - 1
             findings.difference = Difference(before, "missing", f"position {before} is missing")
             return findings
-        versions, refold = StreamVersions(self._connection), Refold(self._connection)
+        versions = StreamVersions(self._connection)
+        whole = last_end_before(self._connection, span.first)
+        refold = Refold(self._connection, whole)
+        # The rows of a transaction belong to the range in which it ends.
+        begun = list(read_rows(self._connection, whole + 1, span.first - 1))
+        findings.difference = refold.fold(begun, ()).difference
+        if findings.difference is not None:
+            return findings
         for first in range(span.first, span.last + 1, PAGE_EVENTS):
             last = min(first + PAGE_EVENTS - 1, span.last)
             walked = self._walk(link, first, last)
-            page = refold.fold(walked.rows)
+            commits = commits_between(self._connection, max(1, link.position), last)
+            page = refold.fold(walked.rows, commits)
             findings.difference = first_difference(
                 (
                     walked.difference,
-                    check_commits(self._connection, link, walked.rows),
+                    check_commits(link, walked.rows, commits),
                     versions.check(walked.rows),
                     page.difference,
-                    self._check_beside(page, first, last, findings),
+                    self._check_beside(page, whole, findings),
                 )
             )
             if findings.difference is not None:
                 break
-            link = walked.link
+            link, whole = walked.link, page.whole
         findings.chain_hash = link.chain_hash
         return findings
 
@@ -95,13 +108,12 @@ class RangeChecker:
         return walked
 
     def _check_beside(
-        self, page: RefoldResult, first: int, last: int, findings: RangeFindings
+        self, page: RefoldResult, whole: int, findings: RangeFindings
     ) -> Difference | None:
-        """The texts and transcripts that the events of a page refer to, and the rows they made."""
+        """The texts and transcripts that the events of a page refer to, and the rows that were made
+        by the transactions that end in it: those behind `whole`."""
         connection = self._connection
         contents, transcripts = ContentCounts(), ContentCounts()
-        if page.events:
-            last = min(last, page.events[-1].position)
         found = first_difference(
             (
                 check_contents(connection, _mentions(page.events, self._log_id), contents),
@@ -111,8 +123,8 @@ class RangeChecker:
                         connection,
                         one,
                         page.runs if one.state is Run else page.sessions,
-                        first,
-                        last,
+                        whole + 1,
+                        page.whole,
                     )
                     for one in PROJECTIONS
                 ),

@@ -1,6 +1,6 @@
 """Folds pages of events once more, by the writer's own functions and in constant memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
@@ -43,9 +43,11 @@ class ReadEvent(NamedTuple):
 
 class RefoldResult(NamedTuple):
     """The events of a page up to the first that does not fit, and the states that they led to, by
-    their positions."""
+    their positions: those behind the last event that a stream has in a transaction. `whole` is the
+    last position of the last transaction whose end was seen, up to which these are all."""
 
     events: list[ReadEvent]
+    whole: int
     runs: Mapping[int, Run]
     sessions: Mapping[int, Session]
     difference: Difference | None
@@ -54,48 +56,72 @@ class RefoldResult(NamedTuple):
 class Refold:
     """Carries states from page to page; one that is not in memory is read from its row.
 
-    Where rows end is not asked for, so that a wrong end leads to no wrong state.
+    `whole` is the last position of a transaction, behind which the first page begins. Where rows
+    end is not asked for, so that a wrong end leads to no wrong state.
     """
 
-    def __init__(self, connection: ReadConnection) -> None:
+    def __init__(self, connection: ReadConnection, whole: int) -> None:
         self._connection = connection
         self._mapper = EventMapper()
         # By stream, in the order of use.
         self._states: dict[str, Any] = {}
+        self._whole = whole
+        # Streams with events in the transaction that goes on, and where the last of these stand.
+        self._open: dict[str, int] = {}
+        self._microseconds = 0
 
-    def fold(self, rows: Sequence[StoredEventRow]) -> RefoldResult:
-        """The next page."""
+    def fold(self, rows: Sequence[StoredEventRow], ends: Container[int]) -> RefoldResult:
+        """The next page; `ends` are the last positions of the commits in it.
+
+        Where the instant changes there was a commit too, whether it is noted or not.
+        """
         events: list[ReadEvent] = []
         runs: dict[int, Run] = {}
         sessions: dict[int, Session] = {}
-        instant, microseconds = _EPOCH, 0
+        instant = _EPOCH + timedelta(microseconds=self._microseconds)
         row = None
         try:
             self._remember(rows)
             for row in rows:
-                if row.recorded_at != microseconds:
-                    microseconds = row.recorded_at
-                    instant = _EPOCH + timedelta(microseconds=microseconds)
+                if row.recorded_at != self._microseconds:
+                    self._end_transaction(row.position - 1, runs, sessions)
+                    self._microseconds = row.recorded_at
+                    instant = _EPOCH + timedelta(microseconds=self._microseconds)
                 event = self._event(row)
                 run: Run | None = None
                 session: Session | None = None
                 if row.stream.startswith(RUN_PREFIX):
-                    run = runs[row.position] = self._run(row, event, instant)
+                    run = self._run(row, event, instant)
                 elif row.stream.startswith(SESSION_PREFIX):
                     session = self._session(row, event, instant)
-                    sessions[row.position] = session
                 elif row.stream != CONFIG_STREAM or not isinstance(event, ConfigurationActivated):
                     raise CorruptHistory(f"{row.type} has no place in {row.stream}")
                 events.append(ReadEvent(row.position, row.stream, event, run, session))
+                if row.position in ends:
+                    self._end_transaction(row.position, runs, sessions)
         except _FoldMismatch as unfit:
-            return RefoldResult(events, runs, sessions, unfit.difference)
+            return RefoldResult(events, self._whole, runs, sessions, unfit.difference)
         except (CorruptHistory, AssertionError, ValueError, OverflowError) as error:
             here = (row or rows[0]).position
             reason = str(error) or "it cannot be what follows"
             text = f"the event does not fit what is on record before it: {reason[:300]}"
-            return RefoldResult(events, runs, sessions, Difference(here, "projection", text))
+            difference = Difference(here, "projection", text)
+            return RefoldResult(events, self._whole, runs, sessions, difference)
         self._forget()
-        return RefoldResult(events, runs, sessions, None)
+        return RefoldResult(events, self._whole, runs, sessions, None)
+
+    def _end_transaction(
+        self, position: int, runs: dict[int, Run], sessions: dict[int, Session]
+    ) -> None:
+        """What was folded up to there is whole."""
+        for stream, last in self._open.items():
+            state = self._states[stream]
+            if isinstance(state, Run):
+                runs[last] = state
+            else:
+                sessions[last] = state
+        self._open.clear()
+        self._whole = position
 
     def _event(self, row: StoredEventRow) -> AnyEvent:
         try:
@@ -113,6 +139,7 @@ class Refold:
         if before is None and run_stream(state.run_id) != row.stream:
             raise CorruptHistory(f"{row.stream} begins with run {state.run_id}")
         self._states[row.stream] = state
+        self._open[row.stream] = row.position
         return state
 
     def _session(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
@@ -123,6 +150,7 @@ class Refold:
         if before is None and session_stream(state.session_key) != row.stream:
             raise CorruptHistory(f"{row.stream} begins with session {state.session_key}")
         self._states[row.stream] = state
+        self._open[row.stream] = row.position
         return state
 
     def _remember(self, rows: Sequence[StoredEventRow]) -> None:
@@ -150,7 +178,8 @@ class Refold:
 
     def _forget(self) -> None:
         for stream in list(islice(self._states, max(0, len(self._states) - STATES_MAX))):
-            del self._states[stream]
+            if stream not in self._open:
+                del self._states[stream]
 
 
 class _FoldMismatch(Exception):

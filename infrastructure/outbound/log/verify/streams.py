@@ -1,11 +1,11 @@
 """The order inside of streams, and the commits by which events came."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.verify.chain import Link
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
-from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
+from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow, one_row
 
 _PREDECESSORS = (
     "SELECT t.at, e.position FROM unnest(%b::text[], %b::int[], %b::bigint[])"
@@ -15,6 +15,12 @@ _PREDECESSORS = (
 _COMMITS = (
     "SELECT last_position, (extract(epoch FROM recorded_at) * 1000000)::bigint FROM commits"
     " WHERE last_position BETWEEN %s AND %s"
+)
+
+_LAST_END = (
+    "SELECT greatest((SELECT max(last_position) FROM commits WHERE last_position < %(position)s),"
+    " (SELECT max(position) FROM events WHERE position < %(position)s AND recorded_at <>"
+    " (SELECT recorded_at FROM events WHERE position = %(position)s)), 0)"
 )
 
 
@@ -67,16 +73,23 @@ def _stream_fault(row: StoredEventRow, text: str) -> Difference:
     return Difference(row.position, "version", text)
 
 
+def commits_between(connection: ReadConnection, first: int, last: int) -> dict[int, int]:
+    """The last positions of the commits that ended there, with their instants in microseconds."""
+    return dict(connection.execute(_COMMITS, [first, last]).fetchall())
+
+
+def last_end_before(connection: ReadConnection, position: int) -> int:
+    """The last position of the last transaction that ended in front of a position, by the commits
+    or because the instant changes there; 0 when there is none."""
+    (end,) = one_row(connection, _LAST_END, {"position": position})
+    return int(end)
+
+
 def check_commits(
-    connection: ReadConnection, link: Link, rows: Sequence[StoredEventRow]
+    link: Link, rows: Sequence[StoredEventRow], found: Mapping[int, int]
 ) -> Difference | None:
     """Each commit ends where an append ends and has its instant; where the instant changes, there
-    was a commit."""
-    if not rows:
-        return None
-    found: dict[int, int] = dict(
-        connection.execute(_COMMITS, [max(1, link.position), rows[-1].position]).fetchall()
-    )
+    was a commit. `found` are those from the position of the link on."""
     before: Link | StoredEventRow = link
     for row in rows:
         changes = row.recorded_at != before.recorded_at and before.position > 0

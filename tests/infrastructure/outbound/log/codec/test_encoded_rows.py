@@ -52,6 +52,7 @@ def encoded(events: Sequence[Recorded], known: Sequence[bool]) -> Fold:
     fold = Fold((), (), forgetful)
     for one in events:
         fold.apply(one.stream, one.event, one.stamp)
+        fold.end_transaction()
     return fold
 
 
@@ -60,6 +61,7 @@ def test_rows_are_encoded_as_they_are_stored(known: list[bool]) -> None:
     plain = Fold((), ())
     for one in HISTORY:
         plain.apply(one.stream, one.event, one.stamp)
+        plain.end_transaction()
     fold = encoded(HISTORY, known)
     for projection in PROJECTIONS:
         encoded_rows, expected = fold.rows[projection.name], plain.rows[projection.name]
@@ -97,6 +99,7 @@ def test_whatever_changes_is_encoded_and_what_was_left_out_too(
     fold = Fold((), ())
     for one in HISTORY:
         fold.apply(one.stream, one.event, one.stamp)
+        fold.end_transaction()
     run = next(iter(fold.runs.values()))
     encoder = RowEncoder(RUNS)
     encoder.encode(run)
@@ -115,6 +118,7 @@ def test_only_the_rows_that_were_used_last_are_remembered(monkeypatch: pytest.Mo
     fold = Fold((), (), lambda one: encoders[one.name].encode)
     for one in HISTORY:
         fold.apply(one.stream, one.event, one.stamp)
+        fold.end_transaction()
     encoder = encoders["runs"]
     assert encoder.size > 1
     encoder.forget()

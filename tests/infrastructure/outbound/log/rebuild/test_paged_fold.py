@@ -1,6 +1,6 @@
 """A log of any length is folded page by page, with few states in memory."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
 import pytest
@@ -8,17 +8,18 @@ import pytest
 from application.projections.fold import Fold
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.rows import RowEncoder
-from infrastructure.outbound.log.rebuild.fold_pages import (
-    FoldedEvent,
-    PagedFold,
+from infrastructure.outbound.log.read.fold_input import (
+    FoldPage,
     StreamPart,
     TableStates,
-    read_folded,
+    end_of_transaction,
+    fold_page,
+    read_page,
 )
+from infrastructure.outbound.log.rebuild.fold_pages import PagedFold
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.running_log import RunningLog
@@ -42,8 +43,17 @@ class Noting:
         return await self._states.sessions(keys, at)
 
 
-async def _whole(connection: LogConnection, head: int) -> list[FoldedEvent]:
-    return await read_folded(connection, EventMapper(), after=0, until=head, limit=head)
+async def _whole(connection: LogConnection, head: int) -> FoldPage:
+    return await read_page(connection, EventMapper(), after=0, until=head)
+
+
+async def _pages(connection: LogConnection, head: int) -> AsyncIterator[FoldPage]:
+    after = 0
+    while after < head:
+        until = await end_of_transaction(connection, min(after + PAGE, head))
+        assert until is not None
+        yield await read_page(connection, EventMapper(), after=after, until=until)
+        after = until
 
 
 @pytest.mark.server
@@ -52,16 +62,14 @@ async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memor
     running: RunningLog, connection: LogConnection, states_max: int
 ) -> None:
     await tell_everything(running)
-    events = await _whole(connection, await running.log.head())
-    whole = Fold((), (), lambda one: RowEncoder(one).encode)
-    for one in events:
-        stamp = Stamp(one.position, one.version, one.recorded_at, one.event_id)
-        whole.apply(one.stream, one.event, stamp)
+    head = await running.log.head()
     source = Noting(connection)
+    whole = Fold((), (), lambda one: RowEncoder(one).encode)
+    await fold_page(whole, await _whole(connection, head), source)
     paged = PagedFold(source, states_max=states_max)
     rows: dict[str, list[tuple[bytes, int]]] = {table: [] for table in whole.rows}
-    for start in range(0, len(events), PAGE):
-        for table, changes in (await paged.fold(events[start : start + PAGE])).items():
+    async for page in _pages(connection, head):
+        for table, changes in (await paged.fold(page)).items():
             rows[table] += [(span.row, span.from_position) for span in changes.opened]
         assert paged.states_count <= 2 * states_max
     assert rows == {
@@ -84,11 +92,12 @@ async def test_states_are_found_as_of_a_position(
     await tell_everything(running)
     head = await running.log.head()
     states = TableStates(connection, "runs", "sessions")
-    for at in (1, 2, head // 2, head):
+    for near in (1, 2, head // 2, head):
+        at = await end_of_transaction(connection, near)
+        assert at is not None
         fold = Fold((), ())
-        for one in await _whole(connection, at):
-            stamp = Stamp(one.position, one.version, one.recorded_at, one.event_id)
-            fold.apply(one.stream, one.event, stamp)
+        for one in (await _whole(connection, at)).events:
+            fold.apply(one.stream, one.event, one.stamp)
         every_run = [row[0] for row in await running.ask("SELECT DISTINCT run_id FROM runs")]
         every_key = [
             row[0] for row in await running.ask("SELECT DISTINCT session_key FROM sessions")
@@ -102,9 +111,11 @@ async def test_each_event_is_in_one_part(running: RunningLog, connection: LogCon
     await tell_everything(running)
     head = await running.log.head()
     parts = [
-        await read_folded(
-            connection, EventMapper(), after=0, until=head, limit=head, part=StreamPart(number, 3)
-        )
+        (
+            await read_page(
+                connection, EventMapper(), after=0, until=head, part=StreamPart(number, 3)
+            )
+        ).events
         for number in range(3)
     ]
     assert all(parts)
@@ -117,8 +128,8 @@ async def test_a_state_that_is_nowhere_is_told(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await tell_everything(running)
-    events = await _whole(connection, await running.log.head())
+    page = await _whole(connection, await running.log.head())
     await running.ask("TRUNCATE runs, sessions")
     paged = PagedFold(TableStates(connection, "runs", "sessions"), states_max=10)
     with pytest.raises(CorruptHistory):
-        await paged.fold(events[10:])
+        await paged.fold(page._replace(events=page.events[10:]))

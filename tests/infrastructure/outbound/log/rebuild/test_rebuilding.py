@@ -19,15 +19,16 @@ COMPARED = {
     "runs": "SELECT t::text FROM runs t ORDER BY run_id, from_position",
     "sessions": "SELECT t::text FROM sessions t ORDER BY session_key, from_position",
 }
+FIRST_RUN = "from_position = (SELECT min(from_position) FROM runs)"
 DAMAGES = {
-    "a changed column": ("UPDATE runs SET label = 'x' WHERE from_position = 6", 2),
+    "a changed column": (f"UPDATE runs SET label = 'x' WHERE {FIRST_RUN}", 2),
     "a changed state": ("UPDATE sessions SET state = replace(state::text, 'agent', 'tnega')", None),
-    "a moved end": ("UPDATE runs SET to_position = to_position + 1 WHERE from_position = 6", 2),
-    "a lost row": ("DELETE FROM runs WHERE from_position = 6", 1),
+    "a moved end": (f"UPDATE runs SET to_position = to_position + 1 WHERE {FIRST_RUN}", 2),
+    "a lost row": (f"DELETE FROM runs WHERE {FIRST_RUN}", 1),
     "a row too many": (
         "INSERT INTO sessions SELECT 'invented', version, created_position, created_at,"
         " from_position, to_position, session_id, root, run_id, state FROM sessions"
-        " WHERE from_position = 2",
+        " WHERE from_position = (SELECT min(from_position) FROM sessions)",
         1,
     ),
     "no rows at all": ("TRUNCATE runs", None),

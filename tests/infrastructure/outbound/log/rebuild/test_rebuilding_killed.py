@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from infrastructure.contract.operations import RebuildProgress
+from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild import fold_part, tables
-from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOver
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -24,7 +24,7 @@ PAGE = 4
 
 HOLDER = """
 import asyncio, sys
-from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
+from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild.worker import fold_in_process
 part = StreamPart(0, 1)
 asyncio.run(

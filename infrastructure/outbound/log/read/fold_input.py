@@ -1,0 +1,226 @@
+"""What a fold goes on from: events in order with the ends of their transactions, and the states
+before them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from application.projections.fold import FOREVER, Fold
+from domain.event_types import AnyEvent
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import Stamp, run_id_of, session_key_of
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.schema.connections import LogConnection
+
+
+class FoldedEvent(NamedTuple):
+    """What a fold needs of an event; `version` is its place in `stream`, from 1."""
+
+    position: int
+    stream: str
+    version: int
+    recorded_at: datetime
+    event_id: UUID
+    event: AnyEvent
+
+    @property
+    def stamp(self) -> Stamp:
+        """What a state takes over of it beside the event."""
+        return Stamp(self.position, self.version, self.recorded_at, self.event_id)
+
+
+class FoldPage(NamedTuple):
+    """Events behind position `after`, which is the last one of a transaction; `ends` are the last
+    positions of the transactions that they are of, whether they have one of these events or not.
+    The last transaction has ended or not, when its end is not among them."""
+
+    after: int
+    events: Sequence[FoldedEvent]
+    ends: Sequence[int]
+
+
+class StreamPart(NamedTuple):
+    """One of `of` parts of all streams, 0 up to `of - 1`; each stream is in one part, so that parts
+    can be folded beside each other."""
+
+    number: int
+    of: int
+
+
+WHOLE = StreamPart(0, 1)
+
+
+async def read_page(
+    connection: LogConnection,
+    mapper: EventMapper,
+    *,
+    after: int,
+    until: int,
+    part: StreamPart = WHOLE,
+) -> FoldPage:
+    """Events of the part behind `after` and not behind `until`.
+
+    `CorruptHistory` when one cannot be read by this program.
+    """
+    ends = await connection.execute(_ENDS, [after, until], prepare=True)
+    cursor = await connection.execute(
+        _EVENTS.format(in_part=_IN_PART if part.of > 1 else ""),
+        {"after": after, "until": until, "part": part.number, "parts": part.of},
+        binary=True,
+        prepare=True,
+    )
+    events = [_folded_event(row, mapper) for row in await cursor.fetchall()]
+    return FoldPage(after, events, [row[0] for row in await ends.fetchall()])
+
+
+async def read_stream(
+    connection: LogConnection, mapper: EventMapper, stream: str, *, after: int, until: int
+) -> list[FoldedEvent]:
+    """The events of a stream behind version `after` and not behind version `until`.
+
+    `CorruptHistory` when one cannot be read by this program.
+    """
+    cursor = await connection.execute(_OF_STREAM, [stream, after, until], binary=True)
+    return [_folded_event(row, mapper) for row in await cursor.fetchall()]
+
+
+async def end_of_transaction(connection: LogConnection, position: int) -> int | None:
+    """Where the transaction of a position ends; None for one that is not on record."""
+    cursor = await connection.execute(_END, [position], prepare=True)
+    row = await cursor.fetchone()
+    return int(row[0]) if row is not None else None
+
+
+_ENDS = (
+    "SELECT last_position FROM commits WHERE last_position > %s AND last_position <= %s"
+    " ORDER BY last_position"
+)
+_END = "SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1"
+_COLUMNS = "position, stream, version, recorded_at, event_id, type, type_version, state"
+_OF_STREAM = (
+    f"SELECT {_COLUMNS} FROM events WHERE stream = %s AND version > %s AND version <= %s"
+    " ORDER BY version"
+)
+_EVENTS = (
+    f"SELECT {_COLUMNS} FROM events WHERE position > %(after)s AND position <= %(until)s{{in_part}}"
+    " ORDER BY position"
+)
+_IN_PART = " AND (hashtext(stream) & 2147483647) %% %(parts)s = %(part)s"
+
+
+def _folded_event(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
+    position, stream, version, recorded_at, event_id, name, number, state = row
+    event = mapper.event(stream, version, name, number, state)
+    return FoldedEvent(position, stream, version, recorded_at, event_id, event)
+
+
+class StateSource(Protocol):
+    """Where states are found that are not in memory: as of position `at`, the last one of a
+    transaction, those that exist."""
+
+    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
+        """The states of these runs."""
+        ...
+
+    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
+        """The states of these sessions."""
+        ...
+
+
+class TableStates:
+    """The states in a pair of tables: `runs` and `sessions`, or those that are being built.
+
+    A row that is still true is found by the key alone, so that an index of those is enough for
+    tables that end at `at`; only a row that was true once is looked for among all of its key.
+    """
+
+    def __init__(self, connection: LogConnection, runs_table: str, sessions_table: str) -> None:
+        self._connection = connection
+        self._runs = runs_table
+        self._sessions = sessions_table
+
+    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
+        """The states of these runs."""
+        found = await self._find(self._runs, "run_id", "uuid", run_ids, at)
+        return [Run.model_validate_json(state) for state in found]
+
+    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
+        """The states of these sessions."""
+        found = await self._find(self._sessions, "session_key", "text", keys, at)
+        return [Session.model_validate_json(state) for state in found]
+
+    async def _find(
+        self, table: str, key: str, kind: str, keys: Sequence[object], at: int
+    ) -> list[str]:
+        found: list[str] = []
+        later: list[object] = []
+        rows = await self._connection.execute(
+            f"SELECT {key}, from_position, state::text FROM {table}"
+            f" WHERE {key} = ANY(%s::{kind}[]) AND to_position = {FOREVER}",
+            [list(keys)],
+        )
+        for one, from_position, state in await rows.fetchall():
+            if from_position <= at:
+                found.append(state)
+            else:
+                later.append(one)
+        if later:
+            rows = await self._connection.execute(
+                f"SELECT state::text FROM {table} WHERE {key} = ANY(%s::{kind}[])"
+                " AND from_position <= %s AND to_position > %s",
+                [later, at, at],
+            )
+            found += [row[0] for row in await rows.fetchall()]
+        return found
+
+
+class FoldedKeys(NamedTuple):
+    """Of whom there were events."""
+
+    runs: set[UUID]
+    sessions: set[str]
+
+
+async def fold_page(fold: Fold, page: FoldPage, source: StateSource) -> FoldedKeys:
+    """Take a page in; states that are not in the fold are loaded.
+
+    `CorruptHistory` when an event does not fit the state before it. After an error the fold is not
+    usable any more.
+    """
+    keys = await _load_states(fold, page, source)
+    ends = iter(page.ends)
+    end = next(ends, FOREVER)
+    for one in page.events:
+        while one.position > end:
+            fold.end_transaction()
+            end = next(ends, FOREVER)
+        fold.apply(one.stream, one.event, one.stamp)
+    fold.end_transaction()
+    return keys
+
+
+async def _load_states(fold: Fold, page: FoldPage, source: StateSource) -> FoldedKeys:
+    """Have the states in memory that the page goes on from; gives whose events are in it."""
+    first = {one.stream: one.version for one in reversed(page.events)}
+    keys = FoldedKeys(set(), set())
+    missing_runs: list[UUID] = []
+    missing_sessions: list[str] = []
+    for stream, version in first.items():
+        run_id, key = run_id_of(stream), session_key_of(stream)
+        if run_id is not None:
+            keys.runs.add(run_id)
+            if version > 1 and run_id not in fold.runs:
+                missing_runs.append(run_id)
+        elif key is not None:
+            keys.sessions.add(key)
+            if version > 1 and key not in fold.sessions:
+                missing_sessions.append(key)
+    if missing_runs:
+        for run in await source.runs(missing_runs, page.after):
+            fold.runs[run.run_id] = run
+    if missing_sessions:
+        for session in await source.sessions(missing_sessions, page.after):
+            fold.sessions[session.session_key] = session
+    return keys
