@@ -24,7 +24,8 @@ async def iterate_batches(
     weight: int,
 ) -> AsyncIterator[ItemBatch[T]]:
     """Batches of at most `size` items, given out once they weigh `weight`; none is held back
-    longer than `seconds` after its first item."""
+    longer than `seconds` after its first item, and what came before the source failed is not
+    lost with it."""
     batch: list[T] = []
     weighed = 0
     deadline = 0.0
@@ -40,6 +41,10 @@ async def iterate_batches(
                 except StopAsyncIteration:
                     pending = None
                     break
+                except Exception:
+                    if batch:
+                        yield ItemBatch(batch, is_last=False)
+                    raise
                 pending = None
                 if not batch:
                     deadline = time.monotonic() + seconds

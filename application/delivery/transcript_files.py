@@ -105,9 +105,19 @@ class TranscriptFileWriter:
 
     async def _write_due(self) -> None:
         while due := await self._coordination.due_files(limit=FILES_AT_ONCE_MAX):
-            await self._write(await self._read_runs(due))
+            for one in await self._read_runs(due):
+                await self._write_alone(one)
             if len(due) < FILES_AT_ONCE_MAX:
                 return
+
+    async def _write_alone(self, one: _QueuedFile) -> None:
+        """One that was left may be one that cannot be read: it keeps nobody else waiting."""
+        try:
+            await self._write([one])
+        except LogUnavailable:
+            raise
+        except Exception:
+            _log.exception("the transcript of run %s cannot be read", one.due.run_id)
 
     async def _read_runs(self, due: Sequence[DueFile]) -> list[_QueuedFile]:
         found: list[_QueuedFile] = []

@@ -1,5 +1,5 @@
-"""The files of transcripts when a server stops: what is being written is waited for, and no longer
-than there is time."""
+"""The files of transcripts: none waits for one that cannot be read, and a server that stops waits
+for those that are being written, no longer than it has time."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,12 +9,13 @@ from uuid import UUID
 import pytest
 
 from application.coordination.coordination import DueFile
+from application.delivery import transcript_files
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.ports.transcripts import TranscriptFile
 from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
 from tests.support.builders import run_histories as past
-from tests.support.builders.storytelling import run_of
+from tests.support.builders.storytelling import run_id, run_of
 
 SECONDS_MAX = 30.0
 
@@ -50,9 +51,11 @@ class SlowDisk:
         return ()
 
 
-def ended_run() -> Run:
-    seal = TranscriptSeal(count=0, bytes=0, hmac="00", path="/data/transcripts/main/said.jsonl")
-    return run_of(*past.a_started_run(), past.ended(transcript=seal))
+def ended_run(number: int = 1) -> Run:
+    path = f"/data/transcripts/main/{number}.jsonl"
+    seal = TranscriptSeal(count=0, bytes=0, hmac="00", path=path)
+    run = run_of(*past.a_started_run(), past.ended(transcript=seal))
+    return run.changed({"run_id": run_id(number)})
 
 
 @pytest.fixture
@@ -90,3 +93,44 @@ async def test_what_cannot_be_broken_off_is_not_waited_for_longer_than_there_is_
     assert disk.written == []
     assert "written later" in caplog.text
     disk.may_go_on.set()
+
+
+class LeftFiles(SlowDisk):
+    """Files of three runs that nobody has written, the second of which cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = [DueFile(run_id(number), is_archived=False) for number in (1, 2, 3)]
+        self.were_asked_for = asyncio.Event()
+
+    async def run(self, run_id: UUID) -> Run:
+        """As it ended."""
+        return ended_run(run_id.int % 2**32)
+
+    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+        """Write them, up to the one that cannot be read."""
+        for one in files:
+            if one.run_id == run_id(2):
+                raise ValueError("that is no JSON")
+            self.written.append(one.run_id)
+        return [None] * len(files)
+
+    async def due_files(self, *, limit: int) -> Sequence[DueFile]:
+        """Those, once."""
+        left, self.left = self.left, []
+        if not left:
+            self.were_asked_for.set()
+        return left
+
+
+async def test_a_transcript_that_cannot_be_read_keeps_no_other_from_being_written(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(transcript_files, "PENDING_SECONDS", 0.01)
+    disk = cast("Any", LeftFiles())
+    files = TranscriptFileWriter(disk, disk, disk)
+    files.start()
+    await asyncio.wait_for(disk.were_asked_for.wait(), SECONDS_MAX)
+    await files.close()
+    assert disk.written == [run_id(1), run_id(3)]
+    assert f"the transcript of run {run_id(2)} cannot be read" in caplog.text

@@ -245,7 +245,10 @@ class LogWriter:
         outcomes: list[SubmissionOutcome] = []
         refused: Exception | None = None
         lost_at: float | None = None
-        since = self._outage.since if self._outage else time.monotonic()
+        since = time.monotonic()
+        if self._outage is not None and self._connection is None:
+            # With a connection somebody was answered since: if that is lost, it is another outage.
+            since = self._outage.since
         give_up_at = since + RECONNECT_SECONDS_MAX
         while True:
             try:

@@ -2,16 +2,20 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
 
 from application.log.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
+from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.append.load import LOCK
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.builders.submissions import (
     at_once,
+    failing_with,
     key,
     observe,
     observing,
@@ -118,11 +122,10 @@ async def test_a_commit_that_goes_on_after_its_connection_was_lost_is_not_repeat
         await observe(running.log, ["next"])
 
 
-async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_it(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.2)
-    lines, counting = Lines(database_url), Counting()
+@asynccontextmanager
+async def after_a_long_outage(database_url: str) -> AsyncIterator[tuple[Lines, RunningLog]]:
+    """A log on a database that was away for longer than anybody waits, and is there again."""
+    lines = Lines(database_url)
     async with running_on(database_url, connect=lines.connect) as running:
         lines.good = 0
         for pid in await running.backends("%"):
@@ -131,11 +134,20 @@ async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_i
         with pytest.raises(LogUnavailable):
             await observe(running.log, ["while it is away"])
 
-        async def it_was_away_for_long() -> bool:
-            return time.monotonic() - since > 0.5
+        async def is_long_ago() -> bool:
+            return time.monotonic() - since > 3 * writer.RECONNECT_SECONDS_MAX
 
-        await until(it_was_away_for_long, "the database was away")
+        await until(is_long_ago, "the database was away")
         lines.good = None
+        yield lines, running
+
+
+async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.2)
+    counting = Counting()
+    async with after_a_long_outage(database_url) as (lines, running):
         async with held_commits(database_url) as commits:
             asked = asyncio.create_task(running.log.submit(counting.submission))
             lines.cut(await commits.held())
@@ -147,6 +159,19 @@ async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_i
             await commits.release()
             assert (await asked).position == 1
         assert counting.asked == 1
+
+
+async def test_an_outage_is_over_when_anything_was_answered_since(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.2)
+    async with after_a_long_outage(database_url) as (_, running):
+        with pytest.raises(Rejected):
+            await running.log.submit(failing_with(Rejected("no")))
+        for pid in await running.backends("%"):
+            await running.end(pid)
+        await observe(running.log, ["by another connection"])
+        assert len(await running.events()) == 1
 
 
 @pytest.mark.parametrize("with_events", [True, False])
