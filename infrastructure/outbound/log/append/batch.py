@@ -40,7 +40,7 @@ from infrastructure.outbound.log.append.load import (
 )
 from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.read.state_cache import StateCaches
+from infrastructure.outbound.log.read.state_cache import STATE_BYTES, StateCaches
 
 _log = logging.getLogger("spawnlog.log")
 
@@ -113,6 +113,7 @@ class Batch:
         self.entries: list[TranscriptRows] = []
         self.due_files: dict[UUID, bool] = {}
         self.text_bytes = 0
+        self.state_bytes: dict[str, list[int]] = {}
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
         self._runs_before = {run.run_id: run for run in loaded.runs}
@@ -144,8 +145,10 @@ class Batch:
     def remember(self, remembered: StateCaches) -> None:
         """The batch is committed: its states are those of the record now."""
         for projection, cache in ((RUNS, remembered.runs), (SESSIONS, remembered.sessions)):
-            for span in self.rows[projection.name].opened:
-                cache.store(span.row[0], span.row.state, span.from_position)
+            opened = self.rows[projection.name].opened
+            sizes = self.state_bytes.get(projection.name) or [STATE_BYTES] * len(opened)
+            for span, size_bytes in zip(opened, sizes, strict=True):
+                cache.store(span.row[0], span.row.state, span.from_position, size_bytes)
 
     def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
         """Decide one submission and what follows it, and take the changes in.

@@ -79,6 +79,7 @@ async def store_staged(connection: LogConnection, staged: Sequence[StagedFile]) 
 
 
 PREVIEW_CHARS = 200
+_STATE = -3
 _EVENT_COLUMNS = {
     "position": "bigint",
     "stream": "text",
@@ -227,7 +228,10 @@ def _values(batch: Batch) -> list[Any]:
         values.append(encode_column(columns_of(one)[one.key], list(changes.closed)))
         values.append(encode_column("bigint", list(changes.closed.values())))
     for one, changes in rows:
-        values += _columns(row_arrays(changes.opened, one), _ENCODINGS[one.name])
+        arrays = row_arrays(changes.opened, one)
+        # The state is the last column of its own, in front of the two of the span.
+        batch.state_bytes[one.name] = [len(printed) for printed in arrays[_STATE]]
+        values += _columns(arrays, _ENCODINGS[one.name])
     return [*values, *_columns(events, _EVENT_COLUMNS)]
 
 

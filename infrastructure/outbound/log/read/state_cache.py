@@ -16,7 +16,12 @@ from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
 
-STATES_MAX = 4_000
+STATES_BYTES_MAX = 4 * 1024 * 1024
+"""So many bytes of JSON, of runs and of sessions each; in memory it is some five times as much."""
+
+
+STATE_BYTES = 2_000
+"""Of a state whose size nobody has told."""
 
 
 class StateMark(NamedTuple):
@@ -56,6 +61,8 @@ class StateCache(Generic[K, S]):
 
     def __init__(self) -> None:
         self._states: OrderedDict[K, tuple[StateMark, S]] = OrderedDict()
+        self._sizes: dict[K, int] = {}
+        self._size_bytes = 0
         self.table = 0
 
     def known(self, keys: Sequence[K]) -> dict[K, tuple[StateMark, S]]:
@@ -76,7 +83,7 @@ class StateCache(Generic[K, S]):
             return known[key][1]
         state = read(row.state)
         if row.table == self.table:
-            self.store(key, state, row.since)
+            self.store(key, state, row.since, len(row.state))
         return state
 
     def states(self, rows: Sequence[tuple[K, int, int, str]], read: Read[S]) -> list[S]:
@@ -87,14 +94,18 @@ class StateCache(Generic[K, S]):
             for key, version, since, state in rows
         ]
 
-    def store(self, key: K, state: S, since: int) -> None:
-        """Remember a state that is committed, unless a newer one is known."""
+    def store(self, key: K, state: S, since: int, size_bytes: int = STATE_BYTES) -> None:
+        """Remember a state that is committed, unless a newer one is known. Those that nobody has
+        used for longest make room; one that is larger than all of it is not kept."""
         before = self._states.get(key)
         if before is None or before[0].version < state.version:
             self._states[key] = StateMark(state.version, since), state
+            self._size_bytes += size_bytes - self._sizes.get(key, 0)
+            self._sizes[key] = size_bytes
         self._states.move_to_end(key)
-        while len(self._states) > STATES_MAX:
-            self._states.popitem(last=False)
+        while self._size_bytes > STATES_BYTES_MAX:
+            oldest, _ = self._states.popitem(last=False)
+            self._size_bytes -= self._sizes.pop(oldest)
 
     def of(self, table: int) -> None:
         """The rows stand in this table now, by its number; what is known of another is void."""
@@ -105,6 +116,8 @@ class StateCache(Generic[K, S]):
     def forget(self) -> None:
         """Remember nothing."""
         self._states.clear()
+        self._sizes.clear()
+        self._size_bytes = 0
 
 
 @dataclass(frozen=True, slots=True)
