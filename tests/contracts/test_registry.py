@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from application.ports.registry import Registry, RunQuery, StatusRows
-from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.read_model.moment import moment_at_end
+from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
+from infrastructure.outbound.read_model.moment import Moment, moment_at_end
 from infrastructure.outbound.read_model.registry import page_of_runs
 from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import finish, go_on, send
 from tests.support.builders.storytelling import ROOT, ref
@@ -208,6 +209,25 @@ async def test_a_page_goes_along_its_index_wherever_it_lies(connection: LogConne
         plan = "\n".join(row[0] for row in await explained.fetchall())
         assert re.search(r"Index Scan (Backward )?using runs_as_of", plan), f"{name}: {plan}"
         assert "Sort" not in plan, f"{name}: {plan}"
+        touched = re.search(r"Buffers: shared hit=(\d+)", plan)
+        assert touched is not None
+        assert int(touched.group(1)) < 51 * VERSIONS * 3, f"{name}: {plan}"
+
+
+@pytest.mark.server
+async def test_a_page_as_of_a_position_inside_of_a_transaction_goes_along_its_index_too(
+    connection: LogConnection,
+) -> None:
+    await connection.execute(PLANNING)
+    await _fill(connection)
+    family = FamilyLog()
+    family.begin("scout")
+    for name, (query, at, behind, ascending) in PAGES.items():
+        moment = Moment(at + 3, at, family.fold.runs, {})
+        sql, values = page_of_runs(query, moment, 51, behind, ascending=ascending)
+        explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)
+        plan = "\n".join(row[0] for row in await explained.fetchall())
+        assert re.search(r"Index Scan (Backward )?using runs_as_of", plan), f"{name}: {plan}"
         touched = re.search(r"Buffers: shared hit=(\d+)", plan)
         assert touched is not None
         assert int(touched.group(1)) < 51 * VERSIONS * 3, f"{name}: {plan}"

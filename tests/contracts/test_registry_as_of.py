@@ -13,8 +13,12 @@ from application.ports.registry import Registry, RunQuery, StatusRows
 from application.projections.fold import FOREVER, Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
-from domain.values.record import run_id_of
+from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.read_model import registry as registry_module
+from infrastructure.outbound.read_model.moment import Moment, moment_at
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_histories import a_family
 from tests.support.builders.logged_family import LoggedFamily
@@ -30,16 +34,21 @@ HISTORY = a_family()
 
 BUSY = ("queued", "started")
 WAITING = StatusRows(("session-created",), waiting=True)
-FILTERS: dict[RunQuery, Callable[[Run], bool]] = {
-    RunQuery(stages=BUSY): lambda run: run.stage in BUSY,
-    RunQuery(outcomes=("success",)): lambda run: run.outcome == "success",
-    RunQuery(requester=ROOT, stages=("ended",)): lambda run: (
-        (run.requester.session_key, run.stage) == (ROOT, "ended")
+FILTERS: tuple[tuple[RunQuery, Callable[[Run], bool]], ...] = (
+    (RunQuery(stages=BUSY), lambda run: run.stage in BUSY),
+    (RunQuery(outcomes=("success",)), lambda run: run.outcome == "success"),
+    (
+        RunQuery(requester=ROOT, stages=("ended",)),
+        lambda run: (run.requester.session_key, run.stage) == (ROOT, "ended"),
     ),
-    RunQuery(tree=ROOT, statuses=(StatusRows(BUSY), WAITING)): lambda run: (
-        run.stage in BUSY or (run.stage == "session-created" and run.waits_for is not None)
+    (
+        RunQuery(tree=ROOT, statuses=(StatusRows(BUSY), WAITING)),
+        lambda run: (
+            run.stage in BUSY or (run.stage == "session-created" and run.waits_for is not None)
+        ),
     ),
-}
+    (RunQuery(), lambda run: True),
+)
 
 
 @pytest.fixture
@@ -62,15 +71,18 @@ async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> Non
             assert await registry.run_at_version(run_id, run.version) == run
         for session_key, session in fold.sessions.items():
             assert await registry.session(session_key, at=at) == session
-            assert await registry.session(str(session.session_id), at=at) == session
+        owner = session_key_of(envelope.stream)
+        if owner is not None:
+            by_id = str(fold.sessions[owner].session_id)
+            assert await registry.session(by_id, at=at) == fold.sessions[owner]
         listed = await _all_runs(registry, at)
         newest_first = sorted(fold.runs.values(), key=lambda run: -run.created_position)
         assert list(listed) == newest_first
-        for query, is_meant in FILTERS.items():
-            meant = [run for run in newest_first if is_meant(run)]
-            assert await registry.runs(query, at=at, limit=RUNS_MAX) == meant
-            page = await registry.runs(query, at=at, limit=2, behind=at // 2, ascending=True)
-            assert page == [one for one in reversed(meant) if one.created_position > at // 2][:2]
+        query, is_meant = FILTERS[at % len(FILTERS)]
+        meant = [run for run in newest_first if is_meant(run)]
+        assert await registry.runs(query, at=at, limit=RUNS_MAX) == meant
+        page = await registry.runs(query, at=at, limit=2, behind=at // 2, ascending=True)
+        assert page == [one for one in reversed(meant) if one.created_position > at // 2][:2]
         stages = [run.stage for run in fold.runs.values()]
         pending = sum(stage not in SETTLED for stage in stages)
         running_still = sum(stage not in OVER for stage in stages)
@@ -138,6 +150,30 @@ async def test_a_transaction_opens_one_row_of_each_run_and_session(postgres: Run
         " FROM sessions"
     )
     assert sorted(rows) == sorted((stream, at, FOREVER) for stream, at in last.items())
+
+
+async def test_what_is_true_now_or_at_an_instant_costs_no_look_at_where_transactions_end(
+    postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    async def noting(connection: LogConnection, position: int) -> Moment:
+        looked.append(position)
+        return await moment_at(connection, position)
+
+    monkeypatch.setattr(registry_module, "moment_at", noting)
+    registry = PostgresRegistry(postgres.pool, postgres.log.remembered)
+    await at_once(postgres.log, *(observing(key(number)) for number in range(3)))
+    head = await postgres.log.head()
+    assert await registry.position_at(datetime.now(UTC)) == head
+    assert await registry.runs(RunQuery(), at=head, limit=9) == []
+    assert await registry.descendants(ROOT, at=head) == (0, 0)
+    assert await registry.run(UUID(int=9), at=head) is None
+    assert await registry.session(key(2), at=head) == await registry.session(key(2))
+    assert looked == []
+    assert await registry.session(key(1), at=2) is not None
+    assert await registry.session(key(2), at=2) is None
+    assert looked == [2, 2]
 
 
 async def _rows(running: RunningLog) -> list[list[Any]]:

@@ -238,19 +238,25 @@ def page_of_runs(
 ) -> tuple[str, list[Any]]:
     """The query of a page and its values. In this form it goes along an index by creation and
     looks at no more than the versions of the runs that it gives."""
-    source, source_values = _runs_at(moment)
     clauses, values = _conditions(query)
     clauses = ["created_position <= %s", *clauses]
-    values = [*source_values, moment.position, *values]
+    values = [moment.position, *values]
     if behind is not None:
         clauses.append(f"created_position {'>' if ascending else '<'} %s")
         values.append(behind)
-    order = "ASC" if ascending else "DESC"
-    sql = (
-        f"SELECT state FROM {source} AND {' AND '.join(clauses)}"
-        f" ORDER BY created_position {order} LIMIT %s"
-    )
-    return sql, [*values, limit]
+    first = f"ORDER BY created_position {'ASC' if ascending else 'DESC'} LIMIT %s"
+    sources = _sources_of_runs(moment)
+    columns = "state" if len(sources) == 1 else "state, created_position"
+    found = [
+        f"SELECT {columns} FROM {source} AND {' AND '.join(clauses)} {first}"
+        for source, _ in sources
+    ]
+    all_values = [value for _, those in sources for value in (*those, *values, limit)]
+    if len(found) == 1:
+        return found[0], all_values
+    # Each by itself goes along its index no farther than to the end of a page.
+    both = " UNION ALL ".join(f"({one})" for one in found)
+    return f"SELECT state FROM ({both}) AS runs {first}", [*all_values, limit]
 
 
 def descendants_sql(column: str, moment: Moment | None = None) -> str:
@@ -262,10 +268,10 @@ def descendants_sql(column: str, moment: Moment | None = None) -> str:
     has several runs, and what is below it is found once for each of them: told apart by where they
     were created, those are one.
     """
-    source = _runs_at(moment)[0].replace("position ", "position + 0 ")
-    found = (
-        f"SELECT created_position, child_session_key, {column} FROM {source}"
-        " AND stage <> 'refused' AND {}"
+    found = " UNION ALL ".join(
+        f"SELECT created_position, child_session_key, {column}"
+        f" FROM {source.replace('position ', 'position + 0 ')} AND stage <> 'refused' AND {{0}}"
+        for source, _ in _sources_of_runs(moment)
     )
     return (
         f"WITH RECURSIVE below (created_position, child_session_key, {column}, depth) AS ("
@@ -278,23 +284,26 @@ def descendants_sql(column: str, moment: Moment | None = None) -> str:
 
 def descendants_values(session_key: str, moment: Moment | None = None) -> list[Any]:
     """The values of `descendants_sql`."""
-    values = _runs_at(moment)[1]
-    return [*values, session_key, *values]
+    values = [those for _, those in _sources_of_runs(moment)]
+    first = [value for those in values for value in (*those, session_key)]
+    return [*first, *(value for those in values for value in those)]
 
 
-def _runs_at(moment: Moment | None) -> tuple[str, list[Any]]:
-    """What stands behind FROM, up to a first condition, for each run's row at a moment (None is
-    now), and its values."""
+def _sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
+    """Where the rows are that runs had at a moment (None is now): what stands behind FROM, up to a
+    first condition, and its values."""
     if moment is None:
-        return f"runs WHERE to_position = {FOREVER}", []
+        return [(f"runs WHERE to_position = {FOREVER}", [])]
+    stored = "runs WHERE from_position <= %s AND to_position > %s"
     if not moment.runs:
-        return "runs WHERE from_position <= %s AND to_position > %s", [moment.end, moment.end]
-    source = (
-        "(SELECT * FROM runs WHERE from_position <= %s AND to_position > %s AND run_id <> ALL(%s)"
-        " UNION ALL SELECT * FROM jsonb_populate_recordset(NULL::runs, %s::jsonb)) AS runs"
-        " WHERE true"
-    )
-    return source, [moment.end, moment.end, list(moment.runs), moment.run_rows]
+        return [(stored, [moment.end, moment.end])]
+    return [
+        (f"{stored} AND run_id <> ALL(%s)", [moment.end, moment.end, list(moment.runs)]),
+        (
+            "jsonb_populate_recordset(NULL::runs, %s::jsonb) AS runs WHERE true",
+            [moment.run_rows],
+        ),
+    ]
 
 
 def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
