@@ -24,6 +24,16 @@ class QueuedChild:
     is_sharing: bool
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedRuns:
+    """Runs that are about to be queued in one lane; `children` says what is known of them."""
+
+    run_ids: Sequence[UUID]
+    lane: str
+    depth: int
+    children: Sequence[QueuedChild] = ()
+
+
 class TakenPlaces(Protocol):
     """Places for runs, to be taken in the transaction that queues them."""
 
@@ -41,13 +51,6 @@ class TakenPlaces(Protocol):
 class LanePlaces(Protocol):
     """Takes places in lanes for this process."""
 
-    async def take(
-        self,
-        run_ids: Sequence[UUID],
-        lane: str,
-        depth: int,
-        children: Sequence[QueuedChild] = (),
-    ) -> TakenPlaces | None:
-        """Places for these, which are queued in one lane; None when this process takes no runs any
-        more. `children` says what is known of them."""
+    async def take(self, queued: QueuedRuns) -> TakenPlaces | None:
+        """Places for these; None when this process takes no runs any more."""
         ...

@@ -1,13 +1,13 @@
 """Takes queued runs out of their lanes, first in line first, as long as there is room."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from application.coordination.holder import Holder
-from application.coordination.lane import QueuedChild
+from application.coordination.lane import QueuedChild, QueuedRuns
 from application.execution.execute import RunExecutor
 from application.log.envelope import Provenance
 from application.log.event_log import Change, Decision, LaneQuery, Submission, World
@@ -37,33 +37,27 @@ class Dispatcher:
         """Claim nothing any more for runs that are only about to be queued."""
         self._is_closed = True
 
-    async def take(
-        self,
-        run_ids: Sequence[UUID],
-        lane: str,
-        depth: int,
-        children: Sequence[QueuedChild] = (),
-    ) -> "ClaimedPlaces | None":
+    async def take(self, queued: QueuedRuns) -> "ClaimedPlaces | None":
         """Their claim, and the start of those whose runtime is in this process. They are first in
         line when nobody waits; what is not claimed so waits for its turn."""
         if self._is_closed:
             return None
         holder = self._holder.name
-        claim = self._claim_of(frozenset(run_ids), lane, depth, holder)
-        starts = [await self._executing.start_with_claim(one, holder) for one in children]
+        starts = [await self._executing.start_with_claim(one, holder) for one in queued.children]
         launches = {one.launch.run_id: one.launch for one in starts if one is not None}
         return ClaimedPlaces(
             self._executing,
             self._holder,
-            {one.run.run_id: one for one in children},
+            {one.run.run_id: one for one in queued.children},
             launches,
-            (claim, *(one.submission for one in starts if one is not None)),
+            (
+                self._claim_of(queued, holder),
+                *(one.submission for one in starts if one is not None),
+            ),
         )
 
-    def _claim_of(
-        self, run_ids: Collection[UUID], lane: str, depth: int, holder: str
-    ) -> Submission[None]:
-        width = self._width()
+    def _claim_of(self, queued: QueuedRuns, holder: str) -> Submission[None]:
+        width, run_ids = self._width(), frozenset(queued.run_ids)
 
         def claim(world: World) -> Decision[None]:
             changes = decide_claims(world, holder, width, among=run_ids).changes
@@ -76,7 +70,7 @@ class Dispatcher:
             streams=(),
             decide=claim,
             provenance=self._provenance(),
-            lane=self._query(lane, depth, width),
+            lane=self._query(queued.lane, queued.depth, width),
         )
 
     async def dispatch(self) -> int:

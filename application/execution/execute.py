@@ -226,7 +226,7 @@ class RunExecutor:
         if runtime is None or not self._runtimes.is_in_process(runtime):
             return None
         try:
-            return await self._launching.prepare_with_texts(run, child)
+            return await self._launching.prepare_with_texts(run, child, is_recorded=False)
         except (CannotLaunch, SecretMissing):
             # Once it is claimed it ends with that, which is on record then.
             return None

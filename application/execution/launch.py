@@ -132,7 +132,7 @@ class LaunchComposer:
         self.url = url
 
     async def prepare_with_texts(
-        self, run: Run, child: QueuedChild | None = None
+        self, run: Run, child: QueuedChild | None = None, *, is_recorded: bool = True
     ) -> tuple[TextStore, PreparedLaunch]:
         """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
         if child is not None:
@@ -142,13 +142,19 @@ class LaunchComposer:
             if found is None:
                 raise CannotLaunch("erased", "its texts were erased before it could start")
             text_store = found
-        return text_store, await self.prepare(run, text_store, child)
+        return text_store, await self.prepare(run, text_store, child, is_recorded=is_recorded)
 
     async def prepare(
-        self, run: Run, text_store: TextStore, child: QueuedChild | None = None
+        self,
+        run: Run,
+        text_store: TextStore,
+        child: QueuedChild | None = None,
+        *,
+        is_recorded: bool = True,
     ) -> PreparedLaunch:
-        """The launch of a claimed run. What is known of it as a `child` that was queued just now is
-        not read again. Raises `CannotLaunch`."""
+        """The launch of a claimed run. What is known of it as a `child` that is queued just now is
+        not read again, and nothing is made for one that is not recorded yet. Raises
+        `CannotLaunch`."""
         pinned = await self._work.configurations.at(run.config_revision)
         assert run.agent_id is not None
         assert run.plan is not None
@@ -159,7 +165,7 @@ class LaunchComposer:
         opened = await self._work.run(run.opened_by) if run.opened_by else run
         shared = await read_shared_start(self._work, run, opened, text_store)
         prompt = await self._compose(run, opened, shared, child)
-        await self._ensure_folders(run, opened)
+        await self._ensure_folders(run, opened, is_recorded=is_recorded)
         launch = Launch(
             run_id=run.run_id,
             session_key=run.child_session_key,
@@ -201,16 +207,17 @@ class LaunchComposer:
         assert run.agent_id is not None
         return pinned.configuration.effective_agent(run.agent_id).runtime
 
-    async def _ensure_folders(self, run: Run, opened: Run) -> None:
+    async def _ensure_folders(self, run: Run, opened: Run, *, is_recorded: bool) -> None:
         """Much may have happened to them while the run was queued. An agent's own folder is made
-        again; nothing else is, and no link is followed that was not there before."""
+        again, though not for a run that may never be; nothing else is, and no link is followed that
+        was not there before."""
         assert run.plan is not None
         assert run.agent_id is not None
         folder, source = run.plan.workspace_dir, run.plan.workspace_source
         try:
             if folder is not None and source == "agent":
                 missing = await self._folders.missing(folder)
-                if missing is not None:
+                if missing is not None and is_recorded:
                     await self._folders.make(*missing)
         except OSError as error:
             raise CannotLaunch(

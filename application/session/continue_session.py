@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.context.prompt_inputs import bootstrap_ingredients
-from application.coordination.lane import LanePlaces
+from application.coordination.lane import LanePlaces, QueuedRuns
 from application.log.answers import SpawnRefusal, continued_response, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
@@ -199,7 +199,7 @@ class SessionContinuation:
             return decide_message(world, message, last, attempt.planned, attempt.text_store)
 
         # It is as deep as the session, and so in the lane that the run before it was in.
-        places = await self._lanes.take((message.run_id,), LANE, last.depth)
+        places = await self._lanes.take(QueuedRuns((message.run_id,), LANE, last.depth))
         appended = await self._work.submit(
             streams,
             decide,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from application.coordination.holder import Holder
@@ -171,16 +172,16 @@ class Admission:
         if parent is not None:
             streams.append(run_stream(parent.run_id))
         basis = _Basis(command.requester_key, known, parent)
-        decide = self._decision(commands, admission.keys, basis, pinned, files)
+        decision = partial(self._decision, commands, admission.keys, basis, pinned, files)
         following = NOTHING_FOLLOWS
         if not names.dependencies and files is None:
             in_hand = inputs_in_hand(request, admission.keys)
-            following = await self._speculation.of(basis.world(pinned.revision), decide, in_hand)
-            made = following.admission
-            decide = self._decision(commands, admission.keys, basis, pinned, files, made)
+            following = await self._speculation.of(
+                basis.world(pinned.revision), decision(), in_hand
+            )
         appended = await self._work.submit(
             streams,
-            decide,
+            decision(following.admission),
             Provenance(
                 actor=admission.actor,
                 correlation=root,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from application.coordination.lane import LanePlaces, QueuedChild, TakenPlaces
+from application.coordination.lane import LanePlaces, QueuedChild, QueuedRuns, TakenPlaces
 from application.log.event_log import Decision, Submission, World
 from application.log.unit_of_work import UnitOfWork
 from application.spawn.create import decide_children, follow_with_creation
@@ -95,7 +95,8 @@ class SpawnSpeculation:
             created = decide_children(world, ready)
             children = _queued(admitted, ready, decision, created)
             create, run_ids = ready[0].create, [one.run.run_id for one in children]
-            places = await self._lanes.take(run_ids, create.lane, create.depth, children)
+            queued = QueuedRuns(run_ids, create.lane, create.depth, children)
+            places = await self._lanes.take(queued)
         except Exception:
             # Prepared from its record it will fail in the same way, and that is on record.
             _log.exception("a spawn cannot be prepared before it is admitted")
@@ -106,9 +107,6 @@ class SpawnSpeculation:
         self, runs: Sequence[Run], in_hand: Sequence[RecordedInputs]
     ) -> tuple[Ready, ...]:
         """All of them, or none."""
-        if len(runs) == 1:
-            only = await self._preparing.ready_at_once(runs[0], in_hand[0])
-            return (only,) if only is not None else ()
         ready = await asyncio.gather(
             *(
                 self._preparing.ready_at_once(run, inputs)

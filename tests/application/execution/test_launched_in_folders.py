@@ -63,3 +63,10 @@ async def test_an_inherited_workspace_that_has_gone_is_not_made(workspace: Path)
     assert not gone.exists()
     assert (await launched(works_in=gone)).launch.workspace_dir == str(gone)
     assert gone.is_dir()
+
+
+async def test_nothing_is_made_for_a_run_that_is_not_recorded_yet(workspace: Path) -> None:
+    gone = workspace / "gone"
+    with pytest.raises(CannotLaunch, match="it has gone"):
+        await launched(works_in=gone, is_recorded=False)
+    assert not gone.exists()

@@ -101,6 +101,7 @@ async def launched(
     erased: tuple[str, ...] = (),
     works_in: Path | None = None,
     source: str = "agent",
+    is_recorded: bool = True,
     **asked: Any,
 ) -> PreparedLaunch:
     place = {"workspace_dir": str(works_in), "workspace_source": source} if works_in else {}
@@ -116,7 +117,7 @@ async def launched(
         NoCredentials(),
         cast("Transcripts", Beginnings()),
         "http://h",
-    ).prepare(run, TextStore(run.session_id, KEY, uuid4))
+    ).prepare(run, TextStore(run.session_id, KEY, uuid4), is_recorded=is_recorded)
 
 
 class Beginnings:
