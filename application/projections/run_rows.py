@@ -87,4 +87,6 @@ def due(run: Run) -> tuple[DueKind | None, datetime | None]:
     return None, None
 
 
-RUNS = Projection("runs", "run", 8, Run, RunRow, run_row)
+# The states are most of the registry's bytes, and a run has few events to fold: a session may have
+# a hundred thousand.
+RUNS = Projection("runs", "run", 9, Run, RunRow, run_row, keeps_past_states=False)

@@ -17,6 +17,7 @@ from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.fold_input import (
     TableStates,
     fold_page,
+    fold_run,
     read_page,
     read_stream,
 )
@@ -29,11 +30,6 @@ tree."""
 _LAST_END = (
     "SELECT last_position FROM commits WHERE last_position <= %s"
     " ORDER BY last_position DESC LIMIT 1"
-)
-
-_UP_TO_VERSION = (
-    "SELECT state::text FROM runs WHERE run_id = %s AND version <= %s"
-    " ORDER BY from_position DESC LIMIT 1"
 )
 
 
@@ -81,17 +77,6 @@ async def moment_at(connection: LogConnection, position: int) -> Moment:
 
 
 async def run_at_version(connection: LogConnection, run_id: UUID, version: int) -> Run | None:
-    """A run after so many of its events: by its last row up to there, and what came behind that in
-    the same transaction."""
-    cursor = await connection.execute(_UP_TO_VERSION, [run_id, version])
-    found = await cursor.fetchone()
-    run = Run.model_validate_json(found[0]) if found is not None else None
-    known = run.version if run is not None else 0
-    if known < version:
-        stream = run_stream(run_id)
-        events = await read_stream(connection, EventMapper(), stream, after=known, until=version)
-        fold = Fold([run] if run is not None else [], ())
-        for one in events:
-            fold.apply(stream, one.event, one.stamp)
-        run = fold.runs.get(run_id)
+    """A run after so many of its events."""
+    run = fold_run(await read_stream(connection, EventMapper(), run_stream(run_id), until=version))
     return run if run is not None and run.version == version else None

@@ -15,6 +15,7 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
+from infrastructure.outbound.log.read.fold_input import runs_folded
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.moment import (
@@ -146,7 +147,15 @@ class PostgresRegistry:
     ) -> Sequence[Run]:
         """Runs by position of creation."""
         moment = await self._moment(at)
-        return await self._runs(*page_of_runs(query, moment, limit, behind, ascending=ascending))
+        sql, values = page_of_runs(query, moment, limit, behind, ascending=ascending)
+        async with borrow_connection(self._pool) as connection:
+            rows = await (await connection.execute(sql, values)).fetchall()
+            ended = [(run_id, moment.end) for run_id, state in rows if state is None]
+            folded = await runs_folded(connection, ended)
+        return [
+            folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
+            for run_id, state in rows
+        ]
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
@@ -236,7 +245,8 @@ class PostgresRegistry:
 def page_of_runs(
     query: RunQuery, moment: Moment, limit: int, behind: int | None, *, ascending: bool
 ) -> tuple[str, list[Any]]:
-    """The query of a page and its values. In this form it goes along an index by creation and
+    """The query of a page, which gives ids and states, and its values; a row that has ended has
+    no state. In this form it goes along an index by creation and
     looks at no more than the versions of the runs that it gives."""
     clauses, values = _conditions(query)
     clauses = ["created_position <= %s", *clauses]
@@ -246,7 +256,7 @@ def page_of_runs(
         values.append(behind)
     first = f"ORDER BY created_position {'ASC' if ascending else 'DESC'} LIMIT %s"
     sources = _sources_of_runs(moment)
-    columns = "state" if len(sources) == 1 else "state, created_position"
+    columns = "run_id, state" if len(sources) == 1 else "run_id, state, created_position"
     found = [
         f"SELECT {columns} FROM {source} AND {' AND '.join(clauses)} {first}"
         for source, _ in sources
@@ -256,7 +266,7 @@ def page_of_runs(
         return found[0], all_values
     # Each by itself goes along its index no farther than to the end of a page.
     both = " UNION ALL ".join(f"({one})" for one in found)
-    return f"SELECT state FROM ({both}) AS runs {first}", [*all_values, limit]
+    return f"SELECT run_id, state FROM ({both}) AS runs {first}", [*all_values, limit]
 
 
 def descendants_sql(column: str, moment: Moment | None = None) -> str:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from application.projections.fold import FOREVER
 from domain.run.state import Run
+from infrastructure.outbound.log.read.fold_input import runs_folded
 from infrastructure.outbound.log.read.state_cache import (
     K,
     Read,
@@ -36,7 +37,7 @@ OPEN_SESSIONS = _open_states_query("sessions", "session_key", "text")
 RUNS_AS_OF = (
     "SELECT t.run_id, t.at, one.* FROM"
     " unnest(%b::uuid[], %b::bigint[], %b::int[], %b::bigint[]) AS t (run_id, at, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs WHERE "
+    f" CROSS JOIN LATERAL (SELECT version, {stored_state_columns('runs')} FROM runs WHERE "
     "runs.run_id = t.run_id"
     f" AND from_position <= t.at AND to_position > t.at {_NEWEST}) AS one"
 )
@@ -61,14 +62,20 @@ async def open_states(
 async def runs_as_of(
     memory: StateCache[UUID, Run], connection: LogConnection, queries: Sequence[tuple[UUID, int]]
 ) -> Mapping[tuple[UUID, int], Run]:
-    """The states as of a position each."""
+    """The states as of a position each: of rows that are still true, from memory, or folded."""
     run_ids = [run_id for run_id, _ in queries]
     known = memory.known(run_ids)
     cursor = await connection.execute(
         RUNS_AS_OF,
         [run_ids, [at for _, at in queries], *marks_of(run_ids, known), memory.table],
     )
-    return {
-        (run_id, at): known[run_id][1] if state is None else Run.model_validate_json(state)
-        for run_id, at, _, _, state in await cursor.fetchall()
-    }
+    found: dict[tuple[UUID, int], Run] = {}
+    ended: list[tuple[UUID, int]] = []
+    for run_id, at, version, table, since, state in await cursor.fetchall():
+        if state is not None:
+            found[run_id, at] = Run.model_validate_json(state)
+        elif run_id in known and table == memory.table and known[run_id][0] == (version, since):
+            found[run_id, at] = known[run_id][1]
+        else:
+            ended.append((run_id, at))
+    return found | await runs_folded(connection, ended)

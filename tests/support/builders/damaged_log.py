@@ -6,9 +6,16 @@ from typing import Any
 import psycopg
 
 from application.log.envelope import Actor, Envelope, Provenance
+from application.projections.fold import FOREVER
 from domain.run.facts import Ingredient, ScriptReceipt
 from infrastructure.outbound.log.codec.chain import chain_hash
+from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import COLUMNS
+from infrastructure.outbound.log.read.fold_input import (
+    EVENTS_OF_RUNS,
+    fold_rows_of_runs,
+    values_of_runs,
+)
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from tests.support.builders.stored_family import KeptFamily
@@ -74,6 +81,19 @@ class ToldLog:
             self.do(f"UPDATE {table} SET {column} = -{column} {where}")
             self.do(f"UPDATE {table} SET {column} = -{column} + {by} WHERE {column} < 0")
         self.do("UPDATE log_head SET position = position + %s", by)
+
+    def restore_states(self) -> None:
+        """Give the rows of runs that are true again the states that they had."""
+        missing = f"SELECT run_id FROM runs WHERE to_position = {FOREVER} AND state IS NULL"
+        wanted = [(run_id, self.last) for (run_id,) in self.ask(missing)]
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            rows = connection.execute(EVENTS_OF_RUNS, values_of_runs(wanted), binary=True)
+            for _, run in fold_rows_of_runs(rows.fetchall(), EventMapper()):
+                self.do(
+                    f"UPDATE runs SET state = %s WHERE run_id = %s AND to_position = {FOREVER}",
+                    run.model_dump_json(exclude_none=True),
+                    run.run_id,
+                )
 
     def rechain(self) -> None:
         """Make all hashes anew, as somebody would who may write everything."""

@@ -15,7 +15,12 @@ from application.projections.projection import Projection
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import IdempotencyWrites
 from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column
-from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, encodings_of
+from infrastructure.outbound.log.codec.columns import (
+    SPAN_COLUMNS,
+    columns_of,
+    encodings_of,
+    ended_columns,
+)
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 INSERT_IDEMPOTENCY = (
@@ -129,7 +134,8 @@ def close_rows(projection: Projection[Any, Any]) -> str:
     table, key = projection.name, projection.key
     kind = columns_of(projection)[key]
     return (
-        f"UPDATE {table} SET to_position = found.closed FROM (SELECT t.closed, one.ctid"
+        f"UPDATE {table} SET to_position = found.closed{ended_columns(projection)}"
+        " FROM (SELECT t.closed, one.ctid"
         f" FROM unnest(%b::{kind}[], %b::bigint[]) AS t (key, closed) CROSS JOIN LATERAL"
         f" (SELECT ctid FROM {table} WHERE {table}.{key} = t.key AND to_position = {FOREVER}"
         " ORDER BY from_position DESC LIMIT 1) AS one) AS found"
@@ -230,7 +236,7 @@ def _values(batch: Batch) -> list[Any]:
     for one, changes in rows:
         arrays = row_arrays(changes.opened, one)
         # The state is the last column of its own, in front of the two of the span.
-        batch.state_bytes[one.name] = [len(printed) for printed in arrays[_STATE]]
+        batch.state_bytes[one.name] = [len(printed or b"") for printed in arrays[_STATE]]
         values += _columns(arrays, _ENCODINGS[one.name])
     return [*values, *_columns(events, _EVENT_COLUMNS)]
 
@@ -255,7 +261,8 @@ def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[
 
 
 def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) -> list[list[Any]]:
-    """The spans of a projection as one array a column, `from` and `to` last; the state as bytes."""
+    """The spans of a projection as one array a column, `from` and `to` last; the state as bytes,
+    or None where a row has ended and keeps none."""
     columns = columns_of(projection)
     if not spans:
         return [[] for _ in (*columns, *SPAN_COLUMNS)]
@@ -265,7 +272,10 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
     if "state" in columns:
         # What `model_dump_json` asks, which makes a string of it.
         arrays[-1] = [
-            state.__pydantic_serializer__.to_json(state, exclude_none=True) for state in arrays[-1]
+            state.__pydantic_serializer__.to_json(state, exclude_none=True)
+            if projection.keeps_past_states or span.to_position == FOREVER
+            else None
+            for span, state in zip(spans, arrays[-1], strict=True)
         ]
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])

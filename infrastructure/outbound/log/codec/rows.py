@@ -2,7 +2,8 @@
 
 A row shares most of its values with the one before it, of the same run or session, so only what
 has changed is encoded anew; but for the state, which is printed as a whole: putting it together
-from the texts of its fields takes Python as long.
+from the texts of its fields takes Python as long. It is printed when its row is stored, because a
+row that has ended by then may hold none.
 """
 
 import struct
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import compress, islice
 from operator import is_not
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from application.projections.projection import Projection
@@ -29,9 +30,28 @@ _INT = struct.Struct(">ii").pack
 _LONG = struct.Struct(">iq").pack
 
 
+class EncodedRow(NamedTuple):
+    """The columns in their order, each as a four-byte length and its bytes; the last one, of the
+    `state`, is still to be printed, if there is one."""
+
+    cells: bytes
+    state: Any = None
+
+    def whole(self) -> bytes:
+        """The row with its state."""
+        if self.state is None:
+            return self.cells
+        # What `model_dump_json` asks, which makes a string of it.
+        text = self.state.__pydantic_serializer__.to_json(self.state, exclude_none=True)
+        return b"%b%b%b" % (self.cells, _LENGTH(len(text)), text)
+
+    def without_state(self) -> bytes:
+        """The row with nothing in the place of its state."""
+        return self.cells if self.state is None else self.cells + _NULL
+
+
 class RowEncoder:
-    """Encodes the rows of one projection: the columns in their order, each as a four-byte length
-    and its bytes."""
+    """Encodes the rows of one projection."""
 
     def __init__(self, projection: Projection[Any, Any]) -> None:
         columns = columns_of(projection)
@@ -43,7 +63,7 @@ class RowEncoder:
         # The last row by its key, in the order of use, and how its columns are encoded.
         self._last: dict[Any, tuple[tuple[Any, ...], list[bytes]]] = {}
 
-    def encode(self, state: Any) -> bytes:
+    def encode(self, state: Any) -> EncodedRow:
         """The row of a state."""
         row = self._row_of(state)
         last = self._last.pop(row[0], None)
@@ -52,11 +72,7 @@ class RowEncoder:
             value = row[place]
             cells[place] = _NULL if value is None else self._encode[place](value)
         self._last[row[0]] = row, cells
-        if not self._prints_state:
-            return b"".join(cells)
-        # What `model_dump_json` asks, which makes a string of it.
-        text = state.__pydantic_serializer__.to_json(state, exclude_none=True)
-        return b"%b%b%b" % (b"".join(cells), _LENGTH(len(text)), text)
+        return EncodedRow(b"".join(cells), state if self._prints_state else None)
 
     @property
     def size(self) -> int:

@@ -1,18 +1,25 @@
 """What a fold goes on from: events in order with the ends of their transactions, and the states
 before them."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from application.projections.fold import FOREVER, Fold
 from domain.event_types import AnyEvent
+from domain.run.events import RunEvent
+from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import Stamp, run_id_of, session_key_of
+from domain.values.record import Stamp, run_id_of, run_stream, session_key_of
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.connections import LogConnection
+
+_Key = TypeVar("_Key", UUID, str)
 
 
 class FoldedEvent(NamedTuple):
@@ -50,6 +57,8 @@ class StreamPart(NamedTuple):
 
 
 WHOLE = StreamPart(0, 1)
+RUNS_AT_ONCE = 50
+"""So many runs are folded without a pause; each has about a dozen events."""
 
 
 async def read_page(
@@ -76,14 +85,63 @@ async def read_page(
 
 
 async def read_stream(
-    connection: LogConnection, mapper: EventMapper, stream: str, *, after: int, until: int
+    connection: LogConnection, mapper: EventMapper, stream: str, *, until: int
 ) -> list[FoldedEvent]:
-    """The events of a stream behind version `after` and not behind version `until`.
+    """The events of a stream up to version `until`.
 
     `CorruptHistory` when one cannot be read by this program.
     """
-    cursor = await connection.execute(_OF_STREAM, [stream, after, until], binary=True)
+    cursor = await connection.execute(_OF_STREAM, [stream, until], binary=True)
     return [_folded_event(row, mapper) for row in await cursor.fetchall()]
+
+
+def fold_run(events: Iterable[FoldedEvent]) -> Run | None:
+    """What the first events of a run's stream lead to; None for none.
+
+    `CorruptHistory` when one does not fit the state before it.
+    """
+    run: Run | None = None
+    for one in events:
+        run = evolve_run(run, cast("RunEvent", one.event), one.stamp)
+    return run
+
+
+async def runs_folded(
+    connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
+) -> dict[tuple[UUID, int], Run]:
+    """The states of runs as of a position each, from their events alone: rows that have ended hold
+    none. Those that exist there.
+
+    `CorruptHistory` when an event cannot be folded by this program.
+    """
+    mapper = EventMapper()
+    found: dict[tuple[UUID, int], Run] = {}
+    for first in range(0, len(wanted), RUNS_AT_ONCE):
+        asked = wanted[first : first + RUNS_AT_ONCE]
+        values = values_of_runs(asked)
+        cursor = await connection.execute(EVENTS_OF_RUNS, values, binary=True, prepare=True)
+        for place, run in fold_rows_of_runs(await cursor.fetchall(), mapper):
+            found[asked[place]] = run
+        await asyncio.sleep(0)
+    return found
+
+
+def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
+    """The values of `EVENTS_OF_RUNS` for runs as of a position each."""
+    return [[run_stream(run_id) for run_id, _ in wanted], [at for _, at in wanted]]
+
+
+def fold_rows_of_runs(
+    rows: Iterable[Sequence[Any]], mapper: EventMapper
+) -> Iterator[tuple[int, Run]]:
+    """What the rows of `EVENTS_OF_RUNS` lead to: from 0 the place in what was asked, and the run.
+
+    `CorruptHistory` when an event cannot be folded by this program.
+    """
+    for place, those in groupby(rows, key=itemgetter(0)):
+        run = fold_run(_folded_event(row[1:], mapper) for row in those)
+        assert run is not None
+        yield place - 1, run
 
 
 async def end_of_transaction(connection: LogConnection, position: int) -> int | None:
@@ -99,9 +157,13 @@ _ENDS = (
 )
 _END = "SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1"
 _COLUMNS = "position, stream, version, recorded_at, event_id, type, type_version, state"
-_OF_STREAM = (
-    f"SELECT {_COLUMNS} FROM events WHERE stream = %s AND version > %s AND version <= %s"
-    " ORDER BY version"
+_OF_STREAM = f"SELECT {_COLUMNS} FROM events WHERE stream = %s AND version <= %s ORDER BY version"
+# Each stream by itself along its index, whatever the planner knows of their lengths.
+EVENTS_OF_RUNS = (
+    "SELECT t.place, one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY"
+    " AS t (stream, until, place) CROSS JOIN LATERAL"
+    f" (SELECT {_COLUMNS} FROM events WHERE events.stream = t.stream AND position <= t.until"
+    " ORDER BY version) AS one ORDER BY t.place, one.version"
 )
 _EVENTS = (
     f"SELECT {_COLUMNS} FROM events WHERE position > %(after)s AND position <= %(until)s{{in_part}}"
@@ -143,19 +205,29 @@ class TableStates:
 
     async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
         """The states of these runs."""
-        found = await self._find(self._runs, "run_id", "uuid", run_ids, at)
-        return [Run.model_validate_json(state) for state in found]
+        found, later = await self._find(self._runs, "run_id", "uuid", run_ids, at)
+        folded = await runs_folded(self._connection, [(run_id, at) for run_id in later])
+        return [*map(Run.model_validate_json, found), *folded.values()]
 
     async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
         """The states of these sessions."""
-        found = await self._find(self._sessions, "session_key", "text", keys, at)
+        found, later = await self._find(self._sessions, "session_key", "text", keys, at)
+        if later:
+            rows = await self._connection.execute(
+                f"SELECT state::text FROM {self._sessions} WHERE session_key = ANY(%s)"
+                " AND from_position <= %s AND to_position > %s",
+                [later, at, at],
+            )
+            found += [row[0] for row in await rows.fetchall()]
         return [Session.model_validate_json(state) for state in found]
 
     async def _find(
-        self, table: str, key: str, kind: str, keys: Sequence[object], at: int
-    ) -> list[str]:
+        self, table: str, key: str, kind: str, keys: Sequence[_Key], at: int
+    ) -> tuple[list[str], list[_Key]]:
+        """The states that are still true and were so as of `at`, and the keys whose state has
+        changed since."""
         found: list[str] = []
-        later: list[object] = []
+        later: list[_Key] = []
         rows = await self._connection.execute(
             f"SELECT {key}, from_position, state::text FROM {table}"
             f" WHERE {key} = ANY(%s::{kind}[]) AND to_position = {FOREVER}",
@@ -166,14 +238,7 @@ class TableStates:
                 found.append(state)
             else:
                 later.append(one)
-        if later:
-            rows = await self._connection.execute(
-                f"SELECT state::text FROM {table} WHERE {key} = ANY(%s::{kind}[])"
-                " AND from_position <= %s AND to_position > %s",
-                [later, at, at],
-            )
-            found += [row[0] for row in await rows.fetchall()]
-        return found
+        return found, later
 
 
 class FoldedKeys(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import Fold, RowChanges
-from infrastructure.outbound.log.codec.rows import RowEncoder
+from infrastructure.outbound.log.codec.rows import EncodedRow, RowEncoder
 from infrastructure.outbound.log.read.fold_input import FoldPage, StateSource, fold_page
 
 StreamKey = TypeVar("StreamKey", bound=Hashable)
 FoldedState = TypeVar("FoldedState")
-EncodedRows = RowChanges[Any, bytes]
+EncodedRows = RowChanges[Any, EncodedRow]
 
 
 class PagedFold:

@@ -15,8 +15,9 @@ from application.projections.fold import FOREVER, RowSpan
 from application.projections.projection import Projection
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, ended_columns
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.codec.rows import EncodedRow
 from infrastructure.outbound.log.read.fold_input import (
     StreamPart,
     TableStates,
@@ -30,12 +31,14 @@ _COUNT = struct.Struct(">h").pack
 _SPAN = struct.Struct(">iqiq").pack
 
 
-def with_spans(spans: Sequence[RowSpan[bytes]], columns: Mapping[str, str]) -> bytes:
+def with_spans(spans: Sequence[RowSpan[EncodedRow]], projection: Projection[Any, Any]) -> bytes:
     """Encoded rows, each with its number of columns in front and its span behind."""
-    count = _COUNT(len(columns) + 2)
+    count = _COUNT(len(columns_of(projection)) + len(SPAN_COLUMNS))
     pieces: list[bytes] = []
     for row, begins, ends in spans:
-        pieces += (count, row, _SPAN(8, begins, 8, ends))
+        has_state = projection.keeps_past_states or ends == FOREVER
+        encoded = row.whole() if has_state else row.without_state()
+        pieces += (count, encoded, _SPAN(8, begins, 8, ends))
     return b"".join(pieces)
 
 
@@ -110,9 +113,7 @@ class PartFold:
 
     async def _store(self, upto: int, rows: Mapping[str, EncodedRows]) -> None:
         connection = self._connection
-        encoded = {
-            one.name: with_spans(rows[one.name].opened, columns_of(one)) for one in PROJECTIONS
-        }
+        encoded = {one.name: with_spans(rows[one.name].opened, one) for one in PROJECTIONS}
         async with connection.transaction():
             moved = await connection.execute(
                 "UPDATE rebuilding SET position = %s WHERE part = %s AND position = %s",
@@ -137,7 +138,7 @@ async def _close(
         return
     key = projection.key
     await connection.execute(
-        f"UPDATE {table} SET to_position = t.closed"
+        f"UPDATE {table} SET to_position = t.closed{ended_columns(projection)}"
         f" FROM unnest(%b::{columns_of(projection)[key]}[], %b::bigint[])"
         f" AS t (key, closed) WHERE {table}.{key} = t.key AND to_position = {FOREVER}",
         [list(closed), list(closed.values())],

@@ -5,7 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from application.projections.projection import AggregateState, Projection
+from application.projections.fold import FOREVER
+from application.projections.projection import Projection
+from domain.session.state import Session
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.columns import columns_of
@@ -13,36 +15,29 @@ from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
 _AS_OF = (
-    "SELECT t.state::text FROM unnest(%b::{kind}[]) AS k (key) CROSS JOIN LATERAL"
-    " (SELECT state FROM {table} WHERE {key} = k.key AND from_position <= %s"
+    "SELECT t.state::text FROM unnest(%b::text[]) AS k (key) CROSS JOIN LATERAL"
+    " (SELECT state FROM sessions WHERE session_key = k.key AND from_position <= %s"
     " ORDER BY from_position DESC LIMIT 1) AS t"
 )
 _ROWS = (
-    "SELECT {columns}, from_position FROM {table}"
+    "SELECT {columns}, from_position, to_position FROM {table}"
     " WHERE {key} = ANY(%b::{kind}[]) AND from_position BETWEEN %s AND %s"
 )
 
 
-def states_as_of(
-    connection: ReadConnection,
-    projection: Projection[AggregateState, Any],
-    keys: Sequence[Any],
-    at: int,
-) -> list[AggregateState]:
-    """The states of some keys as of a position, from rows that are verified themselves: the newest
-    that began there or before.
+def sessions_as_of(connection: ReadConnection, keys: Sequence[str], at: int) -> list[Session]:
+    """The states of some sessions as of a position, from rows that are verified themselves: the
+    newest that began there or before.
 
     Where a row ends is not asked for. `CorruptHistory` when a row holds no state.
     """
     if not keys:
         return []
-    kind = columns_of(projection)[projection.key]
-    query = _AS_OF.format(table=projection.name, key=projection.key, kind=kind)
-    rows = connection.execute(query, [encode_column(kind, keys), at]).fetchall()
+    rows = connection.execute(_AS_OF, [encode_column("text", keys), at]).fetchall()
     try:
-        return [projection.state.model_validate_json(row[0]) for row in rows]
+        return [Session.model_validate_json(row[0]) for row in rows]
     except ValidationError as error:
-        raise CorruptHistory(f"a row of {projection.name} holds no state") from error
+        raise CorruptHistory("a row of sessions holds no state") from error
 
 
 def check_rows(
@@ -69,12 +64,14 @@ def check_rows(
     values = [encode_column(kind, keys), first, last]
     wrong: list[tuple[int, str]] = []
     for found in connection.execute(query, values, binary=True).fetchall():
-        stored, position = found[:-1], found[-1]
+        stored, (position, ends) = found[:-2], found[-2:]
         row, key = expected.get(position), found[0]
         if row is None or row[0] != key:
             wrong.append((position, f"a row of {noun} {key} begins here that no event made"))
             continue
         del expected[position]
+        if not projection.keeps_past_states and ends != FOREVER and stored[-1] is None:
+            row = (*row[:-1], None)
         if not _is_same_row(row, stored, columns):
             names = ", ".join(_differing_columns(columns, row, stored))
             text = f"the row of {noun} {key} differs from what the events say: {names}"
@@ -110,7 +107,9 @@ def _differing_columns(
     return names
 
 
-def _is_same_state(state: BaseModel, text: str) -> bool:
+def _is_same_state(state: BaseModel | None, text: str | None) -> bool:
+    if state is None or text is None:
+        return state is None and text is None
     # As the writer dumps it, without the detour over a string.
     if state.__pydantic_serializer__.to_json(state, exclude_none=True) == text.encode():
         return True
@@ -121,7 +120,9 @@ def _is_same_state(state: BaseModel, text: str) -> bool:
         return False
 
 
-def _differing_fields(state: BaseModel, text: str) -> list[str]:
+def _differing_fields(state: BaseModel | None, text: str | None) -> list[str]:
+    if state is None or text is None:
+        return []
     try:
         stored = type(state).model_validate_json(text)
     except ValidationError:

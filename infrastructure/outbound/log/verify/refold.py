@@ -6,8 +6,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from application.projections.run_rows import RUNS
-from application.projections.session_rows import SESSIONS
 from domain.event_types import AnyEvent, ConfigurationActivated
 from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
@@ -23,8 +21,13 @@ from domain.values.record import (
 )
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.fold_input import (
+    EVENTS_OF_RUNS,
+    fold_rows_of_runs,
+    values_of_runs,
+)
 from infrastructure.outbound.log.verify.difference import Difference
-from infrastructure.outbound.log.verify.projections import states_as_of
+from infrastructure.outbound.log.verify.projections import sessions_as_of
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 
 STATES_MAX = 5_000
@@ -54,7 +57,8 @@ class RefoldResult(NamedTuple):
 
 
 class Refold:
-    """Carries states from page to page; one that is not in memory is read from its row.
+    """Carries states from page to page; one of a session that is not in memory is
+    read from its row, one of a run folded from the events before.
 
     `whole` is the last position of a transaction, behind which the first page begins. Where rows
     end is not asked for, so that a wrong end leads to no wrong state.
@@ -171,9 +175,13 @@ class Refold:
             elif stream.startswith(SESSION_PREFIX):
                 sessions.append(stream.removeprefix(SESSION_PREFIX))
         at = rows[0].position - 1 if rows else 0
-        for run in states_as_of(self._connection, RUNS, runs, at):
-            states[run_stream(run.run_id)] = run
-        for session in states_as_of(self._connection, SESSIONS, sessions, at):
+        if runs:
+            # Rows that have ended hold no state, and those that have not may be of a later moment.
+            values = values_of_runs([(run_id, at) for run_id in runs])
+            found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
+            for _, run in fold_rows_of_runs(found, self._mapper):
+                states[run_stream(run.run_id)] = run
+        for session in sessions_as_of(self._connection, sessions, at):
             states[session_stream(session.session_key)] = session
 
     def _forget(self) -> None:

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from application.projections.catalog import PROJECTIONS
-from application.projections.fold import Fold, RowSpan
+from application.projections.fold import FOREVER, Fold, RowSpan
 from application.projections.projection import Projection
 from application.projections.run_rows import RUNS, run_row
 from benchmarks.history.storage.event_rows import copied
 from infrastructure.outbound.log.append.store import row_arrays
 from infrastructure.outbound.log.codec import rows
-from infrastructure.outbound.log.codec.columns import columns_of, encodings_of
+from infrastructure.outbound.log.codec.columns import encodings_of
 from infrastructure.outbound.log.codec.rows import RowEncoder
 from infrastructure.outbound.log.rebuild.fold_part import with_spans
 from tests.support.builders.family_histories import a_family
@@ -41,7 +41,7 @@ def encoded(events: Sequence[Recorded], known: Sequence[bool]) -> Fold:
     def forgetful(projection: Projection[Any, Any]) -> Any:
         encoder = RowEncoder(projection)
 
-        def encode(state: Any) -> bytes:
+        def encode(state: Any) -> rows.EncodedRow:
             nonlocal encoder
             if not next(remembers):
                 encoder = RowEncoder(projection)
@@ -65,8 +65,7 @@ def test_rows_are_encoded_as_they_are_stored(known: list[bool]) -> None:
     fold = encoded(HISTORY, known)
     for projection in PROJECTIONS:
         encoded_rows, expected = fold.rows[projection.name], plain.rows[projection.name]
-        columns = columns_of(projection)
-        assert with_spans(encoded_rows.opened, columns) == as_stored(expected.opened, projection)
+        assert with_spans(encoded_rows.opened, projection) == as_stored(expected.opened, projection)
         assert encoded_rows.closed == expected.closed
         assert encoded_rows.keys == expected.keys
 
@@ -108,8 +107,8 @@ def test_whatever_changes_is_encoded_and_what_was_left_out_too(
         if left_out:
             continue
         row = encoder.encode(run)
-        expected = as_stored([RowSpan(run_row(run), 1, 2)], RUNS)
-        assert with_spans([RowSpan(row, 1, 2)], columns_of(RUNS)) == expected
+        expected = as_stored([RowSpan(run_row(run), 1, FOREVER)], RUNS)
+        assert with_spans([RowSpan(row, 1, FOREVER)], RUNS) == expected
 
 
 def test_only_the_rows_that_were_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

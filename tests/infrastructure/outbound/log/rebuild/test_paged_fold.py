@@ -10,7 +10,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.codec.rows import RowEncoder
+from infrastructure.outbound.log.codec.rows import EncodedRow, RowEncoder
 from infrastructure.outbound.log.read.fold_input import (
     FoldPage,
     StreamPart,
@@ -67,7 +67,7 @@ async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memor
     whole = Fold((), (), lambda one: RowEncoder(one).encode)
     await fold_page(whole, await _whole(connection, head), source)
     paged = PagedFold(source, states_max=states_max)
-    rows: dict[str, list[tuple[bytes, int]]] = {table: [] for table in whole.rows}
+    rows: dict[str, list[tuple[EncodedRow, int]]] = {table: [] for table in whole.rows}
     async for page in _pages(connection, head):
         for table, changes in (await paged.fold(page)).items():
             rows[table] += [(span.row, span.from_position) for span in changes.opened]

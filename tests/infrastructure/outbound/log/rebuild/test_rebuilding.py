@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from application.projections.fold import FOREVER
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.rebuild import build, fold_part
@@ -23,6 +24,8 @@ FIRST_RUN = "from_position = (SELECT min(from_position) FROM runs)"
 DAMAGES = {
     "a changed column": (f"UPDATE runs SET label = 'x' WHERE {FIRST_RUN}", 2),
     "a changed state": ("UPDATE sessions SET state = replace(state::text, 'agent', 'tnega')", None),
+    "a missing state": (f"UPDATE runs SET state = NULL WHERE to_position = {FOREVER}", None),
+    "a state that has passed": (f"UPDATE runs SET state = '{{}}' WHERE {FIRST_RUN}", 2),
     "a moved end": (f"UPDATE runs SET to_position = to_position + 1 WHERE {FIRST_RUN}", 2),
     "a lost row": (f"DELETE FROM runs WHERE {FIRST_RUN}", 1),
     "a row too many": (

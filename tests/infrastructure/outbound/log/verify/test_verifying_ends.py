@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from application.projections.fold import FOREVER
 from tests.support.builders.damaged_log import ToldLog
 
 pytestmark = pytest.mark.server
@@ -39,7 +40,8 @@ def _cut(told: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
     if rows:
         for table in ("runs", "sessions"):
             told.do(f"DELETE FROM {table} WHERE from_position > %s", end)
-            told.do(f"UPDATE {table} SET to_position = 2::bigint ^ 62 WHERE to_position > %s", end)
+            told.do(f"UPDATE {table} SET to_position = {FOREVER} WHERE to_position > %s", end)
+        told.restore_states()
     told.do(
         "UPDATE log_head SET (position, recorded_at, chain_hash) = (SELECT position,"
         " recorded_at, chain_hash FROM events ORDER BY position DESC LIMIT 1)"

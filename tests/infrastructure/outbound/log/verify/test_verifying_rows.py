@@ -71,9 +71,22 @@ def test_no_column_of_a_row_was_forgotten_here() -> None:
     assert changed == {one.name: {*columns_of(one)} - {one.key, "state"} for one in PROJECTIONS}
 
 
+def _true(told: ToldLog, table: str) -> int:
+    """The row that is still true and began first."""
+    query = f"SELECT min(from_position) FROM {table} WHERE to_position = {FOREVER}"
+    return int(told.one(query))
+
+
+def test_a_state_that_is_missing_from_a_row_that_is_true_is_named(told: ToldLog) -> None:
+    here = _true(told, "runs")
+    told.do("UPDATE runs SET state = NULL WHERE from_position = %s", here)
+    assert told.found() == (here, "projection")
+    assert told.says().endswith("differs from what the events say: state")
+
+
 def test_a_changed_state_is_named_with_its_field(told: ToldLog) -> None:
-    here = _middle(told, "runs")
-    change = "replace(state::text, '\"depth\":1', '\"depth\":7')"
+    here = _true(told, "runs")
+    change = "jsonb_set(state::jsonb, '{depth}', '7')::text"
     assert told.do(f"UPDATE runs SET state = {change} WHERE from_position = %s", here) == 1
     run_id = told.one("SELECT run_id FROM runs WHERE from_position = %s", here)
     assert told.says() == (
