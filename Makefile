@@ -20,10 +20,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run quick check test soak simulate fix bench docs constraints clean
+.PHONY: help demo run quick check test soak simulate fix bench bench-peers docs constraints clean
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
 
 demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell its story, stop
 	@$(BIN)/spawnlog demo
@@ -62,6 +62,9 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 
 bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
 	@$(BIN)/python -m benchmarks.run $(BENCH)
+
+bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
+	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"

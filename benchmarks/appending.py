@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
@@ -64,13 +65,16 @@ class Admissions:
         loaded = loaded_configuration(CONFIGURATION, "benchmark")
         self._pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
 
-    async def admit(self) -> None:
-        """One spawn is requested and permitted. RuntimeError when it was refused."""
-        appended = await self._log.submit(self._submission())
+    async def admit(self) -> UUID:
+        """One spawn is requested and permitted; gives the id of its run. RuntimeError when it was
+        refused."""
+        run_id, submission = self._submission()
+        appended = await self._log.submit(submission)
         if appended.result.refusal is not None:
             raise RuntimeError(f"the admission was refused: {appended.result.refusal.text}")
+        return run_id
 
-    def _submission(self) -> Submission[SpawnDecision]:
+    def _submission(self) -> tuple[UUID, Submission[SpawnDecision]]:
         ids, key = self._ids, requester(f"{self._name}-{next(self._numbers)}")
         request = SpawnRequest(
             requester_key=key,
@@ -87,7 +91,7 @@ class Admissions:
         command = spawn_command(request, ACTOR, self._pinned, ids, "benchmark")
         policy, content_key = policy_of(self._pinned.configuration, "main"), ids.content_key()
 
-        return Submission(
+        return command.run_id, Submission(
             command_id=ids.event_id(),
             streams=(run_stream(command.run_id), session_stream(key)),
             decide=lambda world: decide_admission(

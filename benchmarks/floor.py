@@ -7,7 +7,7 @@ rows, everything of a transaction goes in one pipeline, and what can be encoded 
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -15,6 +15,8 @@ import orjson
 import psycopg
 from psycopg import sql
 from psycopg_pool import AsyncConnectionPool
+
+from infrastructure.outbound.log.read.fold_input import runs_folded
 
 POSITIONS = frozenset(
     {
@@ -50,8 +52,8 @@ class TableRows:
         )
 
 
-async def rows_of(conninfo: str, run_id: UUID, until: int) -> tuple[TableRows, ...]:
-    """What was written for a run up to a position, the last one of an append."""
+async def rows_of(conninfo: str, run_id: UUID) -> tuple[TableRows, ...]:
+    """What was written for a run that has seen one transaction."""
     async with await psycopg.AsyncConnection.connect(conninfo) as connection:
         cursor = await connection.execute(
             "SELECT requester, session_id FROM runs WHERE run_id = %s LIMIT 1", [run_id]
@@ -60,13 +62,10 @@ async def rows_of(conninfo: str, run_id: UUID, until: int) -> tuple[TableRows, .
         assert row is not None
         requester, session_id = row
         return (
-            await _rows(connection, "events", "run_id = %s AND position <= %s", [run_id, until]),
-            await _rows(connection, "runs", "run_id = %s AND from_position <= %s", [run_id, until]),
+            await _rows(connection, "events", "run_id = %s", [run_id]),
+            await _rows(connection, "runs", "run_id = %s", [run_id]),
             await _rows(
-                connection,
-                "sessions",
-                "(session_key = %s OR run_id = %s) AND from_position <= %s",
-                [requester, run_id, until],
+                connection, "sessions", "session_key = %s OR run_id = %s", [requester, run_id]
             ),
             await _rows(connection, "contents", "session_id = %s AND kind = 'task'", [session_id]),
             await _rows(connection, "content_keys", "session_id = %s", [session_id]),
@@ -74,15 +73,28 @@ async def rows_of(conninfo: str, run_id: UUID, until: int) -> tuple[TableRows, .
 
 
 async def rows_between(conninfo: str, first: int, last: int, text: UUID) -> tuple[TableRows, ...]:
-    """What was written with these events, while nothing else was, and one kept text."""
+    """What was written with these events, while nothing else was, and one kept text. Its run may
+    have gone on, and its row is given the state that it had."""
     span = [first, last]
-    async with await psycopg.AsyncConnection.connect(conninfo) as connection:
+    async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
+        runs = await _rows(connection, "runs", "from_position BETWEEN %s AND %s", span)
         return (
             await _rows(connection, "events", "position BETWEEN %s AND %s", span),
-            await _rows(connection, "runs", "from_position BETWEEN %s AND %s", span),
+            await _with_states(connection, runs),
             await _rows(connection, "sessions", "from_position BETWEEN %s AND %s", span),
             await _rows(connection, "contents", "content_id = %s", [text]),
         )
+
+
+async def _with_states(connection: psycopg.AsyncConnection[Any], runs: TableRows) -> TableRows:
+    at = {name: runs.columns.index(name) for name in ("run_id", "from_position", "state")}
+    wanted = [(row[at["run_id"]], row[at["from_position"]]) for row in runs.rows]
+    states = await runs_folded(connection, wanted)
+    filled = []
+    for key, row in zip(wanted, runs.rows, strict=True):
+        state = states[key].model_dump_json(exclude_none=True)
+        filled.append((*row[: at["state"]], state, *row[at["state"] + 1 :]))
+    return replace(runs, rows=tuple(filled))
 
 
 async def _rows(

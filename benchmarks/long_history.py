@@ -28,8 +28,11 @@ SIZES = (
 )
 
 
-def measured_history(folder: Path, events: int, processes: int) -> list[Figure]:
-    """The figures of a generated history of so many events."""
+def measured_history(
+    folder: Path, events: int, processes: int, *, just_made: bool = False
+) -> list[Figure]:
+    """The figures of a generated history of so many events, which stays below the folder; when it
+    is `just_made`, those of its making alone."""
     folder.mkdir()
     data = folder / "data"
     data.mkdir(mode=0o711)
@@ -40,6 +43,10 @@ def measured_history(folder: Path, events: int, processes: int) -> list[Figure]:
             Figure("events of the history", "events", done.events),
             _rate("generated", done.events, done.seconds, f"by {processes} processes"),
             *_sizes(database.conninfo, events),
+        ]
+        if just_made:
+            return figures
+        figures += [
             asyncio.run(_followed(database.conninfo, min(events, FOLLOW_EVENTS_MAX))),
             _commanded("rebuild", data, events),
             _commanded("verify", data, events),

