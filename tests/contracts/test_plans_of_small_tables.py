@@ -9,9 +9,19 @@ import pytest
 
 from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
-from infrastructure.outbound.log.append.load import STATES
-from infrastructure.outbound.log.append.store import close_rows
-from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
+from infrastructure.outbound.log.append.load import (
+    LANE_NEXT,
+    LAST_ENTRIES,
+    LOCK_TRANSCRIPTS,
+    RESERVED,
+    STATES,
+)
+from infrastructure.outbound.log.append.store import ANSWER_IDEMPOTENCY, close_rows
+from infrastructure.outbound.log.schema.connections import (
+    PLANNING,
+    WRITER_PLANNING,
+    LogConnection,
+)
 from infrastructure.outbound.read_model.moment import Moment, moment_at_end
 from infrastructure.outbound.read_model.registry import (
     WAITING_LANES,
@@ -33,6 +43,11 @@ QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "runs closed": (close_rows(RUNS), [[RUN], [9]]),
     "sessions closed": (close_rows(SESSIONS), [["agent:main:s1"], [9]]),
     "waiting lanes": (WAITING_LANES, [1, 1]),
+    "next in a lane": (LANE_NEXT, ["subagent", 1, 1]),
+    "transcripts locked": (LOCK_TRANSCRIPTS, [[RUN]]),
+    "last entries": (LAST_ENTRIES, [[RUN]]),
+    "keys reserved": (RESERVED, [["me"], ["POST"], ["/v1/spawns"], ["one"]]),
+    "an answer filled in": (ANSWER_IDEMPOTENCY, [[RUN], ["accepted"], ["{}"]]),
 }
 
 
@@ -42,8 +57,7 @@ async def test_a_look_up_costs_no_more_in_a_table_that_has_grown(
     connection: LogConnection, name: str
 ) -> None:
     sql, values = QUESTIONS[name]
-    await connection.execute(PLANNING)
-    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    await connection.execute(WRITER_PLANNING)
     for number in range(1, len(values) + 1):
         sql = re.sub("%[bs]", f"${number}", sql, count=1)
     await connection.execute(f"PREPARE question AS {sql}")
@@ -59,7 +73,7 @@ async def test_a_look_up_costs_no_more_in_a_table_that_has_grown(
 def _literal(value: Any) -> str:
     if isinstance(value, list):
         return "'{" + ",".join(f'"{one}"' for one in value) + "}'"
-    return str(value)
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 async def _fill(connection: LogConnection) -> None:
@@ -71,6 +85,18 @@ async def _fill(connection: LogConnection) -> None:
         " SELECT md5(n::text)::uuid, 1, n, now(), n, 4611686018427387904, 'queued',"
         " md5(n::text)::uuid, 'agent:main:r', 'agent:main:r', 'subagent', 1, n,"
         " CASE WHEN n = 1 THEN 'somebody' END, 1, '{}' FROM generate_series(1, %s) AS n",
+        [ROWS],
+    )
+    await connection.execute(
+        "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, created_at)"
+        " SELECT 'me', 'POST', '/v1/spawns', n::text, '', md5(n::text)::uuid, now()"
+        " FROM generate_series(1, %s) AS n",
+        [ROWS],
+    )
+    await connection.execute(
+        "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+        " SELECT md5(n::text)::uuid, one, now(), 'said', '{}'"
+        " FROM generate_series(1, %s) AS n, generate_series(1, 3) AS one",
         [ROWS],
     )
     await connection.execute(

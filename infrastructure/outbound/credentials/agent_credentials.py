@@ -30,6 +30,7 @@ from infrastructure.outbound.credentials.auth_profiles import (
     LoadedProfiles,
     ProfilesUnreadable,
     identity_of,
+    is_there,
     profile_warnings,
     read_profiles,
 )
@@ -75,8 +76,8 @@ class _Folders:
 
 class AgentCredentials:
     """Implements `Credentials`. `agents` is the folder of agents that were given no `agentDir`:
-    theirs is `<agents>/<id>/agent`. Files are read in threads; what they say is kept until they
-    change, and values never."""
+    theirs is `<agents>/<id>/agent`. Files are read in threads, and where none is there no thread is
+    asked; what they say is kept until they change, and values never."""
 
     def __init__(
         self,
@@ -96,6 +97,8 @@ class AgentCredentials:
         if runtime is None:
             return NOTHING_FOUND
         loaded = self._files_of_revisions.file_of(pinned)
+        if self._has_no_files(loaded, agent):
+            return self._find(loaded, agent, runtime)
         return await asyncio.to_thread(self._find, loaded, agent, runtime)
 
     async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
@@ -104,10 +107,22 @@ class AgentCredentials:
         agent = pinned.configuration.effective_agent(agent_id)
         given: Mapping[str, Credential] = {}
         if (runtime := _runtime_of(agent)) is not None:
-            given = await asyncio.to_thread(self._resolve, loaded, agent, runtime)
+            if self._has_no_files(loaded, agent):
+                given = self._resolve(loaded, agent, runtime)
+            else:
+                given = await asyncio.to_thread(self._resolve, loaded, agent, runtime)
         if not isinstance(agent.runtime, CommandRuntime):
             return given
         return {**given, **_runtime_environment(agent.runtime, loaded)}
+
+    def _has_no_files(self, loaded: LoadedConfiguration, agent: EffectiveAgent) -> bool:
+        """Whether neither folder has a file of profiles: a thread costs more than to look."""
+        try:
+            folders = self._folders(loaded, agent)
+        except _FileMissing:
+            return True
+        both = (folders.own, folders.main) if folders.main is not None else (folders.own,)
+        return not any(is_there(folder) for folder in both)
 
     def _find(
         self,

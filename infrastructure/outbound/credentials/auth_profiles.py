@@ -190,6 +190,17 @@ def identity_of(folder: Path) -> FileIdentity | None:
         return None
 
 
+def is_there(folder: Path) -> bool:
+    """Whether something stands where the file of a folder would, were it a link to nothing."""
+    try:
+        os.lstat(folder / FILE_NAME)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        pass
+    return True
+
+
 def profile_warnings(read: LoadedProfiles) -> Iterator[str]:
     """What is doubtful about a file that can be read, in words that follow its name."""
     if read.mode & _OTHERS:

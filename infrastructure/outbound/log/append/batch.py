@@ -319,8 +319,12 @@ class Batch:
             )
         if decision.run_answer is not None:
             run_id, answer = decision.run_answer
-            # The first one stays: what comes later in the batch was decided without knowing it.
-            self.idempotency.answers.setdefault(run_id, answer)
-            for name, reserved in self._reserved.items():
-                if reserved.run_id == run_id and reserved.answer is None:
-                    self._reserved[name] = replace(reserved, answer=answer)
+            here = [name for name, one in self._reserved.items() if one.run_id == run_id]
+            # A run that was admitted in this batch has no key on record but those of the batch.
+            is_new = run_id in self.fold.runs and run_id not in self._runs_before
+            if here or not is_new:
+                # The first one stays: what comes later was decided without knowing it.
+                self.idempotency.answers.setdefault(run_id, answer)
+            for name in here:
+                if self._reserved[name].answer is None:
+                    self._reserved[name] = replace(self._reserved[name], answer=answer)

@@ -145,7 +145,8 @@ HEAD = (
 )
 
 # The head is read behind the lock whatever the database is set to.
-BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {LOCK}"
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN = f"{_BEGIN}; {LOCK}"
 
 # One key at a time and newest first: PostgreSQL keeps the plan that it made while the tables were
 # small, and the order leaves it nothing but the key's own index.
@@ -193,14 +194,15 @@ async def load(
     lane_queries = {one.lane for one in submissions if one.lane}
     tree_queries = {one.tree for one in submissions if one.tree}
     finished = sorted({one.transcript for one in submissions if one.transcript})
-    # Two statements in one message, which cannot be prepared.
-    await connection.execute(BEGIN, prepare=False)
     reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
     trees: TreeCursors = {}
     entries: AsyncCursor[Any] | None = None
     if keys or lane_queries or tree_queries or finished:
+        # With the lock in front, in one message: each statement sees what is there when it starts.
         async with connection.pipeline():
+            await connection.execute(_BEGIN)
+            await connection.execute(LOCK)
             if keys:
                 reserved = await connection.execute(RESERVED, _columns(keys))
             lanes = {query: await _query_lane(connection, query) for query in lane_queries}
@@ -208,6 +210,9 @@ async def load(
             if finished:
                 await connection.execute(LOCK_TRANSCRIPTS, [finished])
                 entries = await connection.execute(LAST_ENTRIES, [finished])
+    else:
+        # Two statements in one message, which cannot be prepared.
+        await connection.execute(BEGIN, prepare=False)
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
     head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)

@@ -27,10 +27,16 @@ INSERT_IDEMPOTENCY = (
     "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, kind, body,"
     " created_at) VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)"
 )
+
+# Each run by itself, which leaves no plan but its index: one made while there were few keys would
+# go through all of them for ever.
 ANSWER_IDEMPOTENCY = (
-    "UPDATE idempotency SET kind = t.kind, body = t.body"
+    "UPDATE idempotency SET kind = found.kind, body = found.body FROM"
+    " (SELECT t.kind, t.body, one.place"
     " FROM unnest(%b::uuid[], %b::text[], %b::text[]) AS t (run_id, kind, body)"
-    " WHERE idempotency.run_id = t.run_id AND idempotency.kind IS NULL"
+    " CROSS JOIN LATERAL (SELECT ctid AS place FROM idempotency AS one"
+    " WHERE one.run_id = t.run_id AND one.kind IS NULL OFFSET 0) AS one) AS found"
+    " WHERE idempotency.ctid = found.place"
 )
 
 

@@ -27,7 +27,7 @@ from infrastructure.outbound.log.append.store import notify, store
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import (
-    PLANNING,
+    WRITER_PLANNING,
     Connect,
     LogConnection,
     refusal_to_write,
@@ -369,7 +369,7 @@ class LogWriter:
     async def _opened(self) -> LogConnection:
         connection = await self._connect()
         try:
-            await connection.execute(PLANNING)
+            await connection.execute(WRITER_PLANNING)
         except BaseException:
             await connection.close()
             raise

@@ -30,6 +30,11 @@ KEEPALIVE: dict[str, Any] = {
 # would read them whole, and go on doing so when they are large.
 PLANNING = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
 
+# What an append asks and stores is always the same, by keys and along their indexes. To plan it
+# anew for each costs the database as much as to carry it out. Not for the pages that others read:
+# how long one is decides about the best way to it.
+WRITER_PLANNING = f"{PLANNING}; SET plan_cache_mode = force_generic_plan"
+
 
 # A primary that became a standby, or that an operator has locked: it answers, and stays as it is.
 _READ_ONLY = psycopg.errors.ReadOnlySqlTransaction

@@ -200,3 +200,23 @@ async def test_a_value_that_grows_too_large_is_missed_at_the_start(
     assert await texts(folders) == []
     with pytest.raises(SecretMissing, match='profile "x" has a value'):
         await folders.credentials.environment(await folders.configured(), "helper")
+
+
+async def test_no_thread_is_asked_where_no_file_is(
+    folders: AgentFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    async def in_thread(work: object, *_: object) -> object:
+        asked.append(work)
+        return NOTHING_FOUND
+
+    pinned = await folders.configured()
+    monkeypatch.setattr("asyncio.to_thread", in_thread)
+    assert (await folders.found(pinned, "helper")).profile_ids == ()
+    assert await folders.credentials.environment(pinned, "helper") == {}
+    assert asked == []
+    # The main agent's file is one that the helper's profiles fall back to.
+    folders.write("main", {"m": api_key("m", "${THERE}")})
+    await folders.found(pinned, "helper")
+    assert len(asked) == 1
