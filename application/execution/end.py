@@ -13,7 +13,7 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
-from application.ports.runtimes import RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry, told_entry
 from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
@@ -174,4 +174,11 @@ class RunFinalizer:
         )
         if unwritten is not None:
             return UnwrittenTranscript(self._transcripts.unwritten(unwritten), path, key)
-        return WrittenTranscript(await self._transcripts.seal(run.run_id, key=key), path)
+        sealed = await self._transcripts.seal(run.run_id, key=key)
+        if sealed.last == 0 and run.message is not None:
+            # Its holder died before the first entries were written: what it was told is known.
+            message = await self._work.contents.text(run.message)
+            if message is not None:
+                told = self._transcripts.unwritten([told_entry(message)])
+                return UnwrittenTranscript(told, path, key)
+        return WrittenTranscript(sealed, path)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from application.ports.runtimes import (
     RuntimeEnd,
     RuntimeSession,
     TranscriptEntry,
+    told_entry,
 )
 from application.ports.transcripts import Transcripts
 from domain.context.fork import inherited_rows
@@ -70,6 +72,7 @@ class _Execution:
     child: QueuedChild | None = None
     launch: Launch | None = None
     session: RuntimeSession | None = None
+    message: str = ""
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     interrupted: str | None = None
     unwritten: list[TranscriptEntry] | None = None
@@ -234,6 +237,7 @@ class RunExecutor:
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
         if execution.launch is not None:
+            execution.message = execution.launch.message
             execution.session = await self._runtimes.open(execution.launch)
             if not execution.let_go:
                 execution.session.go()
@@ -243,6 +247,7 @@ class RunExecutor:
             given_up=execution.is_abandoned,
         )
         execution.child = None
+        execution.message = prepared.launch.message
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
         appended = await retry_while_unavailable(
@@ -286,11 +291,11 @@ class RunExecutor:
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
-        """Write entries in batches; False when the claim was replaced (the child is killed). What
-        is all there is goes with the end."""
+        """Write entries in batches, what the child was told first; False when the claim was
+        replaced (the child is killed). What is all there is goes with the end."""
         written = inherited_rows(execution.run.fork)
         entries = iterate_batches(
-            session.entries(),
+            _both_sides(execution.message, session.entries()),
             size=FLUSH_ENTRIES,
             seconds=FLUSH_SECONDS,
             weigh=_characters,
@@ -326,6 +331,15 @@ class RunExecutor:
             raise
         except Rejected as rejected:
             _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
+
+
+async def _both_sides(
+    message: str, said: AsyncIterator[TranscriptEntry]
+) -> AsyncIterator[TranscriptEntry]:
+    """A conversation begins with what its child is told: the task, or the message."""
+    yield told_entry(message)
+    async for entry in said:
+        yield entry
 
 
 def _characters(entry: TranscriptEntry) -> int:

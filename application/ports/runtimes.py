@@ -21,6 +21,11 @@ class TranscriptEntry:
     body: Mapping[str, object]
 
 
+def told_entry(message: str) -> TranscriptEntry:
+    """What the child was told, as the first entry of its transcript."""
+    return TranscriptEntry("message", {"role": "user", "text": message})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """Everything a runtime gets. `token` lets the child call back; it is never recorded.

@@ -154,7 +154,7 @@ def test_the_file_of_a_transcript_is_written_after_the_next_start(mortal: Mortal
     assert mortal.events(run["runId"]) == WHOLE
     path = Path(run["transcriptPath"])
     wait_for("the file alone", lambda: list(folder.glob("*")) == [path])
-    assert path.read_text("utf-8").count("\n") == 6
+    assert path.read_text("utf-8").count("\n") == 7
 
 
 def test_a_spawn_goes_on_from_its_request_also_when_its_recovery_is_killed(

@@ -81,9 +81,9 @@ def begins_with_it(server: Heirs, body: dict[str, Any]) -> str:
     wait_for("the file of the transcript", path.exists)
     sealed = path.read_bytes().splitlines()
     kinds = [json.loads(line)["kind"] for line in sealed]
-    assert kinds == ["session", *(kind for kind, _ in KEPT), "text"]
+    assert kinds == ["session", *(kind for kind, _ in KEPT), "message", "text"]
     assert json.loads(sealed[-1])["text"].strip() == "I remember"
-    assert len(sealed) == server.rows(run_id) == len(KEPT) + 2
+    assert len(sealed) == server.rows(run_id) == len(KEPT) + 3
     wait_for("the file to go", lambda: not server.beginnings())
     assert server.session(body["requester"]["sessionKey"])["activeChildren"] == 0
     return run_id

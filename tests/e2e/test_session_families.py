@@ -24,9 +24,9 @@ def server(one_talking: Talking, outside: HookServer) -> Iterator[Talking]:
 
 
 def spoken(server: Talking, run_id: str) -> list[str]:
-    """What was said in a run, by its transcript."""
+    """What the children said in a run, by its transcript."""
     said = [body for kind, body in entries_of(server.http, run_id) if kind == "message"]
-    return [str(body["text"]) for body in said]
+    return [str(body["text"]) for body in said if body["role"] != "user"]
 
 
 def subagents(config: dict[str, Any]) -> dict[str, Any]:

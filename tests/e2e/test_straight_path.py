@@ -115,7 +115,9 @@ def test_a_run_out_of_time_is_ended_and_what_it_said_is_kept(server: Stories) ->
     assert (run["status"], run["outcome"]) == ("timeout", "timeout")
     assert run["runTimeoutSeconds"] == 1
     assert text.startswith("Status: timeout\n")
-    items = server.http.get(f"/v1/runs/{run_id}/transcript").json()["items"]
+    told, *items = server.http.get(f"/v1/runs/{run_id}/transcript").json()["items"]
+    assert told["body"]["role"] == "user"
+    assert told["body"]["text"].endswith("\n\nhello")
     assert [one["body"]["text"] for one in items] == ["half a sentence\n"]
 
 
@@ -147,7 +149,7 @@ def test_cleanup_delete_archives_after_the_announcement_and_keeps_the_transcript
     path = Path(run["transcriptPath"])
     assert path.name.startswith(f"{run['sessionId']}.jsonl.deleted.")
     wait_for("the file", path.exists)
-    assert path.read_text("utf-8").count("\n") == 6
+    assert path.read_text("utf-8").count("\n") == 7
     assert not path.with_name(f"{run['sessionId']}.jsonl").exists()
     assert server.session(run["childSessionKey"])["stage"] == "closed"
     assert len(server.inbox("agent:main:cleanup")) == 1
@@ -184,9 +186,9 @@ def test_lines_of_json_become_transcript_usage_cost_and_result(server: Stories) 
         assert said in text
     path = f"/v1/runs/{run_id}/transcript"
     spoken = server.http.get(path).json()["items"]
-    assert [one["kind"] for one in spoken] == ["progress", "message", "result"]
+    assert [one["kind"] for one in spoken] == ["message", "progress", "message", "result"]
     everything = server.http.get(path, params={"tools": "true"}).json()["items"]
-    kinds = ["progress", "message", "tool", "usage", "usage", "result"]
+    kinds = ["message", "progress", "message", "tool", "usage", "usage", "result"]
     assert [one["kind"] for one in everything] == kinds
 
 

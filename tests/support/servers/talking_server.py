@@ -22,7 +22,6 @@ _TALKER = """
 import json, os, pathlib, sys
 told = json.load(sys.stdin)
 before = [json.loads(line) for path in told["history"] for line in open(path)]
-print(json.dumps({"type": "message", "role": "user", "text": told["message"]}), flush=True)
 said = {
     "message": told["message"],
     "persistent": "stays open for follow-ups" in told["systemPrompt"],
@@ -47,7 +46,8 @@ before = [json.loads(line) for path in given["history"] for line in open(path)]
 say = lambda text: print(json.dumps({"type": "message", "role": "assistant", "text": text}))
 say("before: " + told)
 sys.stdout.flush()
-(folder / f"{run}.part").write_text(json.dumps([one["text"] for one in before if "role" in one]))
+heard = [one["text"] for one in before if one.get("role") == "assistant"]
+(folder / f"{run}.part").write_text(json.dumps(heard))
 (folder / f"{run}.part").rename(folder / f"{run}.began")
 await_file(sys.argv[2], folder / f"{run}.go")
 say("after: " + told)

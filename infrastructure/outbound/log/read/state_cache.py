@@ -16,7 +16,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
 
-STATES_BYTES_MAX = 4 * 1024 * 1024
+STATES_BYTES_MAX = 3 * 1024 * 1024 // 2
 """So many bytes of JSON, of runs and of sessions each; in memory it is some five times as much."""
 
 

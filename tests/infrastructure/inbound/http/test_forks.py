@@ -195,7 +195,9 @@ def test_a_child_of_a_child_begins_with_the_transcript_that_is_kept_here(house: 
     assert begins["parentSessionKey"] == parent.child
     assert (begins["parentRunId"], begins["entries"]) == (parent.run_id, 5)
     assert rest[:5] == parents
-    assert [body["text"] for _, body in rest[5:]] == ["over\n"], "and its own words"
+    told, *own = rest[5:]
+    assert told[1]["role"] == "user", "and what it is told"
+    assert [body["text"] for _, body in own] == ["over\n"], "and its own words"
 
 
 def test_a_child_that_said_nothing_yet_has_a_conversation_all_the_same(house: House) -> None:
