@@ -13,7 +13,7 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
-from application.ports.runtimes import RuntimeEnd, TranscriptEntry, told_entry
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry, message_entry
 from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
@@ -179,6 +179,6 @@ class RunFinalizer:
             # Its holder died before the first entries were written: what it was told is known.
             message = await self._work.contents.text(run.message)
             if message is not None:
-                told = self._transcripts.unwritten([told_entry(message)])
+                told = self._transcripts.unwritten([message_entry(message)])
                 return UnwrittenTranscript(told, path, key)
         return WrittenTranscript(sealed, path)

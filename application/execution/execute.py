@@ -29,7 +29,7 @@ from application.ports.runtimes import (
     RuntimeEnd,
     RuntimeSession,
     TranscriptEntry,
-    told_entry,
+    message_entry,
 )
 from application.ports.transcripts import Transcripts
 from domain.context.fork import inherited_rows
@@ -337,7 +337,7 @@ async def _both_sides(
     message: str, said: AsyncIterator[TranscriptEntry]
 ) -> AsyncIterator[TranscriptEntry]:
     """A conversation begins with what its child is told: the task, or the message."""
-    yield told_entry(message)
+    yield message_entry(message)
     async for entry in said:
         yield entry
 

@@ -21,7 +21,7 @@ class TranscriptEntry:
     body: Mapping[str, object]
 
 
-def told_entry(message: str) -> TranscriptEntry:
+def message_entry(message: str) -> TranscriptEntry:
     """What the child was told, as the first entry of its transcript."""
     return TranscriptEntry("message", {"role": "user", "text": message})
 

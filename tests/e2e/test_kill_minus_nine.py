@@ -97,6 +97,9 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     told = next(one for one in mortal.inbox() if one["runId"] == run["runId"])
     assert told["status"] == "error"
     assert "Notes: interrupted: " in told["text"]
+    said = mortal.http.get(f"/v1/runs/{run['runId']}/transcript").json()["items"]
+    assert said[0]["body"]["role"] == "user"
+    assert said[0]["body"]["text"].endswith("hello")
 
 
 def requests_on_record(server: Mortal) -> int:
