@@ -158,10 +158,18 @@ class Talker:
             await asyncio.sleep(BUSY_SECONDS)
 
 
-async def settled(connection: Connection) -> None:
-    """Wait until every run is archived: what one measurement left must not burden the next."""
+AT_WORK = (
+    *("requested", "scripts-resolved", "overridden", "session-created"),
+    *("queued", "started", "ended"),
+)
+"""The stages of a run before it is told."""
+
+
+async def settled(connection: Connection, stages: Sequence[str] = (*AT_WORK, "announced")) -> None:
+    """Wait until no run is at these stages, by default until every run is archived: what one
+    measurement left must not burden the next."""
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    for stage in ("queued", "started", "ended", "announced"):
+    for stage in stages:
         while (await connection.read(f"/v1/runs?limit=1&stage={stage}"))["items"]:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"runs were still {stage} after {SETTLE_SECONDS_MAX:.0f} s")

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.clients import Clients, Job
-from benchmarks.load import Connection, settled
+from benchmarks.load import AT_WORK, Connection, settled
 from benchmarks.processor import Spent, spent
 from benchmarks.report import Figure, timing
 from benchmarks.server import CONFIGURATION, Server, running_server
@@ -95,6 +95,7 @@ def _idle_and_lives(
 ) -> list[Figure]:
     figures: list[Figure] = []
     for name, server in servers.items():
+        asyncio.run(_settled(server, AT_WORK))
         waited = _quiet(server)
         found = _used(server, size.idle_seconds)
         note = f"over {size.idle_seconds:.0f} s, after {waited:.0f} s"
@@ -199,7 +200,7 @@ def _memory(
             return [Figure("memory after runs", "MiB", None, "this system does not tell")]
         if done >= runs * (len(samples) + 1) / MEMORY_SAMPLES:
             samples.append((done, found[0]))
-    asyncio.run(_settled(server))
+    asyncio.run(_settled(server, (*AT_WORK, "announced")))
     figures = [
         Figure(f"memory after {number} runs", "MiB", round(mib, 1)) for number, mib in samples
     ]
@@ -217,10 +218,10 @@ def growth_bytes(samples: Sequence[tuple[int, float]]) -> float | None:
     return round((high - low) * 2**20 / (last - first), 1)
 
 
-async def _settled(server: Server) -> None:
+async def _settled(server: Server, stages: Sequence[str]) -> None:
     connection = Connection(server.url, server.token)
     await connection.open()
     try:
-        await settled(connection)
+        await settled(connection, stages)
     finally:
         await connection.close()
