@@ -32,14 +32,19 @@ LOG_FORMAT = 1
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 VERSIONS: dict[str, int] = {
-    "SpawnRequested": 5,
+    "SpawnRequested": 6,
     "PreparationStarted": 2,
     "ScriptsResolved": 2,
     "StepTaken": 2,
     "StepUndone": 2,
-    "SessionCreated": 6,
+    "SessionCreated": 7,
     "RunStarted": 2,
     "RunAnnounced": 2,
+    "RunEnded": 2,
+    "MessageReceived": 2,
+    "ContinuationPlanned": 2,
+    "ChildSettled": 2,
+    "SessionContinued": 2,
     "SpawnRefused": 3,
     "SessionObserved": 2,
 }
@@ -88,6 +93,13 @@ UPCASTS: Upcasts = {
     ("SpawnRequested", 4): _keep_fields,
     ("SessionCreated", 5): _keep_fields,
     ("RunStarted", 1): _keep_fields,
+    ("SpawnRequested", 5): _keep_fields,
+    ("RunEnded", 1): _keep_fields,
+    ("MessageReceived", 1): _keep_fields,
+    ("ContinuationPlanned", 1): _keep_fields,
+    ("SessionCreated", 6): _keep_fields,
+    ("ChildSettled", 1): _keep_fields,
+    ("SessionContinued", 1): _keep_fields,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

@@ -13,6 +13,7 @@ from domain.delivery.announcement import RunStats, announce
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run
+from domain.values.record import ContentRef
 
 BOOTSTRAP_SOURCE = "bootstrap:"
 
@@ -41,10 +42,10 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
 
 
 def preamble_ingredients(
-    run: Run, text: str | None, agent: EffectiveAgent, text_store: TextStore
+    given: ContentRef | None, text: str | None, agent: EffectiveAgent, text_store: TextStore
 ) -> BootstrapIngredients:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
-    if run.preamble is None or text is None or is_blank(text):
+    if given is None or text is None or is_blank(text):
         return BootstrapIngredients()
     limit = agent.subagents.context_preamble_max_chars
     cut = truncated_preamble(text, limit)
@@ -53,7 +54,7 @@ def preamble_ingredients(
     warnings = () if warning is None else (warning,)
     if not cut:
         return BootstrapIngredients(warnings=warnings, sizes=sizes)
-    content = run.preamble if cut == text else text_store.store("preamble", cut)
+    content = given if cut == text else text_store.store("preamble", cut)
     ingredient = Ingredient(source="preamble", position="preamble", content=content)
     return BootstrapIngredients((ingredient,), warnings, sizes)
 

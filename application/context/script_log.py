@@ -34,7 +34,7 @@ class ScriptLog:
 
     def tell(self, script: ContextScript, finished: ScriptFinished, reading: ScriptReading) -> None:
         """One line of what came of a script when its `log` is true, all of it with `"verbose"`;
-        its failure in any case, without words that it may have printed when `log` is false."""
+        its failure, with the reason, in any case."""
         if script.log == "verbose":
             for word, what in finished.called:
                 shown = _escape_invisible(self._quoted(what))
@@ -42,7 +42,7 @@ class ScriptLog:
             output = _escape_invisible(compact_json(self._short(finished.output)))
             _log.info("[context-script] %s output: %s", script.id, output)
         if reading.error is not None:
-            self._log_failure(script, finished, reading.error)
+            self._log_failure(script, reading.error)
             return
         if script.log == "verbose" and reading.override is not None:
             proposed = single_line(self._mask(reading.override), characters_max=200)
@@ -58,10 +58,7 @@ class ScriptLog:
         if line is not None and any(script.log == "verbose" for script in scripts):
             _log.info("%s", line)
 
-    def _log_failure(self, script: ContextScript, finished: ScriptFinished, error: str) -> None:
-        if script.log is False:
-            _log.warning("[context-script] %s failed (%s)", script.id, _exit_text(finished))
-            return
+    def _log_failure(self, script: ContextScript, error: str) -> None:
         # Masked before it is cut, or half of a secret would be none.
         message = single_line(self._mask(error), characters_max=MESSAGE_CHARACTERS_MAX)
         _log.warning("[context-script] %s failed: %s", script.id, message)
@@ -86,9 +83,3 @@ def _escape_invisible(quoted: str) -> str:
     if quoted.isprintable():
         return quoted
     return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in quoted)
-
-
-def _exit_text(finished: ScriptFinished) -> str:
-    if finished.status_code is not None:
-        return f"status {finished.status_code}"
-    return "no exit status" if finished.exit_code is None else f"exit {finished.exit_code}"

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
-ClaimKind = Literal["announce", "archive", "effects", "wait"]
+ClaimKind = Literal["announce", "archive", "continue", "effects", "wait"]
 """What is claimed apart from each other. `effects` is what has to be undone or told outside,
 whatever else there is to do for a run and whoever does it. `wait` is due as soon as one of those
 that a run waits for is done."""
@@ -22,13 +23,15 @@ class ClaimKey(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class LostRun:
     """A run whose holder is not known to live. `absent` when the holder has no row at all: then
-    it may just be that the table was emptied, and the holder will write its row again."""
+    it may just be that the table was emptied, and the holder will write its row again. `until` is
+    when its last lease expired, or expires."""
 
     run_id: UUID
     stage: str
     holder: str
     epoch: int
     absent: bool
+    until: datetime | None = None
 
 
 class DueFile(NamedTuple):

@@ -26,8 +26,10 @@ from domain.delivery.announcement import (
     status_of,
     stop_note,
 )
+from domain.delivery.cost import cost_of_usage
 from domain.delivery.hook_payloads import delivery_target_call
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
+from domain.run.facts import RunOutcome
 from domain.run.state import Run
 from domain.values.refusals import NotYet, WrongStage
 
@@ -97,7 +99,8 @@ class Announcer:
             now = world.runs[run.run_id]
             own = world.sessions.get(now.child_session_key or "")
             is_stopped = now.stop_requested_by is not None or now.outcome == "stopped"
-            if now.stage != "ended" or is_stopped or (own is not None and own.admitted):
+            is_parent = own is not None and own.admitted
+            if now.stage != "ended" or now.is_paused or is_stopped or is_parent:
                 raise NotYet("more has to be read before it can be announced")
             disposition, reason = disposition_of(now)
             text = None
@@ -110,7 +113,7 @@ class Announcer:
             command = AnnounceRun(
                 disposition=disposition,
                 reason=reason,
-                status=status_of(now.outcome or "unknown"),
+                status=status_of(announced_outcome(now)),
                 text=texts.store("announcement", text) if text else None,
                 pending_descendants=0,
             )
@@ -121,7 +124,7 @@ class Announcer:
     async def announce(self, run_id: UUID) -> None:
         """Announce a run that has ended and waits for nothing. Repeating it changes nothing."""
         run = await self._work.run(run_id)
-        if run.stage != "ended" or run.pending_descendants:
+        if run.stage != "ended" or run.is_paused or run.pending_descendants:
             return
         try:
             await self._announce(run)
@@ -143,7 +146,7 @@ class Announcer:
         command = AnnounceRun(
             disposition=disposition,
             reason=reason,
-            status=status_of(run.outcome or "unknown"),
+            status=status_of(announced_outcome(run)),
             text=text_store.store("announcement", text) if text else None,
             pending_descendants=0,
             origin=text_store.store("origin", origin) if origin is not None else None,
@@ -151,7 +154,8 @@ class Announcer:
         await self._work.record(run, (command,), text_store)
 
     async def _text(self, run: Run) -> str | None:
-        refs = [ref for ref in (run.result, run.error, run.stop_reason) if ref is not None]
+        kept = (run.result, run.error, run.stop_reason, run.continuation_error)
+        refs = [ref for ref in kept if ref is not None]
         texts = await self._work.contents.texts(refs)
         notes: list[str] = []
         if run.outcome == "stopped":
@@ -161,6 +165,10 @@ class Announcer:
             notes.append(stop_note(run.stop_requested_by or "somebody", reason))
         elif run.error is not None:
             notes.append(texts.get(run.error.id, ""))
+        if run.continuation_failed:
+            error = run.continuation_error
+            text = texts.get(error.id) if error is not None else None
+            notes.append(f"its session could not go on: {text or 'its texts were erased'}")
         result = texts.get(run.result.id) if run.result else None
         return announcement_text(run, result, notes, await self._findings(run))
 
@@ -169,26 +177,19 @@ class Announcer:
         of an earlier run of its session was told with that one."""
         if run.child_session_key is None or run.role != "orchestrator":
             return ()
-        below = await self._work.registry.runs_below(run.child_session_key)
+        registry = self._work.registry
+        own = await registry.session(run.child_session_key)
+        # Of those that an earlier run spawned, what no run of the session was told.
+        untold = own.reports if own is not None else ()
+        below = await registry.runs_below(run.child_session_key)
         children = [
             one
             for one in below
             if one.requester.session_key == run.child_session_key
-            and one.requester.run_id in (None, run.run_id)
+            and not one.is_replaced
+            and (one.requester.run_id in (None, run.run_id) or one.run_id in untold)
         ]
-        refs = [ref for one in children for ref in (one.result, one.error) if ref is not None]
-        texts = await self._work.contents.texts(refs)
-        tasks = await self._work.contents.previews(one.task for one in children if not one.label)
-        return tuple(
-            ChildFinding(
-                name=display_name(one.label, tasks.get(one.task.id), _key(one)),
-                outcome=one.outcome,
-                result=texts.get(one.result.id) if one.result else None,
-                error=texts.get(one.error.id) if one.error else None,
-            )
-            for one in children
-            if one.outcome is not None
-        )
+        return await findings_of(self._work, children)
 
     async def acknowledge(
         self, run: Run, actor: Actor, reservation: Reservation | None = None
@@ -205,6 +206,24 @@ class Announcer:
         return answer
 
 
+async def findings_of(work: UnitOfWork, children: Sequence[Run]) -> tuple[ChildFinding, ...]:
+    """What came of these runs, in their order; of those that are over."""
+    errors = {one.run_id: one.refusal.text if one.refusal else one.error for one in children}
+    refs = [ref for one in children for ref in (one.result, errors[one.run_id]) if ref is not None]
+    texts = await work.contents.texts(refs)
+    tasks = await work.contents.previews(one.task for one in children if not one.label)
+    return tuple(
+        ChildFinding(
+            name=display_name(one.label, tasks.get(one.task.id), _key(one)),
+            outcome=one.outcome or "error",
+            result=texts.get(one.result.id) if one.result else None,
+            error=texts.get(error.id) if (error := errors[one.run_id]) is not None else None,
+        )
+        for one in children
+        if one.outcome is not None or one.refusal is not None
+    )
+
+
 def _key(run: Run) -> str:
     return run.child_session_key or str(run.run_id)
 
@@ -214,13 +233,20 @@ def announcement_text(
 ) -> str | None:
     """What the requester of an ended run is told; None when the child asked that nobody be."""
     announcement = announce(
-        outcome=run.outcome or "unknown",
+        outcome=announced_outcome(run),
         result=result,
         stats=stats_of(run),
         notes=[note for note in (*notes, *run.warnings) if note],
         findings=findings,
     )
     return announcement.text if announcement else None
+
+
+def announced_outcome(run: Run) -> RunOutcome:
+    """As it is told: a run whose session was to go on in its place, and could not, has failed."""
+    if run.continuation_failed and run.outcome == "success":
+        return "error"
+    return run.outcome or "unknown"
 
 
 def disposition_of(run: Run) -> tuple[str, str | None]:
@@ -239,7 +265,7 @@ def _announce_without_text(run: Run) -> AnnounceRun:
     return AnnounceRun(
         disposition="skipped",
         reason="its texts were erased",
-        status=status_of(run.outcome or "unknown"),
+        status=status_of(announced_outcome(run)),
         text=None,
         pending_descendants=0,
     )
@@ -261,8 +287,11 @@ def stats_of(run: Run) -> RunStats:
 
 
 def estimated_cost_usd(run: Run) -> float | None:
-    """What the tokens cost by the prices in the plan; None without a price or without tokens."""
+    """What the tokens cost, as it was recorded with the end; before that was recorded, by the
+    prices in the plan. None without a price or without tokens."""
     plan, usage = run.plan, run.usage
+    if usage is not None and usage.models is not None:
+        return cost_of_usage(usage)
     if plan is None or usage is None or plan.cost_input_usd_per_million is None:
         return None
     output = plan.cost_output_usd_per_million or 0.0

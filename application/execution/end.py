@@ -13,15 +13,20 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
+from application.ports.configurations import RevisionErased
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry, message_entry
 from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
+from domain.configuration.models import Models
+from domain.configuration.problems import ConfigurationError
+from domain.delivery.cost import usage_by_models
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
-from domain.run.facts import TranscriptSeal
+from domain.run.facts import TranscriptSeal, Usage
 from domain.run.state import Run
 from domain.values.refusals import TranscriptGrew
 
 ERROR_CHARACTERS_MAX = 10_000
+GROWS = "the transcript of the run grows while it is sealed; it is ended in a moment"
 _log = logging.getLogger("spawnlog.sealing")
 
 
@@ -98,12 +103,28 @@ class RunFinalizer:
         than they are sealed."""
         return await with_fresh_reads(
             lambda _: self._seal_and_end(run, end, unwritten),
-            "the transcript of the run grows while it is sealed; it is ended in a moment",
+            GROWS,
+            conflicts=(TranscriptGrew,),
+        )
+
+    async def end_in_its_stead(self, run: Run, end: RuntimeEnd, renewed_at: datetime | None) -> Run:
+        """End a run whose holder is gone; it renewed its lease last at `renewed_at`, if that is
+        known. The run's time ends at its last sign of life: that, or its last entry."""
+        said_at = await self._transcripts.last_recorded_at(run.run_id)
+        signs = (run.started_at, renewed_at, said_at)
+        alive_until = max(at for at in signs if at is not None)
+        return await with_fresh_reads(
+            lambda _: self._seal_and_end(run, end, None, alive_until),
+            GROWS,
             conflicts=(TranscriptGrew,),
         )
 
     async def _seal_and_end(
-        self, run: Run, end: RuntimeEnd, unwritten: Sequence[TranscriptEntry] | None
+        self,
+        run: Run,
+        end: RuntimeEnd,
+        unwritten: Sequence[TranscriptEntry] | None,
+        alive_until: datetime | None = None,
     ) -> Run:
         try:
             text_store = await self._work.text_store(run)
@@ -123,7 +144,8 @@ class RunFinalizer:
             signal=end.signal,
             result=text_store.store("result", result) if result else None,
             error=text_store.store("error", error) if error else None,
-            usage=end.usage,
+            usage=await self._usage(run, end),
+            alive_until=alive_until,
         )
         # What needs no more than is known now is recorded with the end.
         announcement = await self._announcing.follow_up(
@@ -145,11 +167,25 @@ class RunFinalizer:
             reason=end.reason,
             exit_code=end.exit_code,
             signal=end.signal,
-            usage=end.usage,
+            usage=await self._usage(run, end),
         )
         appended = await self._work.record(run, (command,))
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
+
+    async def _usage(self, run: Run, end: RuntimeEnd) -> Usage | None:
+        """The tokens with the prices of the run's revision; without prices where that was erased or
+        cannot be read."""
+        if not end.usages:
+            return None
+        models = Models()
+        try:
+            pinned = await self._work.configurations.at(run.config_revision)
+            assert run.agent_id is not None
+            models = pinned.configuration.effective_agent(run.agent_id).models
+        except (RevisionErased, ConfigurationError) as unread:
+            _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
+        return usage_by_models(end.usages, models, run.plan.model_reference if run.plan else None)
 
     async def _drop_fork_snapshot(self, run: Run) -> None:
         """The file of what it began with is not needed any more. One that stays goes with the

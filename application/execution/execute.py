@@ -42,7 +42,12 @@ from domain.values.refusals import LostClaim, NotYet, Rejected, StopWanted, Wron
 
 
 def evaluate_end(
-    end: RuntimeEnd, *, interrupted: str | None, stop_requested: bool, timed_out: bool
+    end: RuntimeEnd,
+    *,
+    interrupted: str | None,
+    stop_requested: bool,
+    timed_out: bool,
+    limit_seconds: int = 0,
 ) -> RuntimeEnd:
     """The end as it is recorded. One that came by itself is what its runtime says it is."""
     if end.reason != "stopped":
@@ -53,7 +58,8 @@ def evaluate_end(
     if stop_requested:
         return replace(end, outcome="stopped", error=None)
     if timed_out:
-        return replace(end, outcome="timeout", reason="timeout", error=None)
+        text = f"it took longer than its limit of {limit_seconds} s (runTimeoutSeconds)"
+        return replace(end, outcome="timeout", reason="timeout", error=text)
     return end
 
 
@@ -61,6 +67,9 @@ FLUSH_ENTRIES = 200
 FLUSH_SECONDS = 1.0
 FLUSH_CHARACTERS = 64 * 1024
 ENDING_SECONDS_MAX = 15.0
+YIELD_SECONDS_MAX = 5.0
+"""So long a run that has yielded may take to end by itself, so that nothing it said is lost."""
+
 _log = logging.getLogger("spawnlog.executing")
 
 
@@ -74,6 +83,7 @@ class _Execution:
     session: RuntimeSession | None = None
     message: str = ""
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    yielded: asyncio.Event = field(default_factory=asyncio.Event)
     interrupted: str | None = None
     unwritten: list[TranscriptEntry] | None = None
     let_go: bool = False
@@ -132,6 +142,12 @@ class RunExecutor:
         execution = self._held.get(run_id)
         if execution is not None:
             execution.stop.set()
+
+    def end_turn(self, run_id: UUID) -> None:
+        """The run yields, and it is on record: it has a moment to end by itself."""
+        execution = self._held.get(run_id)
+        if execution is not None:
+            execution.yielded.set()
 
     async def abandon_all(self) -> None:
         """The lease is lost: kill everything and record nothing more about it."""
@@ -265,21 +281,28 @@ class RunExecutor:
         limit = plan.run_timeout_seconds if plan else 0
         writing = asyncio.create_task(self._write_down(execution, session))
         stopping = asyncio.create_task(execution.stop.wait())
+        yielding = asyncio.create_task(execution.yielded.wait())
         try:
-            await asyncio.wait(
-                (writing, stopping),
+            done, _ = await asyncio.wait(
+                (writing, stopping, yielding),
                 timeout=limit or None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if done == {yielding}:
+                await asyncio.wait(
+                    (writing, stopping),
+                    timeout=YIELD_SECONDS_MAX,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
             if not writing.done():
                 await session.kill()
             fenced = not await writing
             end = await session.end()
         finally:
             stopping.cancel()
+            yielding.cancel()
             writing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await stopping
+            await asyncio.gather(stopping, yielding, return_exceptions=True)
         if fenced:
             raise LostClaim(0, execution.run.epoch)
         late = limit and time.monotonic() - began >= limit
@@ -288,6 +311,7 @@ class RunExecutor:
             interrupted=execution.interrupted,
             stop_requested=execution.stop.is_set(),
             timed_out=bool(late),
+            limit_seconds=limit,
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:

@@ -21,6 +21,7 @@ from domain.configuration.runtimes import Runtime
 from domain.context.bootstrap_files import BootstrapFile
 from domain.context.fork import forked_entries, inherited_rows
 from domain.context.thread_binding import Origin, read_origin
+from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, permits_tool
 from domain.prompt.child_prompt import (
     AttachmentsNote,
     ChildFacts,
@@ -30,11 +31,13 @@ from domain.prompt.child_prompt import (
     compose_prompt,
 )
 from domain.prompt.pieces import Contribution, TextPart, task_pieces
+from domain.prompt.role import SpawnTools
 from domain.prompt.shared_context import shared_pieces
 from domain.run.commands import StartRun
 from domain.run.events import ContinuationPlanned, SessionCreated
-from domain.run.facts import PromptPart, StepState
+from domain.run.facts import Plan, PromptPart, StepState
 from domain.run.state import Run
+from domain.values.json_text import NotJson, read_json
 from domain.values.record import ContentRef
 
 # What a child is told of itself, read off its run.
@@ -51,6 +54,16 @@ def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> Ch
         requester_session_key=run.requester.session_key,
         requester_channel=_channel(run, texts),
         is_persistent=run.options.mode == "session",
+        tools=_spawn_tools(run.plan),
+    )
+
+
+def _spawn_tools(plan: Plan | None) -> SpawnTools:
+    assert plan is not None
+    return SpawnTools(
+        spawn=permits_tool(plan, SPAWN_TOOL),
+        control=permits_tool(plan, CONTROL_TOOL),
+        yield_turn=permits_tool(plan, YIELD_TOOL),
     )
 
 
@@ -175,7 +188,7 @@ class LaunchComposer:
             runtime=runtime,
             system_prompt=prompt.system_prompt,
             message=prompt.message,
-            model=_reference(run),
+            model=run.plan.model_reference,
             thinking=run.plan.thinking,
             tools_allow=run.plan.tools_allow,
             tools_deny=run.plan.tools_deny,
@@ -184,6 +197,10 @@ class LaunchComposer:
             history_files=await self._history(run, opened),
             delivery_origin=await self._thread(run),
             deliver=bool(run.direct_delivery),
+            requester=await self._requester(run, child),
+            label=run.label,
+            run_timeout_seconds=run.plan.run_timeout_seconds,
+            lane=run.lane,
             shared_context=shared.whole(),
             environment=await self._credentials.environment(pinned, run.agent_id),
             url=self.url,
@@ -269,6 +286,19 @@ class LaunchComposer:
             raise CannotLaunch("not_executable", text) from None
         return (path,)
 
+    async def _requester(self, run: Run, in_hand: QueuedChild | None) -> Mapping[str, object]:
+        """What its requester said of where it is."""
+        origin = run.requester.origin
+        if origin is None:
+            return {}
+        text = in_hand.texts.get(origin.id) if in_hand is not None else None
+        text = text or await self._work.contents.text(origin)
+        try:
+            found = read_json(text) if text else None
+        except NotJson:
+            found = None
+        return found if isinstance(found, dict) else {}
+
     async def _thread(self, run: Run) -> Origin | None:
         if run.delivery_origin is None:
             return None
@@ -313,14 +343,6 @@ class LaunchComposer:
         if run.continues is None:
             return await self._work.event(SessionCreated, run.run_id)
         return await self._work.event(ContinuationPlanned, run.run_id)
-
-
-def _reference(run: Run) -> str | None:
-    assert run.plan is not None
-    if run.plan.model is None:
-        return None
-    provider = run.plan.model_provider
-    return f"{provider}/{run.plan.model}" if provider else run.plan.model
 
 
 def _store_parts(prompt: ComposedPrompt, text_store: TextStore) -> tuple[PromptPart, ...]:

@@ -35,10 +35,10 @@ class SpawnRefusal:
     task: int | None = None
 
 
-def refused_session_key(run: Run, step: str) -> str | None:
+def refused_session_key(key: str | None, step: str) -> str | None:
     """The session key that is told with a refusal: of a step that failed, save of attachments, for
     which nobody outside has heard of it."""
-    return run.child_session_key if step in STEP_ORDER and step != "attachments" else None
+    return key if step in STEP_ORDER and step != "attachments" else None
 
 
 def child_body(
@@ -82,7 +82,7 @@ def body_of_run(run: Run, attachments: Mapping[str, object] | None) -> ResponseB
     return child_body(
         run,
         key=run.child_session_key,
-        note=accepted_note(run.options.mode, run.requester.session_key, fork_note(run.fork)),
+        note=accepted_note(run.options, run.requester, fork_note(run.fork)),
         warnings=run.warnings,
         model_applied=run.plan.model_applied,
         attachments=attachments,
@@ -105,6 +105,58 @@ def continued_response(
     return StoredAnswer("continued", body)
 
 
+def queued_response(last: Run, run_id: UUID, place: int) -> StoredAnswer:
+    """The answer to a message that waits for the `last` run, at this place from 1 on."""
+    body: dict[str, object] = {
+        "status": "queued",
+        "runId": str(run_id),
+        "continues": str(last.run_id),
+        "childSessionKey": last.child_session_key,
+        "sessionId": str(last.session_id),
+        "place": place,
+    }
+    return StoredAnswer("queued", body)
+
+
+def steered_response(last: Run, run_id: UUID, name: str) -> StoredAnswer:
+    """The answer to a message for which the `last` run is ended; `name` is what it is called."""
+    body: dict[str, object] = {
+        "status": "accepted",
+        "runId": str(run_id),
+        "replaces": str(last.run_id),
+        "childSessionKey": last.child_session_key,
+        "sessionId": str(last.session_id),
+        "mode": "restart",
+        "label": last.label,
+        "text": f"steered {name}.",
+    }
+    return StoredAnswer("steered", body)
+
+
+def finished_response(last: Run, name: str) -> StoredAnswer:
+    """The answer to a steer of a session whose run is over: nothing was to be replaced."""
+    body: dict[str, object] = {
+        "status": "done",
+        "runId": str(last.run_id),
+        "childSessionKey": last.child_session_key,
+        "sessionId": str(last.session_id),
+        "label": last.label,
+        "text": f"{name} is already finished.",
+    }
+    return StoredAnswer("finished", body)
+
+
+def yielded_response(run: Run, message: str) -> StoredAnswer:
+    """The answer to a run that yields."""
+    body: dict[str, object] = {
+        "status": "yielded",
+        "message": message,
+        "runId": str(run.run_id),
+        "sessionKey": run.child_session_key,
+    }
+    return StoredAnswer("yielded", body)
+
+
 def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
     """The refusal of a refused run, in the words that are kept of it."""
     assert run.refusal is not None
@@ -116,7 +168,7 @@ def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
         text=text or (ERASED if run.refusal.rule == rules.ERASED.name else _ERASED_SINCE),
         current=current if isinstance(current, int) else None,
         limit=limit if isinstance(limit, int) else None,
-        child_session_key=refused_session_key(run, run.refusal.step),
+        child_session_key=refused_session_key(run.child_session_key, run.refusal.step),
         batch_id=run.batch.batch_id if run.batch else None,
         task=refused_task_index(run, run.refusal.step),
     )

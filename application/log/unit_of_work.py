@@ -31,7 +31,8 @@ from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, decide_for_all
-from domain.spawn.cascade import CascadeState, streams_of
+from domain.spawn.cascade import CascadeState, SessionWentOn, streams_of
+from domain.values.record import run_stream
 from domain.values.refusals import ReadAgain, Rejected, TranscriptGrew
 
 ATTEMPTS_MAX = 5
@@ -228,6 +229,7 @@ class CommandLog:
         """The same for several runs of one requester, decided in their order and recorded in one
         append. `must_fit` may raise `Rejected` before anything is decided."""
         first = run_commands[0].run
+        streams = [one for each in run_commands for one in streams_of(each.run)]
 
         def decide(world: World) -> Decision[None]:
             if must_fit is not None:
@@ -236,12 +238,21 @@ class CommandLog:
                 above.must_fit(world.sessions.get(first.requester.session_key))
             return decide_commands(world, run_commands, spawn_answer, above)._replace(answer=answer)
 
-        return await self.submit(
-            tuple(dict.fromkeys(one for each in run_commands for one in streams_of(each.run))),
-            decide,
-            provenance_of(first, actor),
-            reservation=reservation,
-            about=frozenset(one.run.run_id for one in run_commands),
+        async def submit(conflict: Rejected | None) -> Appended[None]:
+            if isinstance(conflict, SessionWentOn):
+                streams.append(run_stream(conflict.run_id))
+            return await self.submit(
+                tuple(dict.fromkeys(streams)),
+                decide,
+                provenance_of(first, actor),
+                reservation=reservation,
+                about=frozenset(one.run.run_id for one in run_commands),
+            )
+
+        return await with_fresh_reads(
+            submit,
+            "the session above changes too fast; ask again in a moment",
+            conflicts=(SessionWentOn,),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from domain.configuration.runtimes import Runtime
-from domain.run.facts import Usage
+from domain.delivery.transcript import UsageEntry
 
 EntryKind = Literal["session", "message", "tool", "usage", "progress", "result", "text"]
 
@@ -33,7 +33,8 @@ class Launch:
     `attachments_dir` is the absolute folder of what was attached, None when nothing was;
     `history_files` are the JSONL files of what was said in the session before, the earliest first.
     `delivery_origin` is where the session's thread is; with `deliver` the runtime brings its result
-    there.
+    there. `requester` is what the requester said of where it is. `run_timeout_seconds` 0 is without
+    limit.
     """
 
     run_id: UUID
@@ -54,6 +55,10 @@ class Launch:
     history_files: tuple[str, ...] = ()
     delivery_origin: Mapping[str, str | int] | None = None
     deliver: bool = False
+    requester: Mapping[str, object] = field(default_factory=dict)
+    label: str | None = None
+    run_timeout_seconds: int = 0
+    lane: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None
     token: str | None = field(repr=False)
@@ -64,15 +69,16 @@ class RuntimeEnd:
     """How the runtime ended. `outcome` comes from signals (exit status), never from the text.
 
     `reason` is one of the words of `RunEnded.reason`. `error` is for people: the tail of stderr.
+    `usages` are the tokens as they were told, one after the other.
     """
 
-    outcome: Literal["success", "error", "timeout", "stopped"]
+    outcome: Literal["success", "error", "timeout", "stopped", "unknown"]
     reason: str
     exit_code: int | None = None
     signal: int | None = None
     result: str | None = None
     error: str | None = None
-    usage: Usage | None = None
+    usages: tuple[UsageEntry, ...] = ()
 
 
 class CannotLaunch(Exception):

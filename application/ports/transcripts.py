@@ -90,6 +90,12 @@ class Transcripts(Protocol):
         """Entries behind number `after`."""
         ...
 
+    async def read_last(
+        self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
+    ) -> Sequence[RecordedEntry]:
+        """The last entries, in their order; of those up to number `until`, if that is given."""
+        ...
+
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
         """Entries that go into the rows with the append of the end."""
         ...
@@ -108,6 +114,10 @@ class Transcripts(Protocol):
     async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
         """See to it that each file is at its path, whole: it is renamed, written from the rows, or
         there already. May be repeated. For each that cannot be there, why."""
+        ...
+
+    async def last_recorded_at(self, run_id: UUID) -> datetime | None:
+        """When the last entry of a run was written down; None when it has none."""
         ...
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:

@@ -8,7 +8,7 @@ from application.projections.projection import Position, Projection
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
-DueKind = Literal["prepare", "wait", "run", "announce", "archive"]
+DueKind = Literal["prepare", "wait", "run", "continue", "announce", "archive"]
 
 
 class RunRow(NamedTuple):
@@ -80,13 +80,24 @@ def due(run: Run) -> tuple[DueKind | None, datetime | None]:
         return "wait", run.created_at
     if run.holder is not None:
         return "run", run.started_at or run.created_at
+    if run.is_paused:
+        return _continuation_due(run)
     if run.stage == "ended" and run.pending_descendants == 0:
         return "announce", run.ended_at
+    if run.stage == "announced" and run.queue and run.continued_by is None:
+        return "continue", run.announced_at
     if run.stage == "announced" and run.archive_at is not None:
         return "archive", run.archive_at
     return None, None
 
 
+def _continuation_due(run: Run) -> tuple[DueKind | None, datetime | None]:
+    """What its session goes on with: a message that waits, else what its children report."""
+    if run.queue:
+        return "continue", run.ended_at
+    return ("continue", run.wake_at) if run.wake_at is not None else (None, None)
+
+
 # The states are most of the registry's bytes, and a run has few events to fold: a session may have
 # a hundred thousand.
-RUNS = Projection("runs", "run", 9, Run, RunRow, run_row, keeps_past_states=False)
+RUNS = Projection("runs", "run", 10, Run, RunRow, run_row, keeps_past_states=False)

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from application.log.envelope import RecordedEvent
 from application.ports.registry import Registry, RunQuery
+from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
 from application.queries.as_of import AsOf, instant_of, resolve_as_of
-from application.queries.errors import QueryError
+from application.queries.errors import QueryError, invalid_value
 from application.queries.paging import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -378,22 +379,35 @@ async def get_run_transcript(
     after: int = 0,
     limit: int = LIMIT_DEFAULT,
     tools: bool = False,
+    last: int | None = None,
 ) -> Answer[TranscriptView]:
-    """A page of what the child said; with tool calls and token counts for `tools`."""
+    """A page of what was said, or its `last` entries; with tool calls and token counts for
+    `tools`."""
     require_scope(caller, "content")
     now = await resolve_as_of(services, None)
     run = await readable_run(services, caller, run_id, now)
-    entries = await services.transcripts.read(
-        run.run_id, after=after, limit=limit + 1, kinds=None if tools else SPOKEN_KINDS
-    )
+    kinds = None if tools else SPOKEN_KINDS
+    if last is not None:
+        if after:
+            raise invalid_value("/query/last", "is for the end; leave after out")
+        until = run.transcript.count if run.transcript is not None else None
+        found = await services.transcripts.read_last(
+            run.run_id, until=until, limit=last, kinds=kinds
+        )
+        return Answer(TranscriptView(items=_entry_views(found), next_after=None), now.position)
+    entries = await services.transcripts.read(run.run_id, after=after, limit=limit + 1, kinds=kinds)
     if run.transcript is not None:
         # What a replaced holder may have written after the seal is not part of the transcript.
         entries = [one for one in entries if one.sequence <= run.transcript.count]
-    items = [
+    items = _entry_views(entries[:limit])
+    following = items[-1].sequence if len(entries) > limit else None
+    return Answer(TranscriptView(items=items, next_after=following), now.position)
+
+
+def _entry_views(entries: Sequence[RecordedEntry]) -> list[TranscriptEntryView]:
+    return [
         TranscriptEntryView(
             sequence=one.sequence, recorded_at=one.recorded_at, kind=one.kind, body=one.body
         )
-        for one in entries[:limit]
+        for one in entries
     ]
-    following = items[-1].sequence if len(entries) > limit else None
-    return Answer(TranscriptView(items=items, next_after=following), now.position)

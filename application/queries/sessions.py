@@ -1,5 +1,8 @@
 """Sessions, and what they share with their families."""
 
+from collections.abc import Mapping
+from uuid import UUID
+
 from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
@@ -7,7 +10,12 @@ from application.queries.errors import QueryError
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
-from application.queries.views.session import OwnRunView, RequestedRunView, SessionView
+from application.queries.views.session import (
+    OwnRunView,
+    QueuedMessageView,
+    RequestedRunView,
+    SessionView,
+)
 from application.queries.views.shared_context import (
     RunSharedContextView,
     SharedContextView,
@@ -16,6 +24,7 @@ from application.queries.views.shared_context import (
 )
 from application.queries.views.view import Answer
 from domain.run.events import RunStarted
+from domain.run.state import Run
 from domain.session.state import Session
 
 RUNS_SHOWN_MAX = 500
@@ -47,6 +56,8 @@ async def get_session(
         RunQuery(requester=session.session_key), at=moment.position, limit=RUNS_SHOWN_MAX
     )
     configuration = services.work.configurations.current().configuration
+    newest, own_runs = await _own_runs(services, session, moment)
+    plan = newest.plan if newest is not None else None
     assert session.stage != "unseen"
     view = SessionView(
         session_key=session.session_key,
@@ -78,24 +89,56 @@ async def get_session(
             )
             for run in runs
         ],
-        own_runs=await _own_runs(services, session, moment),
+        own_runs=own_runs,
+        model_provider=plan.model_provider if plan else None,
+        model=plan.model if plan else None,
+        model_source=plan.model_source if plan else None,
+        thinking=plan.thinking if plan else None,
+        thinking_source=plan.thinking_source if plan else None,
+        queue=await _queue(services, caller, newest),
+        unread_reports=list(session.reports),
+        preamble_position=session.preamble_position,
         version=session.version,
     )
     return Answer(view, moment.position)
 
 
-async def _own_runs(services: QueryServices, session: Session, at: AsOf) -> list[OwnRunView]:
-    """The runs of a child itself, the newest first: from the one that was the newest then, each
-    leads to the one before it."""
+async def _queue(
+    services: QueryServices, caller: Caller, newest: Run | None
+) -> list[QueuedMessageView]:
+    """The messages that wait for the newest run; texts are for who may see them."""
+    waiting = (newest.queue or ()) if newest is not None else ()
+    texts: Mapping[UUID, str] = {}
+    if waiting and caller.may("content"):
+        texts = await services.work.contents.previews([one.message for one in waiting])
+    return [
+        QueuedMessageView(
+            run_id=one.run_id,
+            message_preview=texts.get(one.message.id),
+            by=one.by,
+            cause=one.cause,
+            queued_at=one.queued_at,
+        )
+        for one in waiting
+    ]
+
+
+async def _own_runs(
+    services: QueryServices, session: Session, at: AsOf
+) -> tuple[Run | None, list[OwnRunView]]:
+    """The newest run of a child itself as it was then, and its runs, the newest first: from that
+    one on each leads to the one before it."""
     found: list[OwnRunView] = []
+    newest: Run | None = None
     run_id = session.run_id
     while run_id is not None and len(found) < OWN_RUNS_SHOWN_MAX:
         run = await services.work.registry.run(run_id, at=at.position)
         if run is None:
             break
+        newest = newest or run
         found.append(OwnRunView(run_id=run.run_id, stage=run.stage, continues=run.continues))
         run_id = run.continues
-    return found
+    return newest, found
 
 
 async def get_shared_context(

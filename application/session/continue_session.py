@@ -1,14 +1,29 @@
 """Goes on with a session: a message to it becomes a new run."""
 
+import contextlib
+import logging
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.context.prompt_inputs import bootstrap_ingredients
+from application.context.prompt_inputs import (
+    BootstrapIngredients,
+    bootstrap_ingredients,
+    preamble_ingredients,
+)
 from application.coordination.lane import LanePlaces, QueuedRuns
-from application.log.answers import SpawnRefusal, continued_response, refusal_response
-from application.log.envelope import Actor, Provenance
+from application.delivery.announce import findings_of
+from application.log.answers import (
+    SpawnRefusal,
+    continued_response,
+    finished_response,
+    queued_response,
+    refusal_response,
+    steered_response,
+    yielded_response,
+)
+from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
-from application.log.texts import TextStore
+from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import UnitOfWork, provenance_of, with_fresh_reads
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
@@ -16,21 +31,42 @@ from application.ports.files import BootstrapFiles
 from application.spawn.create import LANE
 from application.spawn.direct_delivery import delivers_directly
 from application.spawn.plan import plan_continuation
+from domain.configuration.configuration import EffectiveAgent
+from domain.delivery.wake import wake_message
 from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.tools import YIELD_TOOL, permits_tool
+from domain.run.commands import FailContinuation, QueueMessage, YieldRun
+from domain.run.continuation import CannotYield
+from domain.run.decide import decide as decide_run
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.evolve import initial_run
-from domain.run.facts import Ingredient
+from domain.run.facts import HOOKS_OF_ENDS, Ingredient, MessageCause
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.cascade import CascadeState, streams_of
+from domain.spawn.cascade import decide as decide_cascade
 from domain.spawn.continuation import (
+    COMPLETIONS_MAX,
     Message,
     NoSession,
+    RunIsActive,
     continue_session,
     message_received,
+    must_be_open,
     must_take_messages,
+    must_wait,
 )
 from domain.values.record import Stamp, run_stream, session_stream
-from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
+from domain.values.refusals import (
+    ConfigurationMoved,
+    NotYet,
+    ReadAgain,
+    Rejected,
+    SessionIsClosed,
+    ToolDenied,
+    WrongStage,
+)
+from domain.values.text import single_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +76,18 @@ class SentMessage:
     run: Run
     answer: StoredAnswer
     position: int
+
+
+STEER_CHARACTERS_MAX = 4_000
+NAME_CHARACTERS_MAX = 72
+WOKEN_BY = "its sub-agents"
+YIELDED = "Turn yielded."
+_BUSY = "the session changes too fast to be continued; ask again in a moment"
+_log = logging.getLogger("spawnlog.continuing")
+
+
+class SteerTooLong(Rejected):
+    """A message that steers has a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +102,17 @@ class _MessageAttempt:
     pinned: PinnedConfiguration
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenSession:
+    """A session that goes on, its last run, and the session that spawned it."""
+
+    session: Session
+    last: Run
+    requester: Session
+
+
 class SessionContinuation:
-    """Takes messages to sessions."""
+    """Takes messages to sessions, and goes on with those that have waited."""
 
     def __init__(
         self,
@@ -77,10 +134,11 @@ class SessionContinuation:
         reservation: Reservation | None = None,
         traceparent: str | None = None,
     ) -> SentMessage:
-        """Go on with the session of `run`, whichever of its runs that is, in one append.
+        """Go on with the session of `run`, whichever of its runs that is, in one append; while it
+        is at work the message waits.
 
         Nothing is done that could not be repeated until that is made. Raises `NoSession` for a run
-        that never had one, `SessionIsClosed`, `RunIsActive`, and what the log raises.
+        that never had one, `SessionIsClosed`, `QueueFull`, and what the log raises.
         """
         run_id, pinned = self._work.identities.run_id(), self._work.configurations.current()
 
@@ -90,30 +148,227 @@ class SessionContinuation:
                 pinned = await self._work.configurations.at(conflict.revision)
             try:
                 attempt = await self._attempt(run, run_id, text, actor, pinned)
+            except RunIsActive:
+                return await self._queue(
+                    run, run_id, text, actor, "message", reservation, traceparent
+                )
             except Rejected as why:
                 await self._work.must_be_new(provenance_of(run, actor), reservation, why)
                 raise
-            return await self._submit(attempt, actor, reservation, traceparent)
+            try:
+                return await self._submit(attempt, actor, reservation, traceparent)
+            except RunIsActive as active:
+                raise ReadAgain(str(active)) from active
 
-        return await with_fresh_reads(
-            send,
-            "the session changes too fast to be continued; ask again in a moment",
-            conflicts=(ReadAgain, ConfigurationMoved),
+        return await with_fresh_reads(send, _BUSY, conflicts=(ReadAgain, ConfigurationMoved))
+
+    async def steer(
+        self,
+        run: Run,
+        text: str,
+        actor: Actor,
+        reservation: Reservation | None = None,
+        traceparent: str | None = None,
+    ) -> SentMessage:
+        """End what the session of `run` is at, and go on with the message in its place. One that is
+        over stays as it is. Raises `SteerTooLong`, `SteeredTooSoon`, and what `send` raises."""
+        if len(text) > STEER_CHARACTERS_MAX:
+            raise SteerTooLong(f"Message too long ({len(text)} chars, max {STEER_CHARACTERS_MAX}).")
+        run_id = self._work.identities.run_id()
+
+        async def steer(_: Rejected | None) -> SentMessage:
+            return await self._queue(run, run_id, text, actor, "steer", reservation, traceparent)
+
+        return await with_fresh_reads(steer, _BUSY)
+
+    async def yield_turn(
+        self,
+        session: Session,
+        message: str | None,
+        actor: Actor,
+        reservation: Reservation | None = None,
+    ) -> SentMessage:
+        """The run at work in a session ends its turn and waits for its children. Raises
+        `CannotYield`."""
+
+        async def ask(_: Rejected | None) -> SentMessage:
+            return await self._yield(session.session_key, message, actor, reservation)
+
+        return await with_fresh_reads(ask, _BUSY)
+
+    async def go_on(self, run_id: UUID) -> None:
+        """Go on behind a run: with the message that waits first, else with what the children of its
+        session reported. What cannot be is on record, and the run is announced after all."""
+        pinned = self._work.configurations.current()
+
+        async def go_on(conflict: Rejected | None) -> None:
+            nonlocal pinned
+            if isinstance(conflict, ConfigurationMoved):
+                pinned = await self._work.configurations.at(conflict.revision)
+            last = await self._work.run(run_id)
+            attempt = await self._next_attempt(last, pinned)
+            if attempt is not None:
+                sent = last.queue[0].traceparent if last.queue else None
+                await self._submit(attempt, SYSTEM, None, sent)
+
+        try:
+            await with_fresh_reads(go_on, _BUSY, conflicts=(ReadAgain, ConfigurationMoved))
+        except (NotYet, WrongStage, SessionIsClosed, RunIsActive) as why:
+            _log.info("run %s: its session does not go on now: %s", run_id, why)
+        except ContentsErased as erased:
+            _log.warning("run %s: its session does not go on: %s", run_id, erased)
+            await self._give_up(await self._work.run(run_id))
+
+    async def _next_attempt(self, last: Run, pinned: PinnedConfiguration) -> _MessageAttempt | None:
+        if last.continued_by is not None or not (last.is_paused or last.stage == "announced"):
+            return None
+        opened = await self._open_session(last)
+        text_store = await self._work.text_store(last)
+        limit = pinned.configuration.subagent_defaults.max_children_per_agent
+        if last.queue:
+            first = last.queue[0]
+            message = Message(
+                run_id=first.run_id,
+                text=first.message,
+                by=first.by,
+                config_revision=pinned.revision,
+                max_children=limit,
+                cause=first.cause,
+                has_waited=True,
+            )
+        elif last.wake_at is not None:
+            message = await self._wake(opened, text_store, pinned.revision, limit)
+        else:
+            return None
+        planned = await self._plan(message, opened, text_store, pinned)
+        return _MessageAttempt(last, opened.requester, message, planned, text_store, pinned)
+
+    async def _wake(
+        self, opened: _OpenSession, text_store: TextStore, revision: int, limit: int
+    ) -> Message:
+        """What a session is woken with."""
+        work, session, last = self._work, opened.session, opened.last
+        completions = session.reports[:COMPLETIONS_MAX]
+        children = [await work.run(one) for one in completions]
+        findings = await findings_of(work, [one for one in children if _has_report(one)])
+        at_work = len(session.unsettled) + len(session.reports) - len(completions)
+        name = last.label or (await work.contents.previews((last.task,))).get(last.task.id, "")
+        text = wake_message(name, findings, at_work=at_work)
+        return Message(
+            run_id=work.identities.run_id(),
+            text=text_store.store("message", text),
+            by=WOKEN_BY,
+            config_revision=revision,
+            max_children=limit,
+            cause="wake",
+            completions=completions,
         )
 
-    async def _attempt(
-        self, run: Run, run_id: UUID, text: str, actor: Actor, pinned: PinnedConfiguration
-    ) -> _MessageAttempt:
-        work = self._work
-        key = run.child_session_key
+    async def _give_up(self, last: Run) -> None:
+        """Nothing may be said in the session any more."""
+        first = last.queue[0].run_id if last.queue else last.run_id
+        with contextlib.suppress(Rejected):
+            await self._work.record(last, (FailContinuation(run_id=first, error=None),))
+
+    async def _open_session(self, run: Run) -> _OpenSession:
+        work, key = self._work, run.child_session_key
         session = await work.registry.session(key) if key is not None else None
         if session is None or session.run_id is None or session.session_id != run.session_id:
             raise NoSession(f"run {run.run_id} has no session that could be continued")
         last = await work.run(session.run_id)
-        must_take_messages(session, last)
         requester = await work.registry.session(last.requester.session_key)
         assert requester is not None
+        return _OpenSession(session, last, requester)
+
+    async def _queue(
+        self,
+        run: Run,
+        run_id: UUID,
+        text: str,
+        actor: Actor,
+        cause: MessageCause,
+        reservation: Reservation | None,
+        traceparent: str | None,
+    ) -> SentMessage:
+        """Let a message wait for the run at work, which is ended for one that steers."""
+        work, opened = self._work, await self._open_session(run)
+        last = opened.last
         text_store = await work.text_store(last)
+        name = last.label or (await work.contents.previews((last.task,))).get(last.task.id, "")
+        shown = single_line(name, characters_max=NAME_CHARACTERS_MAX) or "subagent"
+        own = session_stream(opened.session.session_key)
+
+        def decide(world: World) -> Decision[StoredAnswer]:
+            now = world.runs[last.run_id]
+            session = world.sessions[opened.session.session_key]
+            if session.run_id != last.run_id:
+                raise ReadAgain("the session went on meanwhile; read it and ask again")
+            must_be_open(session, now, world.now)
+            is_taken_at_once = not must_wait(session, now)
+            if cause == "steer" and is_taken_at_once and not now.is_paused:
+                finished = finished_response(now, shown)
+                return Decision(finished, (), answer=finished)
+            if cause == "message" and is_taken_at_once:
+                raise ReadAgain("the run before it was announced meanwhile; send it at once")
+            texts = text_store.empty_copy()
+            command = QueueMessage(
+                run_id=run_id,
+                message=texts.store("message", text),
+                by=actor.name,
+                cause=cause,
+                at=world.now,
+                traceparent=traceparent,
+            )
+            changes = decide_cascade(CascadeState(world.runs, world.sessions), last.run_id, command)
+            place = len(now.queue or ()) + 1
+            answer = queued_response(now, run_id, place)
+            if cause == "steer":
+                answer = steered_response(now, run_id, shown)
+            return Decision(answer, changes, texts.contents, answer=answer)
+
+        appended = await work.submit(
+            tuple(dict.fromkeys((*streams_of(last), own))),
+            decide,
+            provenance_of(last, actor)._replace(traceparent=traceparent),
+            reservation=reservation,
+        )
+        return SentMessage(appended.runs[last.run_id], appended.result, appended.position)
+
+    async def _yield(
+        self, key: str, message: str | None, actor: Actor, reservation: Reservation | None
+    ) -> SentMessage:
+        work = self._work
+        session = await work.registry.session(key)
+        if session is None or session.run_id is None:
+            raise CannotYield("No session context: this session has no run here that could yield")
+        run = await work.run(session.run_id)
+
+        def decide(world: World) -> Decision[StoredAnswer]:
+            own, now = world.sessions[key], world.runs[run.run_id]
+            if own.run_id != run.run_id:
+                raise ReadAgain("the session went on meanwhile; read it and ask again")
+            if now.plan is not None and not permits_tool(now.plan, YIELD_TOOL):
+                raise ToolDenied(YIELD_TOOL)
+            command = YieldRun(by=actor.name, awaits=bool(own.unsettled or own.reports))
+            events = decide_run(now, command)
+            answer = yielded_response(now, message or YIELDED)
+            changes = [(run_stream(run.run_id), event) for event in events]
+            return Decision(answer, changes, answer=answer)
+
+        appended = await work.submit(
+            (run_stream(run.run_id), session_stream(key)),
+            decide,
+            provenance_of(run, actor),
+            reservation=reservation,
+        )
+        return SentMessage(appended.runs[run.run_id], appended.result, appended.position)
+
+    async def _attempt(
+        self, run: Run, run_id: UUID, text: str, actor: Actor, pinned: PinnedConfiguration
+    ) -> _MessageAttempt:
+        opened = await self._open_session(run)
+        must_take_messages(opened.session, opened.last)
+        text_store = await self._work.text_store(opened.last)
         message = Message(
             run_id=run_id,
             text=text_store.store("message", text),
@@ -121,18 +376,18 @@ class SessionContinuation:
             config_revision=pinned.revision,
             max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
         )
-        planned = await self._plan(message, last, requester, text_store, pinned)
-        return _MessageAttempt(last, requester, message, planned, text_store, pinned)
+        planned = await self._plan(message, opened, text_store, pinned)
+        return _MessageAttempt(opened.last, opened.requester, message, planned, text_store, pinned)
 
     async def _plan(
         self,
         message: Message,
-        last: Run,
-        requester: Session,
+        opened: _OpenSession,
         text_store: TextStore,
         pinned: PinnedConfiguration,
     ) -> ContinuationPlanned | IneligiblePlan:
-        received = message_received(message, last, requester)
+        last = opened.last
+        received = message_received(message, last, opened.requester)
         # Where it will stand is not known yet, and no plan depends on it.
         run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
         assert last.agent_id is not None
@@ -149,13 +404,19 @@ class SessionContinuation:
         )
         if isinstance(planned, IneligiblePlan):
             return planned
-        return await self._add_ingredients(run, planned, text_store, pinned)
+        return await self._add_ingredients(run, opened.session, planned, text_store, pinned)
 
     async def _add_ingredients(
-        self, run: Run, planned: PlannedChild, text_store: TextStore, pinned: PinnedConfiguration
+        self,
+        run: Run,
+        session: Session,
+        planned: PlannedChild,
+        text_store: TextStore,
+        pinned: PinnedConfiguration,
     ) -> ContinuationPlanned:
         agent, folder = planned.agent, planned.plan.workspace_dir
         bootstrap = await bootstrap_ingredients(run, folder, agent, self._bootstrap, text_store)
+        preamble = await self._preamble(run, session, agent, text_store)
         message = Ingredient(source="message", position="task", content=run.task)
         hooks = pinned.configuration.spawnlog.hooks.configured
         return ContinuationPlanned(
@@ -163,18 +424,26 @@ class SessionContinuation:
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=(*await self._preamble(run), *bootstrap.ingredients, message),
-            warnings=(*planned.warnings, *bootstrap.warnings),
+            ingredients=(*preamble.ingredients, *bootstrap.ingredients, message),
+            warnings=(*planned.warnings, *preamble.warnings, *bootstrap.warnings),
             facts=planned.facts,
-            hooks=("subagentEnded",) if "subagentEnded" in hooks else (),
+            hooks=tuple(one for one in HOOKS_OF_ENDS if one in hooks),
             direct_delivery=await delivers_directly(self._work, run, agent, run.delivery_origin),
         )
 
-    async def _preamble(self, run: Run) -> tuple[Ingredient, ...]:
-        """What stood in front of the system prompt from the beginning, as it was cut then."""
+    async def _preamble(
+        self, run: Run, session: Session, agent: EffectiveAgent, text_store: TextStore
+    ) -> BootstrapIngredients:
+        """What stands in front of the system prompt: as it was cut at the beginning, or what was
+        written for the session since."""
         assert run.opened_by is not None
-        created = await self._work.event(SessionCreated, run.opened_by)
-        return tuple(one for one in created.ingredients if one.position == "preamble")
+        if session.preamble_position is None:
+            created = await self._work.event(SessionCreated, run.opened_by)
+            kept = tuple(one for one in created.ingredients if one.position == "preamble")
+            return BootstrapIngredients(kept)
+        written = session.preamble
+        text = await self._work.contents.text(written) if written is not None else None
+        return preamble_ingredients(written, text, agent, text_store)
 
     async def _submit(
         self,
@@ -192,6 +461,7 @@ class SessionContinuation:
             session_stream(last.child_session_key),
             session_stream(last.requester.session_key),
             *((run_stream(above),) if above is not None else ()),
+            *(run_stream(one) for one in message.completions),
         )
 
         def decide(world: World) -> Decision[StoredAnswer]:
@@ -218,6 +488,10 @@ class SessionContinuation:
         if places is not None:
             places.execute((run,))
         return SentMessage(run, appended.result, appended.position)
+
+
+def _has_report(run: Run) -> bool:
+    return run.inbox is not None and run.inbox.disposition == "inbox"
 
 
 def decide_message(

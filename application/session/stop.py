@@ -51,12 +51,17 @@ class StopService:
     ) -> StoredAnswer:
         """Stop a run and its descendants, the run first so that it starts no more of them.
 
-        One that is held ends when its holder has ended it; one that is over stays as it is.
+        One that is held ends when its holder has ended it; one that is over stays as it is, and of
+        one that was replaced the run in its place is stopped.
         """
         await self._work.must_be_new(provenance_of(run, actor), reservation)
-        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
+        was_over = not (_is_to_be_stopped(run) or run.is_replaced)
+        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": was_over})
         stop = StopRequest(actor, reason)
         run = await self._stop_one(run, stop)
+        while run.is_replaced:
+            assert run.continued_by is not None
+            run = await self._stop_one(await self._work.run(run.continued_by), stop)
         # Those below the session are of its last run: no other one has anybody below it any more.
         is_last = run.continued_by is None and run.stage != "refused"
         if run.child_session_key is not None and is_last:
@@ -147,7 +152,7 @@ class StopService:
             fresh = [
                 one
                 for one in below
-                if one.stage not in OVER
+                if _is_to_be_stopped(one)
                 and one.stop_requested_by is None
                 and one.run_id not in notified
             ]
@@ -169,7 +174,7 @@ class StopService:
         )
 
     async def _stop_now(self, run: Run, stop: StopRequest) -> Run:
-        if run.stage in OVER:
+        if not _is_to_be_stopped(run):
             # Nothing is recorded of it; a message may have come meanwhile.
             return await self._work.run(run.run_id)
         actor = stop.actor
@@ -211,6 +216,11 @@ class StopService:
                 else text_store.store("announcement", refusal_announcement(run, text))
             ),
         )
+
+
+def _is_to_be_stopped(run: Run) -> bool:
+    """Whether anything of it is at work or waits: also its session, that would go on behind it."""
+    return run.stage not in OVER or run.is_paused or bool(run.queue)
 
 
 def _refusal_answer(run: Run, text: str) -> StoredAnswer | None:

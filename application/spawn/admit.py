@@ -224,7 +224,8 @@ class Admission:
             # Nobody will write what belongs to a spawn that is refused.
             if files is None or decision.result.refusal:
                 return decision
-            return decision._replace(staged=files.staged(command.run_id))
+            staged = [file for one in commands for file in files.staged(one.run_id)]
+            return decision._replace(staged=staged)
 
         return decide
 

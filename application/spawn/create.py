@@ -74,7 +74,7 @@ async def _creation_command(
     bootstrap = await bootstrap_ingredients(
         run, planned.plan.workspace_dir, agent, files, text_store
     )
-    preamble = preamble_ingredients(run, preparation.preamble, agent, text_store)
+    preamble = preamble_ingredients(run.preamble, preparation.preamble, agent, text_store)
     return CreateSession(
         epoch=run.epoch,
         depth=run.depth,
@@ -93,7 +93,7 @@ async def _creation_command(
             *preamble.warnings,
             *bootstrap.warnings,
         ),
-        note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
+        note=accepted_note(run.options, run.requester, fork_note(fork)),
         lane=LANE,
         facts=planned.facts,
         hooks=tuple(one for one in HOOK_ORDER if one in hooks),

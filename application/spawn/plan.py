@@ -47,7 +47,8 @@ def plan_spawn(
     planned = plan_child(ELIGIBILITY, request)
     if isinstance(planned, IneligiblePlan):
         return planned
-    return replace(planned, warnings=(*planned.warnings, *workspace_warnings(run, texts.workspace)))
+    warnings = (*planned.warnings, *workspace_warnings(run, texts.workspace))
+    return replace(planned, plan=_with_hours(planned.plan, run, pinned), warnings=warnings)
 
 
 def plan_continuation(
@@ -74,7 +75,20 @@ def plan_continuation(
     if isinstance(planned, IneligiblePlan):
         return planned
     # Before sources were recorded, links were not resolved either: there is none to make up.
-    return replace(planned, plan=planned.plan.changed({"workspace_source": last.workspace_source}))
+    plan = planned.plan.changed({"workspace_source": last.workspace_source})
+    return replace(planned, plan=_with_hours(plan, run, pinned))
+
+
+def _with_hours(plan: Plan, run: Run, pinned: PinnedConfiguration) -> Plan:
+    """When a session that stays open is put away."""
+    if run.options.mode != "session":
+        return plan
+    bindings = pinned.configuration.session.thread_bindings
+    hours: dict[str, object] = {
+        "idle_hours": bindings.idle_hours or None,
+        "max_age_hours": bindings.max_age_hours or None,
+    }
+    return plan.changed(hours) if any(hours.values()) else plan
 
 
 # The folder that a child works in: its requester's for a child of the same agent, else its agent's

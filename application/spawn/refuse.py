@@ -16,7 +16,7 @@ from application.log.texts import TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork
 from application.spawn.outcomes import Outcome, Ready
 from application.steps.preparation import Refused
-from domain.run.commands import RefuseSpawn
+from domain.run.commands import RefuseSpawn, StartPreparation
 from domain.run.state import Run
 from domain.spawn.batch import NONE_STARTED, batch_members, batch_refusal_text
 from domain.values import rules
@@ -49,10 +49,17 @@ def _response(refused: Refused) -> SpawnRefusal:
         rule=refusal.rule,
         status=refusal.status,
         text=refusal.text,
-        child_session_key=refused_session_key(run, refused.step),
+        child_session_key=refused_session_key(_minted_key(refused), refused.step),
         batch_id=run.batch.batch_id if run.batch else None,
         task=refused_task_index(run, refused.step),
     )
+
+
+def _minted_key(refused: Refused) -> str | None:
+    """The key of the child, also where it is recorded with the refusal alone."""
+    started = (one for one in refused.before if isinstance(one, StartPreparation))
+    minted = next(started, None)
+    return minted.child_session_key if minted is not None else refused.run.child_session_key
 
 
 def _refusal_command(refused: Refused) -> RefuseSpawn:

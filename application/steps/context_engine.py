@@ -21,6 +21,7 @@ from domain.run.state import Run
 from domain.values.refusals import Refusal
 
 LIMIT_SECONDS = 61.0
+PARENT_RUNS_MAX = 2
 _GONE = frozenset({404, 410})
 
 
@@ -80,12 +81,22 @@ class ContextEngineStep:
         parent = await self._work.registry.session(run.requester.session_key)
         return Conversations(
             parent_session_id=str(parent.session_id) if parent is not None else None,
+            parent_session_file=await self._parent_file(run),
             child_session_file=_fork_file(run),
             ttl_seconds=run_timeout_seconds(
                 run.options.run_timeout_seconds,
                 configuration.subagent_defaults.run_timeout_seconds,
             ),
         )
+
+    async def _parent_file(self, run: Run) -> str | None:
+        """The file of what the requester's session said last: of its newest run that has ended. One
+        that is at work has no file yet."""
+        key = run.requester.session_key
+        if run.requester.run_id is None:
+            return None
+        runs = await self._work.registry.runs_of_session(key, limit=PARENT_RUNS_MAX)
+        return next((one.transcript_path for one in runs if one.transcript_path is not None), None)
 
 
 def _fork_file(run: Run) -> str | None:

@@ -80,6 +80,9 @@ class StepRunner:
             try:
                 place = await self._place(run, plan, maker, on_record.get(maker.name))
             except StepRefused as refused:
+                if run.child_session_key is None:
+                    # The key could be known by now, so it is told.
+                    preparation = replace(preparation, before=(*preparation.before, start))
                 return preparation.refuse(refused.refusal, step=maker.name)
             if place is not None:
                 steps.append(_PlacedStep(maker, place))

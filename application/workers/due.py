@@ -16,6 +16,7 @@ from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
 from application.log.event_log import LogUnavailable
 from application.log.retry import retry_while_unavailable
+from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
 from application.steps.undo import StepUndoer
 
@@ -136,6 +137,12 @@ def announcement_work(claims: Claims, announcing: Announcer) -> DueWork:
 def archive_work(claims: Claims, archiving: Archiver) -> DueWork:
     """Archives, of which no hook is told here."""
     return DueWork("archive", claims, archiving.archive)
+
+
+def continuation_work(claims: Claims, continuing: SessionContinuation) -> DueWork:
+    """Sessions that go on behind a run: with a message that waited, or with what children
+    reported."""
+    return DueWork("continue", claims, continuing.go_on)
 
 
 def wait_work(claims: Claims, depending: DependencyWaits) -> DueWork:

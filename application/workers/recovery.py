@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from uuid import UUID
 
 from application.concurrency.tasks import wait_or_cancel
@@ -136,4 +137,6 @@ class RunRecovery:
             reason="interrupted",
             error=f"interrupted: the server that held this run is gone ({lost.holder})",
         )
-        await self._sealing.end(run, end)
+        lease = timedelta(seconds=self._lease_seconds)
+        renewed_at = lost.until - lease if lost.until is not None else None
+        await self._sealing.end_in_its_stead(run, end, renewed_at)

@@ -26,12 +26,22 @@ from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import AwaitedRuns, DependencyWaits
 from application.spawn.prepare import RunPreparer
 from application.steps.undo import StepUndoer
-from application.workers.due import DueWork, announcement_work, archive_work, effect_work, wait_work
+from application.workers.due import (
+    DueWork,
+    announcement_work,
+    archive_work,
+    continuation_work,
+    effect_work,
+    wait_work,
+)
 from application.workers.recovery import RunRecovery
 from domain.event_types import ConfigurationActivated
 from domain.run.events import (
     ArchiveScheduled,
+    ChildrenReported,
+    ContinuationFailed,
     DescendantsSettled,
+    MessageQueued,
     RunAnnounced,
     RunArchived,
     RunClaimed,
@@ -39,8 +49,11 @@ from domain.run.events import (
     RunQueued,
     SpawnRefused,
     StopRequested,
+    YieldRequested,
 )
 from domain.run.facts import STEP_ORDER
+from domain.run.state import PAUSES
+from domain.session.events import ChildSettled
 
 DISPATCH_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
@@ -106,6 +119,7 @@ class Supervisor:
         self._announce = announcement_work(claims, workers.announcing)
         self._archive = archive_work(claims, workers.archiving)
         self._wait = wait_work(claims, workers.depending)
+        self._continue = continuation_work(claims, workers.continuing)
         self._awaited = AwaitedRuns()
         self._effect = effect_work(claims, workers.undoing, workers.telling)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
@@ -141,7 +155,7 @@ class Supervisor:
     async def finish_due(self) -> None:
         """Announce, archive, undo and tell what is due now, for the last time; each has its time
         for it, whatever became of the one before."""
-        for due in (self._announce, self._archive, self._effect):
+        for due in (self._continue, self._announce, self._archive, self._effect):
             try:
                 # What a hook does not take in time is done after the next start.
                 await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
@@ -166,6 +180,7 @@ class Supervisor:
             self._archive,
             self._effect,
             self._wait,
+            self._continue,
             self._workers.transcript_files,
             # Until there is no work left whose claims it could keep up.
             self._prolong,
@@ -198,19 +213,38 @@ class Supervisor:
                 self._expect(run_id, self._dispatch)
             case RunClaimed():
                 self._expected.pop(run_id, None)
+            case RunEnded() if recorded.event.reason in PAUSES:
+                self._dispatch.notify()
+                self._continue.notify()
             case RunEnded():
                 self._dispatch.notify()
                 self._expect(run_id, self._announce)
+            case ChildrenReported() | ChildSettled():
+                # A message may wait for it; only sessions that were spawned have such an event.
+                self._continue.notify()
+            case ContinuationFailed():
+                self._continue.notify()
+                self._announce.notify()
+            case MessageQueued() if run_id is not None:
+                if recorded.event.cause == "steer":
+                    self._workers.executing.stop(run_id)
+                self._continue.notify()
+            case YieldRequested() if run_id is not None:
+                self._workers.executing.end_turn(run_id)
             case DescendantsSettled():
                 self._announce.notify()
             case RunAnnounced():
                 self._expect(run_id, self._archive)
+                run = self._tail.newest(run_id) if run_id is not None else None
+                if run is None or run.queue:
+                    self._continue.notify()
             case RunArchived():
                 self._expected.pop(run_id, None)
             case ArchiveScheduled():
                 self._archive.notify()
             case StopRequested() if run_id is not None:
                 self._workers.executing.stop(run_id)
+                self._announce.notify()
             case SpawnRefused() if run_id is not None:
                 self._workers.preparing.interrupt(run_id)
                 if recorded.event.step in STEP_ORDER:

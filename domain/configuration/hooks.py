@@ -16,6 +16,7 @@ AnyHook = Literal[
     "subagentSpawned",
     "subagentDeliveryTarget",
     "subagentEnded",
+    "onSubagentEnded",
 ]
 HOOKS: tuple[AnyHook, ...] = get_args(AnyHook)
 
@@ -117,8 +118,8 @@ class HooksSection(OwnSection):
     """Each hook is asked or told when it is configured, and only then.
 
     `attempts_max` and `retry_seconds_max` are for those that are told something
-    (`subagentSpawned`, `subagentEnded`): so often it is tried, with so many seconds between two
-    attempts at most.
+    (`subagentSpawned`, `subagentEnded`, `onSubagentEnded`): so often it is tried, with so many
+    seconds between two attempts at most.
     """
 
     prepare_subagent_spawn: Hook | None = None
@@ -126,6 +127,7 @@ class HooksSection(OwnSection):
     subagent_spawned: Hook | None = None
     subagent_delivery_target: Hook | None = None
     subagent_ended: Hook | None = None
+    on_subagent_ended: Hook | None = None
     attempts_max: Annotated[Whole, Field(ge=1, le=20)] = 8
     retry_seconds_max: Annotated[Whole, Field(ge=1, le=3600)] = 300
 
@@ -137,6 +139,7 @@ class HooksSection(OwnSection):
             "subagentSpawned": self.subagent_spawned,
             "subagentDeliveryTarget": self.subagent_delivery_target,
             "subagentEnded": self.subagent_ended,
+            "onSubagentEnded": self.on_subagent_ended,
         }[name]
 
     @property

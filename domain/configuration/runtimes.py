@@ -102,6 +102,8 @@ class TokenUsage(OwnSection):
 
     input_tokens: TokenCount = 0
     output_tokens: TokenCount = 0
+    cache_read_tokens: TokenCount = 0
+    cache_write_tokens: TokenCount = 0
     model: Text | None = None
 
 
@@ -126,7 +128,7 @@ class ScriptedRuntime(OwnSection):
     type: Literal["scripted"]
     steps: tuple[ScriptedStep, ...] = ()
     result: Text | None = None
-    outcome: Literal["success", "error", "timeout"] = "success"
+    outcome: Literal["success", "error", "timeout", "unknown"] = "success"
     error: Text | None = None
     models: ServedModels | None = None
     provides_sandbox: Flag = False
@@ -134,7 +136,9 @@ class ScriptedRuntime(OwnSection):
     @model_validator(mode="after")
     def _error_needs_outcome(self) -> "ScriptedRuntime":
         if self.error is not None and self.outcome == "success":
-            raise section_error("error", 'needs outcome "error" or "timeout"', at="error")
+            raise section_error(
+                "error", 'needs outcome "error", "timeout" or "unknown"', at="error"
+            )
         return self
 
 

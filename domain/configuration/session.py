@@ -21,8 +21,8 @@ _ACCOUNT_OF_NONE = "default"
 
 
 class ThreadBindings(SharedSection):
-    """`session.threadBindings`. The hours are read and have no effect: whoever binds a thread ends
-    that, too."""
+    """`session.threadBindings`. A session that stays open is put away so many hours after its last
+    run was announced, and after it began; 0, or none, is never."""
 
     enabled: Flag = True
     spawn_sessions: Flag = True

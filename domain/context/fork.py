@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.run.facts import ContextMode, ForkFacts, SpawnMode
+from domain.run.facts import ContextMode, ForkFacts, Requester, SpawnOptions
 from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.values.session_key import is_cron_key
@@ -15,25 +15,38 @@ FORK_TOKENS_MAX = 100_000
 SESSION_NOTE = (
     "thread-bound session stays active after this task; continue in-thread for follow-ups."
 )
-RUN_NOTE = (
+_WAIT_BY_YIELDING = (
+    "call sessions_yield to end the turn and wait for completion events as user messages"
+)
+_WAIT_FOR_INBOX = "end the turn and wait for completion events in the inbox of this session"
+_RUN_NOTE = (
     "Auto-announce is push-based. After spawning children, do NOT call sessions_list, "
     "sessions_history, exec sleep, or any polling tool. Track expected child session keys. If any "
-    "required child completion has not arrived yet, call sessions_yield to end the turn and wait "
-    "for completion events as user messages. Only send your final answer after ALL expected "
-    "completions arrive. If a child completion event arrives AFTER your final answer, reply ONLY "
-    "with NO_REPLY."
+    "required child completion has not arrived yet, {wait}. Only send your final answer after ALL "
+    "expected completions arrive. If a child completion event arrives AFTER your final answer, "
+    "reply ONLY with NO_REPLY."
+)
+RUN_NOTE = _RUN_NOTE.format(wait=_WAIT_BY_YIELDING)
+INBOX_NOTE = _RUN_NOTE.format(wait=_WAIT_FOR_INBOX)
+UNANNOUNCED_NOTE = (
+    "No completion is announced for this child (expectsCompletionMessage: false), so do not wait "
+    "for one. Its result stands in its run."
 )
 
 
 def accepted_note(
-    mode: SpawnMode, requester_session_key: str, fork_note: str | None = None
+    options: SpawnOptions, requester: Requester, fork_note: str | None = None
 ) -> str | None:
-    """The note for an accepted spawn; a scheduled job gets none, save what is said of its fork."""
-    note: str | None = RUN_NOTE
-    if mode == "session":
+    """The note for an accepted spawn. It orders nothing that its reader cannot do: only a session
+    whose run is executed here, and whose tools have it, can yield. A scheduled job gets none, save
+    what is said of its fork."""
+    note: str | None = RUN_NOTE if requester.may_yield else INBOX_NOTE
+    if options.mode == "session":
         note = SESSION_NOTE
-    elif is_cron_key(requester_session_key):
+    elif is_cron_key(requester.session_key):
         note = None
+    elif not options.expects_completion_message:
+        note = UNANNOUNCED_NOTE
     return " ".join(text for text in (note, fork_note) if text) or None
 
 
@@ -63,6 +76,11 @@ OTHER_AGENT_WARNING = (
 NO_TRANSCRIPT_WARNING = (
     "the child starts with isolated context: its requester has no transcript here; provide one"
     " with PUT /v1/sessions/{key}/transcript before the next spawn"
+)
+
+
+NOTHING_TO_FORK_WARNING = (
+    "the child begins with nothing of its requester's conversation: nothing of it is on record yet"
 )
 
 
@@ -154,7 +172,10 @@ def fork_note(fork: ForkFacts | None) -> str | None:
 def fork_warnings(
     request: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
 ) -> tuple[str, ...]:
-    """What is said of a fork that nobody asked for and that could not be."""
+    """What is said of a fork that nobody asked for and that could not be, and of one in which
+    there was nothing to take over."""
+    if fork is not None and fork.mode == "fork" and fork.entries == 0:
+        return (NOTHING_TO_FORK_WARNING,)
     if request.mode == "isolated" or request.is_explicit:
         return ()
     if not same_agent:

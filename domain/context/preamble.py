@@ -68,7 +68,7 @@ def preamble_block(preamble: str) -> str:
 
 
 def _cut(text: str, limit: int) -> int:
-    for index in range(limit, limit // 2, -1):
+    for index in range(limit, (limit + 1) // 2 - 1, -1):
         if text[index].isspace() and whole_characters(text, index) == index:
             # A blank may belong to the sign before it.
             return whole_characters(text, len(text[:index].rstrip()))

@@ -72,7 +72,7 @@ def _read(text: str) -> object:
 
 def _raise_reported_error(script_id: str, value: dict[str, object], error_key: str | None) -> None:
     failed = f"Script {script_id} returned error"
-    if error_key and _is_truthy(value.get(error_key)):
+    if error_key and error_key in value:
         raise _ScriptError(f"{failed} ({error_key}): {text_of(value[error_key])}")
     error = value.get("error")
     if isinstance(error, str) and error:
@@ -129,11 +129,6 @@ def _item_text(item: object) -> str:
     if isinstance(item, dict) and item.get("message") is not None:
         return text_of(item["message"])
     return text_of(item)
-
-
-def _is_truthy(value: object) -> bool:
-    """As in the language the key was defined in: an empty list or object is something."""
-    return isinstance(value, list | dict) or bool(value)
 
 
 # What a script printed, kept byte by byte, so that it can be read again.

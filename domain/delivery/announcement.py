@@ -81,6 +81,18 @@ def _tokens(stats: RunStats) -> str:
     return f"tokens {token_text(total)} (in {token_text(taken)} / out {token_text(given)})"
 
 
+def with_present_path(text: str, sealed_path: str | None, present_path: str | None) -> str:
+    """An announcement with the path that the transcript has now, where it has another one since."""
+    if sealed_path is None or present_path is None or sealed_path == present_path:
+        return text
+    head, between, stats = text.rpartition("\n")
+    before = f"transcript {single_line(sealed_path, characters_max=PATH_CHARACTERS_MAX)}"
+    if not stats.startswith("Stats: ") or not stats.endswith(before):
+        return text
+    after = f"transcript {single_line(present_path, characters_max=PATH_CHARACTERS_MAX)}"
+    return f"{head}{between}{stats.removesuffix(before)}{after}"
+
+
 AnnouncedOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 AnnouncementStatus = Literal["success", "error", "timeout", "unknown"]
 NOT_AVAILABLE = "(not available)"
@@ -166,13 +178,15 @@ def display_name(label: str | None, task: str | None, key: str) -> str:
     )
 
 
-def child_findings(findings: Sequence[ChildFinding]) -> str:
+def child_findings(
+    findings: Sequence[ChildFinding], heading: str = "Findings of its sub-agents:"
+) -> str:
     """What the children of a run found, one after another, their results as data."""
     shown = [_finding(number, one) for number, one in enumerate(findings[:FINDINGS_MAX], start=1)]
     more = len(findings) - FINDINGS_MAX
     if more > 0:
         shown.append(f"{more} more are not shown; their sessions hold their results.")
-    return "Findings of its sub-agents:\n" + "\n".join(shown)
+    return f"{heading}\n" + "\n".join(shown)
 
 
 def _finding(number: int, finding: ChildFinding) -> str:

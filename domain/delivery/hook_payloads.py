@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from domain.configuration.hooks import AnyHook
 from domain.context.thread_binding import Origin
@@ -133,11 +133,15 @@ def delivery_target_call(run: Run, requester_origin: Origin) -> HookCall:
 def notification_call(run: Run, hook: HookName, *, origin: Origin, error: str | None) -> HookCall:
     """Tells of a beginning or an end. `origin` is the requester's for a beginning and the child's
     for an end, `error` the text of what went wrong."""
-    event = (
-        _spawned_payload(run, origin)
-        if hook == "subagentSpawned"
-        else _ended_payload(run, origin, error)
-    )
+    match hook:
+        case "subagentSpawned":
+            event = _spawned_payload(run, origin)
+        case "subagentEnded":
+            event = _ended_payload(run, origin, error)
+        case "onSubagentEnded":
+            event = _engine_payload(run)
+        case _:
+            assert_never(hook)
     return _call(run, hook, hook_key(run.run_id, hook), event)
 
 
@@ -145,6 +149,23 @@ def _spawned_payload(run: Run, origin: Origin) -> dict[str, Any]:
     is_threaded = run.step("thread_binding") is not None
     spawn = _spawn(run, origin)
     return {"runId": str(run.run_id), **spawn, "threadRequested": is_threaded}
+
+
+def _engine_payload(run: Run) -> dict[str, Any]:
+    """What a context engine is told of an end: `completed`, `released` for a child that was
+    stopped, `deleted` for a session that lived on and is put away."""
+    reason = "completed"
+    if run.outcome == "stopped":
+        reason = "released"
+    elif run.options.mode == "session":
+        reason = "deleted"
+    return _drop_unknown(
+        {
+            "childSessionKey": run.child_session_key,
+            "reason": reason,
+            "workspaceDir": run.plan.workspace_dir if run.plan is not None else None,
+        }
+    )
 
 
 def _ended_payload(run: Run, origin: Origin, error: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from domain.values.text import replace_unstorable, utf8_prefix
 LINE_BYTES_MAX = 1_048_576
 NAME_CHARACTERS_MAX = 256
 TOKENS_MAX = 10**12
+USAGES_MAX = 1_000
 MessageRole = Literal["assistant", "user", "system", "tool"]
 _ROLES: dict[object, MessageRole] = {
     "assistant": "assistant",
@@ -37,11 +38,14 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True)
 class UsageEntry:
-    """`{"type": "usage", "inputTokens", "outputTokens", "model"}`."""
+    """`{"type": "usage", "inputTokens", "outputTokens", "model"}`, and `cacheReadTokens` and
+    `cacheWriteTokens`, which are counted beside the input tokens."""
 
     input_tokens: int
     output_tokens: int
     model: str | None
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +123,27 @@ def _tool(value: dict[str, object]) -> ToolEntry | None:
     )
 
 
+_TOKEN_KEYS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+
+
 def _usage(value: dict[str, object]) -> UsageEntry | None:
-    taken, given = value.get("inputTokens", 0), value.get("outputTokens", 0)
-    if not ("inputTokens" in value or "outputTokens" in value):
+    if not any(key in value for key in _TOKEN_KEYS):
         return None
-    taken_count, given_count = _count(taken), _count(given)
-    if taken_count is None or given_count is None:
+    counts = [_count(value.get(key, 0)) for key in _TOKEN_KEYS]
+    taken, given, cache_read, cache_write = counts
+    if taken is None or given is None or cache_read is None or cache_write is None:
         return None
     model = value.get("model")
     named = (
         replace_unstorable(model.strip()[:NAME_CHARACTERS_MAX]) if isinstance(model, str) else ""
     )
-    return UsageEntry(input_tokens=taken_count, output_tokens=given_count, model=named or None)
+    return UsageEntry(
+        input_tokens=taken,
+        output_tokens=given,
+        model=named or None,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+    )
 
 
 def _text_or_json(value: object) -> str | None:
@@ -153,26 +166,18 @@ def _count(value: object) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeReading:
-    """The fold of a run's entries. `model` is the one named last; tokens are None when untold."""
+    """The fold of a run's entries. `usages` are what was told of tokens, one after the other; what
+    comes after the first thousand is added to the last of the same model."""
 
     last_result: str | None = None
     last_assistant: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    model: str | None = None
+    usages: tuple[UsageEntry, ...] = ()
     entries: int = 0
 
     @property
     def result(self) -> str | None:
         """The last result, else the last message of the assistant that says something."""
         return self.last_assistant if self.last_result is None else self.last_result
-
-    @property
-    def total_tokens(self) -> int | None:
-        """Input and output together; None when none were told."""
-        if self.input_tokens is None or self.output_tokens is None:
-            return None
-        return self.input_tokens + self.output_tokens
 
     def after(self, entry: ParsedEntry) -> "RuntimeReading":
         """The reading with one more entry."""
@@ -183,14 +188,28 @@ class RuntimeReading:
             case MessageEntry(role="assistant") if entry.text.strip():
                 return replace(counted, last_assistant=entry.text)
             case UsageEntry():
-                return replace(
-                    counted,
-                    input_tokens=(self.input_tokens or 0) + entry.input_tokens,
-                    output_tokens=(self.output_tokens or 0) + entry.output_tokens,
-                    model=entry.model or self.model,
-                )
+                return replace(counted, usages=_with_usage(self.usages, entry))
             case _:
                 return counted
+
+
+def _with_usage(usages: tuple[UsageEntry, ...], entry: UsageEntry) -> tuple[UsageEntry, ...]:
+    if len(usages) < USAGES_MAX:
+        return (*usages, entry)
+    for index in range(len(usages) - 1, -1, -1):
+        if usages[index].model == entry.model:
+            return (*usages[:index], _sum_of(usages[index], entry), *usages[index + 1 :])
+    return (*usages[:-1], _sum_of(usages[-1], entry))
+
+
+def _sum_of(one: UsageEntry, other: UsageEntry) -> UsageEntry:
+    return UsageEntry(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        model=one.model,
+        cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
+        cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
+    )
 
 
 def read_plain_output(text: str) -> RuntimeReading:

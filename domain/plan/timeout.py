@@ -20,8 +20,15 @@ def run_timeout_seconds(argument: object, configured: object = None) -> int:
 
 
 def run_timeout_warnings(argument: object, configured: object = None) -> tuple[str, ...]:
-    """What the caller is told when the number that counts is more than there can be."""
+    """What the caller is told when the number that counts is more than there can be, or was made
+    no limit though it is not 0."""
     given = next((one for one in map(_finite, (argument, configured)) if one is not None), 0)
+    if given < 0 or 0 < given < 1:
+        shown = f"{given:g}" if isinstance(given, float) or abs(given) < 10**15 else "that"
+        return (
+            f"runTimeoutSeconds {shown} was made 0, which is without limit: whole seconds count,"
+            " rounded down. Ask for 1 or more to have a limit.",
+        )
     if given < RUN_TIMEOUT_SECONDS_MAX + 1:
         return ()
     return (

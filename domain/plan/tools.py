@@ -3,9 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from domain.run.facts import Plan
 from domain.session.events import Role
 
-SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
+SPAWN_TOOL = "sessions_spawn"
+YIELD_TOOL = "sessions_yield"
+CONTROL_TOOL = "subagents"
+SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", SPAWN_TOOL)
 ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
 
 # What children are denied where the configuration has no list of its own.
@@ -24,6 +28,7 @@ GROUPS = {
     "group:agents": ("agents_list",),
 }
 _ALIASES = {"bash": "exec", "apply-patch": "apply_patch"}
+_IMPLIED_BY = {"apply_patch": "write"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,21 @@ class ToolPolicy:
 
     allow: tuple[str, ...] | None
     deny: tuple[str, ...]
+
+    def permits(self, tool: str) -> bool:
+        """Whether a tool may be used. `apply_patch` is judged as `write` is, too."""
+        name = _name(tool)
+        names = {name, _IMPLIED_BY.get(name, name)}
+        if any(_matches(pattern, one) for pattern in self.deny for one in names):
+            return False
+        if self.allow is None:
+            return True
+        return any(_matches(pattern, one) for pattern in self.allow for one in names)
+
+
+def permits_tool(plan: Plan, tool: str) -> bool:
+    """Whether a child with this plan may use a tool."""
+    return ToolPolicy(plan.tools_allow, plan.tools_deny).permits(tool)
 
 
 def tool_policy(
@@ -79,3 +99,20 @@ def _names(texts: Iterable[str] | None) -> tuple[str, ...]:
     plain = [_name(text) for text in texts or ()]
     members = [member for name in plain for member in GROUPS.get(name, (name,))]
     return tuple(dict.fromkeys(member for member in members if member))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Whole-name match where `*` is any text; in time linear in both."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    *middle, last = rest
+    for piece in middle:
+        found = name.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return name.endswith(last) and len(name) - len(last) >= at

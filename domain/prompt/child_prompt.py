@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from domain.context.bootstrap_files import BootstrapFile
 from domain.context.preamble import AFTER_PREAMBLE, preamble_block
 from domain.prompt.pieces import SEPARATOR, Piece, TextPart, join_pieces, separate_pieces
-from domain.prompt.role import depth_text, role_text, rules_text
+from domain.prompt.role import EVERY_TOOL, SpawnTools, depth_text, role_text, rules_text
 from domain.prompt.untrusted import without_delimiters
 from domain.values.text import single_line
 
@@ -33,6 +33,7 @@ class ChildFacts:
     requester_session_key: str | None = None
     requester_channel: str | None = None
     is_persistent: bool = False
+    tools: SpawnTools = EVERY_TOOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
         (
             Piece(source="role", text=role_text(child.depth)),
             Piece(source="rules", text=rules_text(child.depth, is_persistent=child.is_persistent)),
-            Piece(source="depth", text=depth_text(child.depth, child.max_spawn_depth)),
+            Piece(source="depth", text=depth_text(child.depth, child.max_spawn_depth, child.tools)),
             Piece(source="session", text=_session_text(child)),
             Piece(source="fork", text=_fork_text(surroundings.fork_entries)),
             *(_bootstrap_piece(file) for file in surroundings.bootstrap),

@@ -1,5 +1,7 @@
 """The fixed words of a child's system prompt: what it is, its rules, what its depth allows."""
 
+from dataclasses import dataclass
+
 from domain.session.role import capabilities_at
 
 
@@ -40,27 +42,55 @@ def rules_text(depth: int, *, is_persistent: bool) -> str:
     )
 
 
-def depth_text(depth: int, max_spawn_depth: int) -> str:
-    """Whether it may have sub-agents of its own; empty where there is nothing to say."""
-    if capabilities_at(max(1, depth), max_spawn_depth).can_spawn:
-        return _ORCHESTRATOR
-    return _DEEP_LEAF if depth >= 2 else ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnTools:
+    """Which of the tools by which a session works with sub-agents its policy leaves it."""
+
+    spawn: bool = True
+    control: bool = True
+    yield_turn: bool = True
+
+
+EVERY_TOOL = SpawnTools()
+
+
+def depth_text(depth: int, max_spawn_depth: int, tools: SpawnTools) -> str:
+    """Whether it may have sub-agents of its own; empty where there is nothing to say. It names no
+    tool that the session does not have."""
+    if not capabilities_at(max(1, depth), max_spawn_depth).can_spawn:
+        return _DEEP_LEAF if depth >= 2 else ""
+    return _orchestrator_text(tools) if tools.spawn else _DENIED
 
 
 def _parent(depth: int) -> str:
     return "main agent" if depth <= 1 else "parent orchestrator"
 
 
-_ORCHESTRATOR = (
-    "## Sub-agents of your own\n"
-    "- You may hand parts of the task to sub-agents: start them with the sessions_spawn tool, look "
-    "after them with the subagents tool.\n"
-    "- They report to you and not to the main agent: their announcements arrive in this "
-    "session. Do not ask again and again whether they are done.\n"
-    "- Keep the session key of each one you start. Give your final answer only when every one "
-    "that the answer depends on has reported.\n"
-    "- A report that arrives after your final answer needs no other reply than NO_REPLY.\n"
-    "- Bring their results together in your own words; do not pass them on as they are."
+def _orchestrator_text(tools: SpawnTools) -> str:
+    control = ", look after them with the subagents tool" if tools.control else ""
+    waiting = "their announcements are entries of this session's inbox."
+    if tools.yield_turn:
+        waiting = (
+            "when you have nothing to do until they have, call the sessions_yield tool. It ends "
+            "your turn, and their reports are the message that you go on with."
+        )
+    return (
+        "## Sub-agents of your own\n"
+        "- You may hand parts of the task to sub-agents: start them with the sessions_spawn "
+        f"tool{control}.\n"
+        f"- They report to you and not to the main agent: {waiting} Do not ask again and again "
+        "whether they are done.\n"
+        "- Keep the session key of each one you start. Give your final answer only when every one "
+        "that the answer depends on has reported.\n"
+        "- A report that arrives after your final answer needs no other reply than NO_REPLY.\n"
+        "- Bring their results together in your own words; do not pass them on as they are."
+    )
+
+
+_DENIED = (
+    "## No sub-agents\n"
+    "- The tool policy of this session leaves you no sub-agents of your own. Do all of the task "
+    "yourself."
 )
 _DEEP_LEAF = (
     "## No sub-agents\n"

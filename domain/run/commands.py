@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar, Literal
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from domain.run.facts import (
     ForkFacts,
     HookName,
     Ingredient,
+    MessageCause,
     Plan,
     PromptPart,
     RunOutcome,
@@ -259,7 +261,8 @@ class StopRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRun:
-    """What came of the run, from its runtime. `lost_epoch` when somebody else ends it."""
+    """What came of the run, from its runtime. `lost_epoch` when somebody else ends it,
+    which knows when it last showed a sign of life, `alive_until`."""
 
     action: ClassVar[str] = "end the run"
     epoch: int
@@ -272,6 +275,7 @@ class EndRun:
     usage: Usage | None = None
     transcript: TranscriptSeal | None = None
     pending_descendants: int = 0
+    alive_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,6 +316,39 @@ class ScheduleArchive:
     reason: Literal["session_closed", "continuation_archived"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMessage:
+    """A message to a run at work waits until that is over; one that steers ends it. `run_id` is
+    minted for the run that will go on with it, `at` is now."""
+
+    action: ClassVar[str] = "queue a message"
+    run_id: UUID
+    message: ContentRef
+    by: str
+    cause: MessageCause
+    at: datetime
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YieldRun:
+    """The run at work ends its turn and waits for its children. `awaits` is whether there is
+    anything that it can wait for."""
+
+    action: ClassVar[str] = "yield"
+    by: str
+    awaits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailContinuation:
+    """The run that was to go on with the session was refused."""
+
+    action: ClassVar[str] = "note that the session could not go on"
+    run_id: UUID
+    error: ContentRef | None
+
+
 RunCommand = (
     ResumePreparation
     | ResolveScripts
@@ -329,4 +366,7 @@ RunCommand = (
     | AcknowledgeAnnouncement
     | ArchiveRun
     | ScheduleArchive
+    | QueueMessage
+    | YieldRun
+    | FailContinuation
 )

@@ -11,8 +11,10 @@ from domain.run.commands import (
     ConfirmUndo,
     CreateSession,
     EndRun,
+    FailContinuation,
     HookCommand,
     NoteUndoFailure,
+    QueueMessage,
     RefuseSpawn,
     ResolveScripts,
     ResumePreparation,
@@ -23,7 +25,9 @@ from domain.run.commands import (
     StartRun,
     StopRun,
     TakeStep,
+    YieldRun,
 )
+from domain.run.continuation import drop_messages, fail_continuation, queue_message, yield_run
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
@@ -101,6 +105,8 @@ def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
         raise WrongStage("start the run", "not claimed")
     if run.stop_requested_by is not None:
         raise StopWanted(f"stopped by {run.stop_requested_by} before it started")
+    if run.is_steered:
+        raise StopWanted(f"steered by {run.steered_by} before it started")
     return (
         RunStarted(
             runtime=command.runtime,
@@ -114,9 +120,14 @@ def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
 
 
 def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
-    """At once while nothing executes; else the holder is told."""
+    """At once while nothing executes; else the holder is told. Messages that wait are dropped."""
+    if run.is_paused:
+        stop = StopRequested(
+            by=command.by, by_requester=command.by_requester, reason=command.reason
+        )
+        return (stop, *drop_messages(run))
     if run.stage in OVER:
-        return ()
+        return drop_messages(run)
     if run.stage in PREPARING:
         return (
             SpawnRefused(
@@ -131,6 +142,7 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     if run.holder is None or run.stage == "session-created":
         # Until it is claimed from its lane nobody executes it: there is nobody to ask.
         return (
+            *drop_messages(run),
             RunEnded(
                 outcome="stopped",
                 reason="stopped",
@@ -141,7 +153,8 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
         )
     if run.stop_requested_by is not None:
         return ()
-    return (StopRequested(by=command.by, by_requester=command.by_requester, reason=command.reason),)
+    stop = StopRequested(by=command.by, by_requester=command.by_requester, reason=command.reason)
+    return (stop, *drop_messages(run))
 
 
 def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
@@ -149,14 +162,20 @@ def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
     must_hold(run, command.epoch)
     if run.holder is None:
         raise WrongStage("end the run", "not claimed")
-    outcome = command.outcome
-    if run.stop_requested_by is not None and command.reason == "interrupted":
-        # Nobody is left to say how it ended, but it had been told to stop.
-        outcome = "stopped"
+    outcome, reason = command.outcome, command.reason
+    if run.stop_requested_by is not None:
+        if reason == "interrupted":
+            # Nobody is left to say how it ended, but it had been told to stop.
+            outcome = "stopped"
+    elif run.is_steered:
+        outcome, reason = "stopped", "steered"
+    elif run.yielded_by is not None:
+        # Its turn was over by its own word, whatever became of its processes then.
+        outcome, reason = "success", "yielded"
     return (
         RunEnded(
             outcome=outcome,
-            reason=command.reason,
+            reason=reason,
             exit_code=command.exit_code,
             signal=command.signal,
             result=command.result,
@@ -164,6 +183,7 @@ def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
             usage=command.usage,
             transcript=command.transcript,
             pending_descendants=command.pending_descendants,
+            alive_until=command.alive_until,
         ),
     )
 
@@ -323,6 +343,12 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return _archive(run, command)
         case ScheduleArchive():
             return _schedule(run, command)
+        case QueueMessage():
+            return queue_message(run, command)
+        case YieldRun():
+            return yield_run(run, command)
+        case FailContinuation():
+            return fail_continuation(command)
         case _ if isinstance(command, HookCommand):
             return decide_hook(run, command)
         case _:
@@ -332,6 +358,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
 def _announce(run: Run, command: AnnounceRun) -> tuple[RunEvent, ...]:
     if run.stage != "ended":
         raise WrongStage("announce the run", run.stage)
+    if run.is_paused:
+        raise NotYet("its session goes on in its place")
     if command.pending_descendants:
         raise NotYet(f"{command.pending_descendants} descendants are not done")
     return (
@@ -358,6 +386,8 @@ def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
     if run.continued_by is not None and run.put_away_from is None:
         # It was due when somebody looked; a message was faster, and the session goes on.
         raise WrongStage(command.action, f"continued by run {run.continued_by}")
+    if run.queue:
+        raise WrongStage(command.action, "one behind which a message waits")
     return (
         RunArchived(
             reason=command.reason,
@@ -371,4 +401,4 @@ def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
         return ()
     if command.reason == "session_closed" and run.continued_by is not None:
         raise ReadAgain("the session went on meanwhile; read it and ask again")
-    return (ArchiveScheduled(reason=command.reason),)
+    return (ArchiveScheduled(reason=command.reason), *drop_messages(run))

@@ -1,5 +1,6 @@
 """What can happen to a run. The vocabulary only grows; a changed event gets a new version."""
 
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -15,8 +16,10 @@ from domain.run.facts import (
     ForkFacts,
     HookName,
     Ingredient,
+    MessageCause,
     Plan,
     PromptPart,
+    QueuedMessage,
     Requester,
     RunOutcome,
     ScriptReceipt,
@@ -138,11 +141,13 @@ class ContinuationFacts(Fact):
 
 
 class MessageReceived(Event):
-    """Somebody sent a message to a session whose run is over: a new run is to go on with it.
+    """A session goes on with a message, in a new run.
 
-    `continues` is that run, `opened_by` the one that the session began with. Who asked for the
-    child, its key, options and where its results go are those of the run that is continued. `by` is
-    who sent the message.
+    `continues` is the run before it, `opened_by` the one that the session began with. Who asked for
+    the child, its key, options and where its results go are those of the run that is continued.
+    `by` is who sent the message; with `cause` "wake" it tells the `completions` of these children.
+    `queued` are the messages that wait still, `opened_at` is when the session began. The last four
+    are absent before version 2.
     """
 
     run_id: UUID
@@ -165,6 +170,10 @@ class MessageReceived(Event):
     facts: ContinuationFacts
     config_revision: int
     by: str
+    cause: MessageCause = "message"
+    completions: tuple[UUID, ...] = ()
+    queued: tuple[QueuedMessage, ...] = ()
+    opened_at: datetime | None = None
 
 
 class ContinuationPlanned(Event):
@@ -198,7 +207,55 @@ class ArchiveScheduled(Event):
     reason: Literal["session_closed", "continuation_archived"]
 
 
-ContinuationEvent = MessageReceived | ContinuationPlanned | RunContinued | ArchiveScheduled
+class MessageQueued(Event):
+    """A message to a session whose run is at work: it waits until that is over. With `cause`
+    "steer" the run is ended for it. `run_id` is that of the run which will go on with it."""
+
+    run_id: UUID
+    message: ContentRef
+    by: str
+    cause: MessageCause
+    traceparent: str | None = None
+
+
+class MessagesDropped(Event):
+    """Nothing goes on with these messages any more: the session was stopped or closed."""
+
+    run_ids: tuple[UUID, ...]
+
+
+class YieldRequested(Event):
+    """The run at work wants to end its turn, and to be woken by what its children report."""
+
+    by: str
+
+
+class ChildrenReported(Event):
+    """Children of a run that has yielded are done: the session is to go on with what they report.
+    None are named when the last one is done and has nothing to report."""
+
+    run_ids: tuple[UUID, ...]
+
+
+class ContinuationFailed(Event):
+    """The session could not go on with run `run_id`, which was refused: `error` says why, None when
+    its texts were erased."""
+
+    run_id: UUID
+    error: ContentRef | None = None
+
+
+ContinuationEvent = (
+    MessageReceived
+    | ContinuationPlanned
+    | RunContinued
+    | ArchiveScheduled
+    | MessageQueued
+    | MessagesDropped
+    | YieldRequested
+    | ChildrenReported
+    | ContinuationFailed
+)
 
 
 # What can happen to a step of a preparation.
@@ -393,7 +450,8 @@ class RunEnded(Event):
     """The run is over. The outcome comes from runtime signals, never from the model's text.
     `reason` is a fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
     `not_executable`, `prompt_too_large`, `played`, `dependency_failed`,
-    `shared_context`, `erased`).
+    `shared_context`, `erased`, `yielded`, `steered`). `alive_until` is the last sign of life of one
+    whose holder is gone.
     """
 
     outcome: RunOutcome
@@ -407,6 +465,7 @@ class RunEnded(Event):
     stopped_by: str | None = None
     stopped_by_requester: bool = False
     pending_descendants: int = 0
+    alive_until: datetime | None = None
 
 
 class DescendantsSettled(Event):

@@ -3,12 +3,11 @@
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from domain.run.continuation import carried_queue, continuation_changes
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
-    ArchiveScheduled,
     ContinuationEvent,
-    ContinuationPlanned,
     DependencyMet,
     DescendantsSettled,
     HookEvent,
@@ -18,7 +17,6 @@ from domain.run.events import (
     RunAnnounced,
     RunArchived,
     RunClaimed,
-    RunContinued,
     RunEnded,
     RunEvent,
     RunQueued,
@@ -32,7 +30,7 @@ from domain.run.events import (
     StopRequested,
     WaitingEvent,
 )
-from domain.run.hook_delivery import hand_over_hooks, hook_changes, hooks_due, initial_hook_states
+from domain.run.hook_delivery import hook_changes, hooks_due, initial_hook_states
 from domain.run.lifecycle import next_stage
 from domain.run.preparation_steps import step_changes, undos_due
 from domain.run.state import Inbox, RecordedRefusal, Run
@@ -113,54 +111,12 @@ def _run_of_message(event: MessageReceived, stamp: Stamp) -> Run:
         delivery_origin=event.delivery_origin,
         continues=event.continues,
         opened_by=event.opened_by,
+        opened_at=event.opened_at,
+        cause=event.cause if event.cause != "message" else None,
+        queue=carried_queue(event),
+        steered_by=event.by if event.cause == "steer" else None,
+        steered_at=stamp.recorded_at if event.cause == "steer" else None,
     )
-
-
-# How going on with a session changes its runs. It only grows.
-
-
-def continuation_changes(run: Run, event: ContinuationEvent, stamp: Stamp) -> dict[str, object]:
-    """What such an event changes in a run that is there."""
-    match event:
-        case MessageReceived():
-            return {}
-        case ContinuationPlanned():
-            return _plan_changes(event)
-        case RunContinued():
-            return _continuation_changes(run, event)
-        case ArchiveScheduled():
-            return _schedule_changes(run, stamp)
-        case _:
-            assert_never(event)
-
-
-def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
-    changes: dict[str, object] = {
-        "role": event.role,
-        "control_scope": event.control_scope,
-        "plan": event.plan,
-        "warnings": event.warnings,
-    }
-    if event.direct_delivery:
-        changes["direct_delivery"] = True
-    if event.hooks:
-        changes["hooks"] = initial_hook_states(event.hooks)
-    return changes
-
-
-def _continuation_changes(run: Run, event: RunContinued) -> dict[str, object]:
-    """The last run of a session is put away first; its receivers are told of the session's end."""
-    changes: dict[str, object] = {"continued_by": event.run_id, "archive_at": None}
-    if run.hooks:
-        changes["hooks"] = hand_over_hooks(run.hooks)
-    return changes
-
-
-def _schedule_changes(run: Run, stamp: Stamp) -> dict[str, object]:
-    changes: dict[str, object] = {"put_away_from": stamp.recorded_at}
-    if run.stage == "announced":
-        changes["archive_at"] = stamp.recorded_at
-    return changes
 
 
 # How a run changes that waits for others. Judges nothing.
@@ -182,18 +138,31 @@ def archive_due(run: Run, announced_at: datetime) -> datetime | None:
     """When an announced run is archived: at once for `cleanup: "delete"`, else a configured time
     after its end and never before it is announced; None when archiving is switched off.
 
-    A session that lives on (mode `session`) is archived at once when it was stopped, else not. One
-    that was closed meanwhile is archived at once."""
+    A session that lives on (mode `session`) is archived at once when it was stopped, else when the
+    hours of its plan are over. One that was closed meanwhile is archived at once."""
     if run.put_away_from is not None:
         return announced_at
+    if run.continued_by is not None:
+        return None
     if run.options.mode == "session":
-        return announced_at if run.outcome == "stopped" else None
+        return announced_at if run.outcome == "stopped" else _hours_due(run, announced_at)
     if run.cleanup == "delete":
         return announced_at
     if run.plan is None or run.plan.archive_after_minutes == 0 or run.ended_at is None:
         return None
     due = run.ended_at + timedelta(minutes=run.plan.archive_after_minutes)
     return max(due, announced_at)
+
+
+def _hours_due(run: Run, announced_at: datetime) -> datetime | None:
+    """When a session that stays open has been idle for too long, or is too old."""
+    if run.plan is None:
+        return None
+    idle, age = run.plan.idle_hours, run.plan.max_age_hours
+    opened_at = run.opened_at or run.created_at
+    ends = [announced_at + timedelta(hours=idle)] if idle else []
+    ends += [opened_at + timedelta(hours=age)] if age else []
+    return max(min(ends), announced_at) if ends else None
 
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
@@ -243,26 +212,34 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return _acknowledge_changes(run, stamp)
         case SpawnRefused():
             return _refusal_changes(event, stamp)
-        case MessageReceived() | ContinuationPlanned() | RunContinued() | ArchiveScheduled():
-            return continuation_changes(run, event, stamp)
         case StopRequested():
-            return {
-                "stop_requested_by": event.by,
-                "stop_by_requester": event.by_requester,
-                "stop_reason": event.reason,
-            }
+            return _stop_changes(run, event)
         case AgentOverridden():
             return {"agent_id": event.to_agent_id, "overridden": True}
         case DescendantsSettled():
             return {"pending_descendants": 0}
         case RunWaits() | DependencyMet():
             return waiting_changes(run, event)
+        case _ if isinstance(event, ContinuationEvent):
+            return continuation_changes(run, event, stamp)
         case _ if isinstance(event, StepEvent):
             return step_changes(run, event, stamp)
         case _ if isinstance(event, HookEvent):
             return hook_changes(run, event, stamp)
         case _:
             assert_never(event)
+
+
+def _stop_changes(run: Run, event: StopRequested) -> dict[str, object]:
+    changes: dict[str, object] = {
+        "stop_requested_by": event.by,
+        "stop_by_requester": event.by_requester,
+        "stop_reason": event.reason,
+    }
+    if run.stage == "ended":
+        # Its session was to go on in its place, and will not.
+        changes["outcome"] = "stopped"
+    return changes
 
 
 def _acknowledge_changes(run: Run, stamp: Stamp) -> dict[str, object]:
@@ -312,7 +289,7 @@ def _end_changes(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
         "outcome": event.outcome,
         "end_reason": event.reason,
         "ended_at": stamp.recorded_at,
-        "runtime_ms": _runtime_ms(run, stamp),
+        "runtime_ms": _runtime_ms(run, event.alive_until or stamp.recorded_at),
         "result": event.result,
         "error": event.error,
         "usage": event.usage,
@@ -326,10 +303,10 @@ def _end_changes(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
     return changes
 
 
-def _runtime_ms(run: Run, stamp: Stamp) -> int | None:
+def _runtime_ms(run: Run, until: datetime) -> int | None:
     if run.started_at is None:
         return None
-    return (stamp.recorded_at - run.started_at) // timedelta(milliseconds=1)
+    return max(timedelta(0), until - run.started_at) // timedelta(milliseconds=1)
 
 
 def _announcement_changes(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]:

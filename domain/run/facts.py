@@ -8,7 +8,7 @@ from domain.values.record import ContentRef, Fact
 from domain.values.rules import RefusalStatus
 from domain.values.sources import ConfiguredAt, DepthSource
 
-HookName = Literal["subagentSpawned", "subagentEnded"]
+HookName = Literal["subagentSpawned", "subagentEnded", "onSubagentEnded"]
 SpawnMode = Literal["run", "session"]
 
 
@@ -21,7 +21,9 @@ class AdmissionFacts(Fact):
     found, and the last two where in the configuration their values stand; None when neither was
     recorded (before version 2 of the event) nor, for those two, configured. `places` is how many
     children were asked for at once. `shared_bytes` and `shared_keys` are how much its family would
-    share with what the request adds; None when it shares nothing.
+    share with what the request adds; None when it shares nothing. `spawn_tool` is whether the tool
+    policy of the requester's own run has `sessions_spawn`; None when it has no run here, and before
+    version 6.
     """
 
     requester_agent_id: str
@@ -41,6 +43,7 @@ class AdmissionFacts(Fact):
     places: int = 1
     shared_bytes: int | None = None
     shared_keys: int | None = None
+    spawn_tool: Literal["permitted", "denied"] | None = None
 
 
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
@@ -54,7 +57,8 @@ class Requester(Fact):
 
     `sandboxed` is what held for it at this moment; `workspace_dir`, `model` (`provider/name`) and
     `thinking` are those of its own run, None for a session that was not spawned. A sub-agent
-    inherits them. All four are None before version 2 of `SpawnRequested`.
+    inherits them. All four are None before version 2 of `SpawnRequested`. `may_yield` is whether
+    its own run has the tool `sessions_yield`; None when it has no run here, and before version 6.
     """
 
     session_key: str
@@ -69,6 +73,7 @@ class Requester(Fact):
     workspace_dir: str | None = None
     model: str | None = None
     thinking: str | None = None
+    may_yield: bool | None = None
 
 
 class SpawnOptions(Fact):
@@ -163,7 +168,9 @@ class Plan(Fact):
 
     `model_applied` is whether the model that was named first is the one that will be told to the
     runtime; None when none was named anywhere. The `*_source` say where a value was found.
-    `auth_profiles` are the ids of the credentials that the child will be given, never values.
+    `auth_profiles` are the ids of the credentials that the child will be given, never values. A
+    session that stays open is put away `idle_hours` after its last run, and `max_age_hours` after
+    its beginning; None is never.
     """
 
     model_provider: str | None = None
@@ -184,6 +191,15 @@ class Plan(Fact):
     workspace_source: Literal["agent", "requester"] | None = None
     sandboxed: bool = False
     auth_profiles: tuple[str, ...] = ()
+    idle_hours: float | None = None
+    max_age_hours: float | None = None
+
+    @property
+    def model_reference(self) -> str | None:
+        """The model as it is told to the runtime: `provider/name`, or the name alone."""
+        if self.model is None:
+            return None
+        return f"{self.model_provider}/{self.model}" if self.model_provider else self.model
 
 
 class Ingredient(Fact):
@@ -204,12 +220,30 @@ class PromptPart(Fact):
     hmac: str
 
 
+class ModelUsage(Fact):
+    """The share of one model: its name as the runtime reported it, None where it reported none, its
+    tokens, and what they cost in US dollars, None without a price. `priced_as` is whose price that
+    is (`provider/model`)."""
+
+    model: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    priced_as: str | None = None
+    cost_usd: float | None = None
+
+
 class Usage(Fact):
-    """Tokens as the runtime reported them."""
+    """Tokens as the runtime reported them, those of the cache beside the input; `total_tokens` is
+    input and output. `models` are the shares of the models; None before version 2 of `RunEnded`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    models: tuple[ModelUsage, ...] | None = None
 
 
 class TranscriptSeal(Fact):
@@ -244,6 +278,26 @@ class BatchFacts(Fact):
     batch_id: UUID
     index: int
     run_ids: tuple[UUID, ...]
+
+
+# What a session goes on with, once its run has ended.
+
+
+MessageCause = Literal["message", "steer", "wake"]
+"""Somebody sent it; somebody sent it in the place of what the run was at; or the session's children
+have reported."""
+
+
+class QueuedMessage(Fact):
+    """A message that waits for the run at work. `run_id` is that of the run which will go on with
+    it, `traceparent` the trace context that it was sent with."""
+
+    run_id: UUID
+    message: ContentRef
+    by: str
+    cause: MessageCause = "message"
+    queued_at: datetime | None = None
+    traceparent: str | None = None
 
 
 # The steps of a preparation: what is made for a child outside the log, and unmade from it.
@@ -300,6 +354,9 @@ class StepState(Fact):
 
 HOOK_ORDER: tuple[HookName, ...] = get_args(HookName)
 """Nobody is told of an end before the beginning."""
+
+
+HOOKS_OF_ENDS: tuple[HookName, ...] = ("subagentEnded", "onSubagentEnded")
 
 
 def hook_key(run_id: UUID, name: HookName) -> str:

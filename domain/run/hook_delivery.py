@@ -15,9 +15,9 @@ from domain.run.events import (
     RunEvent,
     RunQueued,
 )
-from domain.run.facts import HOOK_ORDER, HookName, HookState
+from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, HookName, HookState
 from domain.run.retry_delay import retry_after_seconds
-from domain.run.state import Run
+from domain.run.state import PAUSES, Run
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
 
@@ -128,33 +128,38 @@ def hook_changes(run: Run, event: HookEvent, stamp: Stamp) -> dict[str, object]:
 
 def hooks_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     """What has to be told because of an event of a run with hooks; `run` is as it is after it."""
-    name = _hook_triggered_by(run, event)
-    state = run.hook(name) if name is not None else None
-    if name is None or state is None or state.phase != "waiting":
-        return {}
-    if name == "subagentEnded" and _binding_is_undone(run):
-        return {}
     due = {"phase": "due", "due_at": stamp.recorded_at}
-    return {"hooks": _keep_order(_replace_hook_state(run.hooks, name, due))}
+    states = run.hooks
+    for name in _hooks_triggered_by(run, event):
+        state = run.hook(name)
+        if state is None or state.phase != "waiting":
+            continue
+        if name == "subagentEnded" and _binding_is_undone(run):
+            continue
+        states = _replace_hook_state(states, name, due)
+    return {"hooks": _keep_order(states)} if states != run.hooks else {}
 
 
-def _hook_triggered_by(run: Run, event: RunEvent) -> HookName | None:
+def _hooks_triggered_by(run: Run, event: RunEvent) -> tuple[HookName, ...]:
     """Of an end is told at once when nobody is told of the result, or it was a stop; else once the
     result is announced, and of a session that lives on when it is put away."""
     expects = run.expects_completion
     match event:
         case RunQueued():
-            return "subagentSpawned"
+            return ("subagentSpawned",)
+        case RunEnded() if event.reason in PAUSES:
+            # Its session goes on: the run in its place tells of the end.
+            return ()
         case RunEnded() if event.outcome == "stopped":
-            return "subagentEnded"
+            return HOOKS_OF_ENDS
         case RunEnded() if run.options.mode == "run" and not expects:
-            return "subagentEnded"
+            return HOOKS_OF_ENDS
         case RunAnnounced() if run.options.mode == "run":
-            return "subagentEnded"
+            return HOOKS_OF_ENDS
         case RunArchived() if run.options.mode == "session":
-            return "subagentEnded"
+            return HOOKS_OF_ENDS
         case _:
-            return None
+            return ()
 
 
 def _binding_is_undone(run: Run) -> bool:

@@ -30,6 +30,9 @@ preparation made is undone where it has to be. These events do not move the stag
 them waits for another. An announced run may be continued or archived; an archived or refused one is
 final, and only what is still owed to others is recorded of it.
 
+A run that yields, or is steered, ends without being announced: its session goes on in another run,
+which takes its place. Messages wait in the state of the run that is at work.
+
 A stop before there is a child is a refusal (rule `stopped`). A stop of a run that waits or is
 queued ends it. A stop of a claimed or started run is a request to its holder, which ends it.
 """
@@ -40,13 +43,17 @@ from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
     ArchiveScheduled,
+    ChildrenReported,
+    ContinuationFailed,
     ContinuationPlanned,
     DependencyMet,
     DescendantsSettled,
     HookFailed,
     HookParked,
     HookTold,
+    MessageQueued,
     MessageReceived,
+    MessagesDropped,
     PreparationResumed,
     PreparationStarted,
     RunAnnounced,
@@ -67,6 +74,7 @@ from domain.run.events import (
     StepUndoFailed,
     StepUndone,
     StopRequested,
+    YieldRequested,
 )
 from domain.values.refusals import CorruptHistory
 
@@ -111,6 +119,8 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
     },
     "session-created": {
         ArchiveScheduled: "session-created",
+        MessageQueued: "session-created",
+        MessagesDropped: "session-created",
         RunWaits: "session-created",
         DependencyMet: "session-created",
         RunQueued: "queued",
@@ -124,6 +134,8 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
         HookFailed: "queued",
         HookParked: "queued",
         ArchiveScheduled: "queued",
+        MessageQueued: "queued",
+        MessagesDropped: "queued",
         RunClaimed: "queued",
         StopRequested: "queued",
         RunStarted: "started",
@@ -134,6 +146,9 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
         HookFailed: "started",
         HookParked: "started",
         ArchiveScheduled: "started",
+        MessageQueued: "started",
+        MessagesDropped: "started",
+        YieldRequested: "started",
         StopRequested: "started",
         RunEnded: "ended",
     },
@@ -142,6 +157,12 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
         HookFailed: "ended",
         HookParked: "ended",
         ArchiveScheduled: "ended",
+        MessageQueued: "ended",
+        MessagesDropped: "ended",
+        ChildrenReported: "ended",
+        ContinuationFailed: "ended",
+        RunContinued: "ended",
+        StopRequested: "ended",
         DescendantsSettled: "ended",
         StepUndone: "ended",
         StepUndoFailed: "ended",
@@ -152,6 +173,9 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
         HookFailed: "announced",
         HookParked: "announced",
         ArchiveScheduled: "announced",
+        MessageQueued: "announced",
+        MessagesDropped: "announced",
+        ContinuationFailed: "announced",
         RunContinued: "announced",
         AnnouncementAcknowledged: "announced",
         StepUndone: "announced",

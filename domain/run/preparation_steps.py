@@ -19,7 +19,7 @@ from domain.run.events import (
 )
 from domain.run.facts import STEP_ORDER, StepName, StepState, step_key
 from domain.run.retry_delay import retry_after_seconds
-from domain.run.state import Run, must_hold
+from domain.run.state import PAUSES, Run, must_hold
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
 
@@ -167,11 +167,13 @@ def undos_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     match event:
         case SpawnRefused():
             return _schedule_undos(run, _refusal_undo_time(run, event, now), lambda _: True)
+        case RunEnded() if event.reason in PAUSES:
+            return {}
         case RunEnded() if run.started_at is None or event.reason == "not_executable":
             return _schedule_undos(run, now, lambda step: _is_in_vain(run, event, step))
-        case RunAnnounced() if run.options.mode == "run":
+        case RunAnnounced() if run.options.mode == "run" and run.continued_by is None:
             return _schedule_undos(run, now, lambda step: _is_cleared_away(run, step))
-        case RunArchived() if run.options.mode == "session":
+        case RunArchived() if run.options.mode == "session" or run.end_reason in PAUSES:
             return _schedule_undos(run, now, lambda step: _is_cleared_away(run, step))
         case _:
             return {}

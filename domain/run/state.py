@@ -15,7 +15,9 @@ from domain.run.facts import (
     ForkFacts,
     HookName,
     HookState,
+    MessageCause,
     Plan,
+    QueuedMessage,
     Requester,
     RunOutcome,
     SpawnOptions,
@@ -28,6 +30,9 @@ from domain.run.lifecycle import OVER, RunStage
 from domain.run.plan_facts import PreambleSizes
 from domain.values.record import ContentRef, Fact
 from domain.values.refusals import LostClaim, WrongStage
+
+PAUSES = ("yielded", "steered")
+"""The reasons of ends behind which the session goes on in the place of the run."""
 
 
 class RecordedRefusal(Fact):
@@ -62,9 +67,14 @@ class Run(Fact):
     is when something outside the log has next to be undone or told, None when nothing has.
 
     Of a run that goes on with a session `continues` is the run before it, `opened_by` the one that
-    the session began with. `put_away_from` is when it was said that the run is to be archived as
-    soon as it is announced. `direct_delivery` is whether its runtime brings the result to
-    `delivery_origin` itself.
+    the session began with, at `opened_at`. `put_away_from` is when it was said that the run is to
+    be archived as soon as it is announced. `direct_delivery` is whether its runtime brings the
+    result to `delivery_origin` itself.
+
+    `queue` are the messages that wait until it is over. `yielded_by` is who asked it to end its
+    turn, `wake_at` when its children had reported then; `steered_by` and `steered_at` who replaced
+    what it was at last, or asked for that. `continuation_failed` is whether its session could not
+    go on in its place, and `continuation_error` says why.
 
     `shares` is whether its spawn shares anything, which is read from its request. `waits_for` are
     those of its `dependencies` that are not met yet, `ancestors` the runs above it, recorded with
@@ -142,6 +152,33 @@ class Run(Fact):
     waits_for: tuple[UUID, ...] | None = None
     batch: BatchFacts | None = None
     preamble_sizes: PreambleSizes | None = None
+    cause: MessageCause | None = None
+    opened_at: datetime | None = None
+    queue: tuple[QueuedMessage, ...] | None = None
+    yielded_by: str | None = None
+    steered_by: str | None = None
+    steered_at: datetime | None = None
+    wake_at: datetime | None = None
+    continuation_failed: bool | None = None
+    continuation_error: ContentRef | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it has ended and is not to be announced, because its session goes on in its
+        place: with what its children report, or with a message for which it was ended."""
+        if self.stage != "ended" or self.stop_requested_by is not None or self.continuation_failed:
+            return False
+        return self.end_reason in PAUSES or self.is_steered
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its session goes on in its place: what came of it is told by the run behind."""
+        return self.continued_by is not None and self.end_reason in PAUSES
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether the message that its session goes on with next is to replace what it is at."""
+        return self.queue is not None and self.queue[0].cause == "steer"
 
     @property
     def is_of_same_agent(self) -> bool:

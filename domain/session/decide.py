@@ -9,6 +9,7 @@ from domain.session.events import (
     ChildReleased,
     ChildSettled,
     ControlScope,
+    PreambleChanged,
     Role,
     SessionClosed,
     SessionContinued,
@@ -101,10 +102,11 @@ class AdmitChild:
 @dataclass(frozen=True, slots=True)
 class AdmitContinuation:
     """Give the run of a child that is there a place, also of a session that was put away: its
-    children may outlive it."""
+    children may outlive it. One that `replaces` another has the place of that one."""
 
     run_id: UUID
     max_children: int
+    replaces: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class ContinueSession:
     run_id: UUID
     role: Role
     control_scope: ControlScope
+    settled: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +128,10 @@ class ReleaseChild:
 
 @dataclass(frozen=True, slots=True)
 class SettleChild:
-    """The run is announced or refused."""
+    """The run is announced or refused. `reports` are the children of which may be told then."""
 
     run_id: UUID
+    reports: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,14 @@ class ProvideTranscript:
     entries: int
     tokens: int | None
     content: ContentRef
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePreamble:
+    """Put something else in front of the prompts of the session's later runs; None for nothing."""
+
+    preamble: ContentRef | None
     by: str
 
 
@@ -155,6 +167,7 @@ SessionCommand = (
     | ReleaseChild
     | SettleChild
     | ProvideTranscript
+    | ChangePreamble
     | CloseSession
     | ChangeSharedContext
     | InheritSharedContext
@@ -163,6 +176,10 @@ SessionCommand = (
 
 class CapReached(Rejected):
     """All places are taken. The rule says so first; this is the last guard."""
+
+
+class NotSpawnedHere(Rejected):
+    """The session is nobody's child here, and has no runs."""
 
 
 class TranscriptStoredHere(Rejected):
@@ -187,7 +204,7 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
                 raise SessionIsClosed(f"session {session.display_key} is closed and spawns no more")
             return _admit(session, command)
         case AdmitContinuation():
-            return _admit(session, command)
+            return _admit_continuation(session, command)
         case ContinueSession():
             return _continue(session, command)
         case ReleaseChild():
@@ -195,13 +212,16 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
             return (ChildReleased(run_id=command.run_id),) if held else ()
         case SettleChild():
             waited = command.run_id in session.unsettled
-            return (ChildSettled(run_id=command.run_id),) if waited else ()
+            settled = ChildSettled(run_id=command.run_id, reports=command.reports)
+            return (settled,) if waited else ()
         case ProvideTranscript():
             return _provide(session, command)
         case ChangeSharedContext():
             return share(session, command)
         case InheritSharedContext():
             return inherit(session, command)
+        case ChangePreamble():
+            return _change_preamble(session, command)
         case CloseSession():
             open_ = session.stage == "open"
             return (SessionClosed(reason=command.reason),) if open_ else ()
@@ -209,7 +229,7 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
             assert_never(command)
 
 
-def _admit(session: Session, command: AdmitChild | AdmitContinuation) -> tuple[SessionEvent, ...]:
+def _admit(session: Session, command: AdmitChild) -> tuple[SessionEvent, ...]:
     if session.active_children >= command.max_children:
         raise CapReached(f"{session.active_children} of {command.max_children} places are taken")
     return (
@@ -221,14 +241,53 @@ def _admit(session: Session, command: AdmitChild | AdmitContinuation) -> tuple[S
     )
 
 
+def _admit_continuation(session: Session, command: AdmitContinuation) -> tuple[SessionEvent, ...]:
+    if command.replaces is None:
+        return _admit(session, AdmitChild(command.run_id, command.max_children))
+    admitted = ChildAdmitted(
+        run_id=command.run_id,
+        active_children=session.active_children,
+        max_children=command.max_children,
+    )
+    released = ChildReleased(run_id=command.replaces)
+    settled = ChildSettled(run_id=command.replaces)
+    events: list[SessionEvent] = [admitted]
+    if command.replaces in session.counted:
+        events.append(released)
+    if command.replaces in session.unsettled:
+        events.append(settled)
+    return tuple(events)
+
+
 def _continue(session: Session, command: ContinueSession) -> tuple[SessionEvent, ...]:
     if session.stage == "closed":
         raise SessionIsClosed(f"session {session.display_key} is closed and takes no messages")
     return (
         SessionContinued(
-            run_id=command.run_id, role=command.role, control_scope=command.control_scope
+            run_id=command.run_id,
+            role=command.role,
+            control_scope=command.control_scope,
+            settled=command.settled,
         ),
     )
+
+
+def _change_preamble(session: Session, command: ChangePreamble) -> tuple[SessionEvent, ...]:
+    if session.run_id is None:
+        raise NotSpawnedHere(
+            f"session {session.display_key} was not spawned here, and no prompt of it is made here"
+        )
+    if session.stage == "closed":
+        raise SessionIsClosed(f"session {session.display_key} is closed and has no later run")
+    known = session.preamble_position is not None
+    if known and _hash(session.preamble) == _hash(command.preamble):
+        return ()
+    return (PreambleChanged(preamble=command.preamble, by=command.by),)
+
+
+def _hash(ref: ContentRef | None) -> str | None:
+    """Of the text, under the session's own key: the same for the same text."""
+    return ref.hmac if ref is not None else None
 
 
 def _provide(session: Session, command: ProvideTranscript) -> tuple[SessionEvent, ...]:

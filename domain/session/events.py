@@ -53,18 +53,24 @@ class ChildReleased(Event):
 
 
 class ChildSettled(Event):
-    """The child is announced or refused; recorded where an orchestrator may be waiting for it."""
+    """The child is announced or refused; recorded where an orchestrator may be waiting for it.
+    `reports` are the children of which its session may be told from now on: this one, all of a
+    batch whose last one this is, or none; absent before version 2."""
 
     run_id: UUID
+    reports: tuple[UUID, ...] = ()
 
 
 class SessionContinued(Event):
     """Another run goes on with the session, in the place of the one before it. `role` and
-    `control_scope` are those of its plan."""
+    `control_scope` are those of its plan. `settled` are the children of which is told no more: they
+    were told to this run, or with the announcement of the one before it; absent before version
+    2."""
 
     run_id: UUID
     role: Role
     control_scope: ControlScope
+    settled: tuple[UUID, ...] = ()
 
 
 class SessionClosed(Event):
@@ -109,6 +115,14 @@ class SharedContextInherited(Event):
     keys: tuple[SharedKey, ...]
 
 
+class PreambleChanged(Event):
+    """What stands in front of the system prompt of the session's later runs, in the place of what
+    its spawn said; None when nothing does any more. A text of this session."""
+
+    preamble: ContentRef | None = None
+    by: str
+
+
 SessionEvent = (
     SessionObserved
     | ChildAdmitted
@@ -119,4 +133,5 @@ SessionEvent = (
     | SessionClosed
     | SharedContextChanged
     | SharedContextInherited
+    | PreambleChanged
 )

@@ -10,6 +10,7 @@ from domain.session.events import (
     ChildReleased,
     ChildSettled,
     ControlScope,
+    PreambleChanged,
     Role,
     SessionClosed,
     SessionContinued,
@@ -36,6 +37,7 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         SessionClosed: "closed",
         SharedContextChanged: "open",
         SharedContextInherited: "open",
+        PreambleChanged: "open",
     },
     "closed": {
         ChildAdmitted: "closed",
@@ -45,6 +47,9 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         SharedContextInherited: "closed",
     },
 }
+
+
+REPORTS_MAX = 500
 
 
 class ProvidedTranscript(Fact):
@@ -62,11 +67,14 @@ class Session(Fact):
 
     `run_id` is the newest run of a child. `counted` are the runs that hold a place now, in order of
     admission; `unsettled` (kept for children only) those that an announcement of this session's own
-    run waits for.
+    run waits for, and `reports` the last 500 of those that are done and of which no run of it was
+    told.
 
     `inherited` is what its newest run started with of its family's context, `shared` what its own
     spawns and its owner wrote, keys that were taken away included; both in the order in which the
-    keys were written first. `shared_position` is where either changed last.
+    keys were written first. `shared_position` is where either changed last. `preamble_position` is
+    where what stands in front of the prompts of its later runs was written last, `preamble`; None
+    where that is what its spawn said.
     """
 
     stage: SessionStage
@@ -90,12 +98,15 @@ class Session(Fact):
     created_at: datetime
     counted: tuple[UUID, ...] = ()
     unsettled: tuple[UUID, ...] = ()
+    reports: tuple[UUID, ...] = ()
     admitted: int = 0
     closed_at: datetime | None = None
     transcript: ProvidedTranscript | None = None
     inherited: tuple[SharedKey, ...] | None = None
     shared: tuple[SharedKey, ...] | None = None
     shared_position: int | None = None
+    preamble: ContentRef | None = None
+    preamble_position: int | None = None
 
     @property
     def active_children(self) -> int:
@@ -155,7 +166,10 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
         case ChildReleased():
             return {"counted": _remove_run(session.counted, event.run_id)}
         case ChildSettled():
-            return {"unsettled": _remove_run(session.unsettled, event.run_id)}
+            changes = {"unsettled": _remove_run(session.unsettled, event.run_id)}
+            if event.reports:
+                changes["reports"] = (*session.reports, *event.reports)[-REPORTS_MAX:]
+            return changes
         case SessionClosed():
             return {"closed_at": stamp.recorded_at}
         case SessionObserved():
@@ -174,12 +188,15 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
                 "run_id": event.run_id,
                 "role": event.role,
                 "control_scope": event.control_scope,
+                "reports": tuple(one for one in session.reports if one not in event.settled),
             }
         case SharedContextChanged():
             written = _apply_shared_change(session, event, stamp)
             return {"shared": written or None, "shared_position": stamp.position}
         case SharedContextInherited():
             return {"inherited": event.keys or None, "shared_position": stamp.position}
+        case PreambleChanged():
+            return {"preamble": event.preamble, "preamble_position": stamp.position}
         case _:
             assert_never(event)
 

@@ -7,14 +7,15 @@ later, with the rules of eligibility, once context scripts have had their say.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
 from domain.configuration.agents import ANY_AGENT, allowed_agents
 from domain.configuration.configuration import Configuration
+from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import ContinuationFacts
-from domain.run.facts import AdmissionFacts
+from domain.run.facts import AdmissionFacts, Plan
 from domain.session.role import FoundDepth
 from domain.session.shared_context import shared_size_with
 from domain.spawn.request import RequestSpawn
@@ -64,9 +65,14 @@ def admission_facts(
     active_children: int,
     family: Sequence[SharedKey],
     places: int,
+    own_plan: Plan | None = None,
 ) -> AdmissionFacts:
     """What the rules are judged from: the request, the policy, and what is on record now. `family`
-    is what the requester's family shares, `places` how many children are asked for."""
+    is what the requester's family shares, `places` how many children are asked for, `own_plan` that
+    of the requester's own run."""
+    spawn_tool: Literal["permitted", "denied"] | None = None
+    if own_plan is not None:
+        spawn_tool = "permitted" if permits_tool(own_plan, SPAWN_TOOL) else "denied"
     shared = shared_size_with(family, command.shared.sizes) if command.shared is not None else None
     return AdmissionFacts(
         requester_agent_id=command.requester_agent_id,
@@ -86,6 +92,7 @@ def admission_facts(
         places=places,
         shared_bytes=shared.bytes if shared is not None else None,
         shared_keys=shared.keys if shared is not None else None,
+        spawn_tool=spawn_tool,
     )
 
 
@@ -173,6 +180,22 @@ def _depth(facts: AdmissionFacts, refused: bool) -> RuleFinding:
         },
         f"depth {facts.caller_depth} {how} maxSpawnDepth {facts.max_spawn_depth}",
     )
+
+
+def _denied_tool(facts: AdmissionFacts, _: str) -> str | None:
+    if facts.spawn_tool != "denied":
+        return None
+    return (
+        "sessions_spawn is not allowed by the tool policy of this session. Do the task yourself, or"
+        " ask for a policy that permits it (tools.subagents.tools)."
+    )
+
+
+def _spawn_tool(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    text = "the requester has no tool policy here"
+    if facts.spawn_tool is not None or refused:
+        text = f"the requester's tool policy has sessions_spawn {facts.spawn_tool}"
+    return RuleFinding({"spawnTool": facts.spawn_tool}, text)
 
 
 def _no_place_free(active: int, most: int, places: int) -> str | None:
@@ -279,6 +302,7 @@ ADMISSION: tuple[AdmissionRule[AdmissionFacts], ...] = (
         _depth,
         counts=lambda facts: (facts.caller_depth, facts.max_spawn_depth),
     ),
+    AdmissionRule(rules.SPAWN_TOOL, _denied_tool, _spawn_tool),
     AdmissionRule(
         rules.ACTIVE_CHILDREN,
         lambda facts, _: _no_place_free(facts.active_children, facts.max_children, facts.places),

@@ -15,6 +15,8 @@ from domain.run.commands import (
     ArchiveRun,
     CreateSession,
     EndRun,
+    FailContinuation,
+    QueueMessage,
     RefuseSpawn,
     RunCommand,
     ScheduleArchive,
@@ -23,9 +25,18 @@ from domain.run.commands import (
     StopRun,
 )
 from domain.run.decide import decide as decide_run
-from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunEvent, SpawnRefused
+from domain.run.events import (
+    ChildrenReported,
+    ContinuationFailed,
+    DescendantsSettled,
+    RunAnnounced,
+    RunEnded,
+    RunEvent,
+    SpawnRefused,
+    StopRequested,
+)
 from domain.run.lifecycle import PREPARING
-from domain.run.state import Run
+from domain.run.state import PAUSES, Run
 from domain.session.decide import (
     ChangeSharedContext,
     CloseSession,
@@ -97,6 +108,15 @@ class KeyTaken(Rejected):
     """The key minted for the child is another session's: prepare again with a new one."""
 
 
+class SessionWentOn(Rejected):
+    """The session above has another run by now, which has to be looked at too: decide again with
+    that one."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__("the session above went on meanwhile; read it and ask again")
+        self.run_id = run_id
+
+
 class CascadeState(NamedTuple):
     """What is on record about a run and those around it."""
 
@@ -150,7 +170,15 @@ def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamCha
             ]
         case StartRun(inherits=True):
             changes += inherit_for_run(run, family.sessions, command)
-        case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun() | SettleDependencies():
+        case (
+            EndRun()
+            | StopRun()
+            | RefuseSpawn()
+            | AnnounceRun()
+            | SettleDependencies()
+            | QueueMessage()
+            | FailContinuation()
+        ):
             changes += _consequences(family, run, [event for _, event in changes])
         case ArchiveRun():
             changes += _close(family, run, "archived") + _archive_predecessors(family, run)
@@ -181,11 +209,18 @@ def _consequences(family: CascadeState, run: Run, events: Sequence[AnyEvent]) ->
     for event in events:
         match event:
             case SpawnRefused():
-                changes += _release(family, run) + _settle_child(family, run)
-            case RunEnded() if event.pending_descendants == 0:
+                has_report = event.announcement is not None
+                changes += _release(family, run)
+                changes += _settle_child(family, run, has_report=has_report)
+            case RunEnded() if event.reason in PAUSES:
+                changes += _report_at_once(family, run, event)
+            case RunEnded() | StopRequested() | ContinuationFailed() if not _is_awaited(
+                family, run, event
+            ):
                 changes += _release(family, run)
             case RunAnnounced():
-                changes += _settle_child(family, run)
+                has_report = event.disposition == "inbox"
+                changes += _settle_child(family, run, has_report=has_report)
             case _:
                 pass
     return changes
@@ -195,18 +230,56 @@ def _release(family: CascadeState, run: Run) -> StreamChanges:
     return _to_session(family, run.requester.session_key, ReleaseChild(run.run_id))
 
 
-def _settle_child(family: CascadeState, run: Run) -> StreamChanges:
+def _settle_child(family: CascadeState, run: Run, *, has_report: bool) -> StreamChanges:
     """Tell the requester's own run, when it is one, that this child is done."""
     requester = family.sessions.get(run.requester.session_key)
     if requester is None or run.run_id not in requester.unsettled:
         return []
-    changes = _to_session(family, requester.session_key, SettleChild(run.run_id))
-    parent = family.runs.get(requester.run_id) if requester.run_id is not None else None
-    if parent is None or parent.stage != "ended" or requester.unsettled != (run.run_id,):
+    if requester.run_id is None:
+        return _to_session(family, requester.session_key, SettleChild(run.run_id))
+    parent = family.runs.get(requester.run_id)
+    if parent is None:
+        raise SessionWentOn(requester.run_id)
+    reports = _reports(run, requester, has_report=has_report)
+    changes = _to_session(family, requester.session_key, SettleChild(run.run_id, reports))
+    is_last = requester.unsettled == (run.run_id,)
+    if parent.stage != "ended":
         return changes
-    changes.append((run_stream(parent.run_id), DescendantsSettled()))
-    changes += _to_session(family, parent.requester.session_key, ReleaseChild(parent.run_id))
+    if is_last:
+        changes.append((run_stream(parent.run_id), DescendantsSettled()))
+    if parent.is_paused and parent.end_reason == "yielded":
+        if reports or is_last:
+            changes.append((run_stream(parent.run_id), ChildrenReported(run_ids=reports)))
+    elif is_last and not parent.is_paused:
+        changes += _to_session(family, parent.requester.session_key, ReleaseChild(parent.run_id))
     return changes
+
+
+def _reports(run: Run, requester: Session, *, has_report: bool) -> tuple[UUID, ...]:
+    """The children of which their session may be told once this one is done: those of a batch all
+    together, when the last of them is."""
+    if run.batch is None:
+        return (run.run_id,) if has_report else ()
+    others = (one for one in run.batch.run_ids if one != run.run_id)
+    return () if any(one in requester.unsettled for one in others) else run.batch.run_ids
+
+
+def _report_at_once(family: CascadeState, run: Run, ended: RunEnded) -> StreamChanges:
+    """What a run that yields can be told already, and that there is nothing more to wait for."""
+    own = family.sessions.get(run.child_session_key or "")
+    if ended.reason != "yielded" or own is None or (own.unsettled and not own.reports):
+        return []
+    return [(run_stream(run.run_id), ChildrenReported(run_ids=own.reports))]
+
+
+def _is_awaited(
+    family: CascadeState, run: Run, event: RunEnded | StopRequested | ContinuationFailed
+) -> bool:
+    """Whether the place of the run is still held: by itself, or by something below it."""
+    if isinstance(event, RunEnded):
+        return event.pending_descendants > 0
+    # Of a run that is over, and that its session was to go on in the place of.
+    return run.stage != "ended" or _pending_descendants(family, run) > 0
 
 
 def _close(family: CascadeState, run: Run, reason: str) -> StreamChanges:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.event_types import AnyEvent
+from domain.plan.tools import YIELD_TOOL, permits_tool
 from domain.run.events import SpawnRefused, SpawnRequested
-from domain.run.facts import AdmissionFacts, AttachmentsRequest, Plan, Requester
+from domain.run.facts import AdmissionFacts, AttachmentsRequest, Requester
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.decide import AdmitChild
@@ -119,15 +120,10 @@ def requester_of(
         origin=store_optional(keep, "origin", command.origin),
         sandboxed=sandboxed or command.options.requester_sandboxed,
         workspace_dir=session.workspace_dir or (plan.workspace_dir if plan else None),
-        model=_model_of(plan),
+        model=plan.model_reference if plan else None,
         thinking=plan.thinking if plan else None,
+        may_yield=permits_tool(plan, YIELD_TOOL) if plan else None,
     )
-
-
-def _model_of(plan: Plan | None) -> str | None:
-    if plan is None or plan.model is None:
-        return None
-    return f"{plan.model_provider}/{plan.model}" if plan.model_provider else plan.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +161,9 @@ def request_spawns(
     _must_be_open(known, runs)
     family = effective_shared_keys(known)
     active = known.active_children if known else 0
-    facts = admission_facts(command, policy, found, active, family, len(spawns))
+    own = runs.get(observed.run_id) if observed.run_id is not None else None
+    own_plan = own.plan if own is not None else None
+    facts = admission_facts(command, policy, found, active, family, len(spawns), own_plan)
     verdict = admit(ADMISSION, facts, raw_agent_id=command.agent_id_argument or "")
     if isinstance(verdict, Permitted) and command.shared is not None:
         refusal = limit_refusal(family, command.shared.sizes, command.shared.scope)
@@ -179,7 +177,6 @@ def request_spawns(
     changes: list[tuple[str, AnyEvent]] = []
     if isinstance(observed, SessionObserved):
         changes.append((stream, observed))
-    own = runs.get(observed.run_id) if observed.run_id is not None else None
     for one, keep in spawns:
         requester = requester_of(one, observed, own, keep)
         changes.append((run_stream(one.run_id), _requested_event(one, requester, facts, keep)))

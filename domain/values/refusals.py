@@ -75,6 +75,14 @@ class StopWanted(Rejected):
     """Somebody asked the run to stop before it started: its holder must end it as stopped."""
 
 
+class ToolDenied(Rejected):
+    """The tool policy of the session denies what is asked for."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(f"{tool} is not allowed by the tool policy of this session")
+        self.tool = tool
+
+
 class CannotDeliver(Rejected):
     """There is no announcement that could be acknowledged."""
 

@@ -76,6 +76,9 @@ _EITHER: tuple[RefusalStatus, ...] = ("forbidden", "error")
 AGENT_ID = Rule("agent_id", _ERROR, "what is given as agentId has not the form of an agent id")
 MODE = Rule("mode", _ERROR, "mode `session` is asked for without a thread")
 DEPTH = Rule("depth", _FORBIDDEN, "the requester is as deep as sessions may be")
+SPAWN_TOOL = Rule(
+    "tools", _FORBIDDEN, "the tool policy of the requester's session denies `sessions_spawn`"
+)
 ACTIVE_CHILDREN = Rule(
     "active_children", _FORBIDDEN, "the requester's session has not so many places for children"
 )
@@ -90,6 +93,7 @@ ADMISSION = (
     AGENT_ID,
     MODE,
     DEPTH,
+    SPAWN_TOOL,
     ACTIVE_CHILDREN,
     REQUIRE_AGENT_ID,
     ALLOW_AGENTS,
@@ -174,7 +178,7 @@ CONTEXT_SCRIPTS = Rule("context_scripts", (), "what each context script did")
 OVERRIDE = Rule("override", (), "whether a script put another agent in the place of the first")
 MODEL = Rule("model", (), "which of the models that are named is taken")
 RUN_TIMEOUT = Rule("run_timeout", (), "how long the run may take")
-TOOLS = Rule("tools", (), "which tools the child has")
+TOOLS = Rule("tool_policy", (), "which tools the child has")
 CAPABILITIES = Rule("capabilities", (), "what the child may do to others")
 PREAMBLE = Rule("preamble", (), "how much context its requester handed over")
 CHOICES = (

@@ -18,11 +18,13 @@ def serve(databases: Databases) -> Iterator[Serve]:
     """Starts servers of the module, each on a database of its own."""
     with ExitStack() as stack:
 
-        def start(*agents: dict[str, Any], **subagents: Any) -> RunningServer:
+        def start(
+            *agents: dict[str, Any], further: dict[str, Any] | None = None, **subagents: Any
+        ) -> RunningServer:
             place = stack.enter_context(new_place())
             url = databases.create()
             stack.callback(databases.drop, url)
-            config = configuration(*agents, **subagents)
+            config = configuration(*agents, **subagents) | (further or {})
             server = RunningServer(place / "data", config, database_url=url)
             stack.callback(must_be_whole, server)
             return stack.enter_context(server)

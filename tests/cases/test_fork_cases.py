@@ -51,7 +51,7 @@ async def _made(outside: Beyond, run: Run) -> dict[str, Any]:
         return {"status": refused.refusal.status, "error": refused.refusal.text}
     fork = made["context_fork"].fork
     assert fork is not None
-    note = accepted_note(run.options.mode, run.requester.session_key, fork_note(fork))
+    note = accepted_note(run.options, run.requester, fork_note(fork))
     return {"status": "accepted", "contextMode": fork.mode, "note": note}
 
 

@@ -10,7 +10,6 @@ from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at
 from domain.values.thinking_level import normalise_thinking
-from tests.support.builders.tool_permission import permits
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import Among, hold
 from tests.support.cases.spawns import CaseSpawn, configuration
@@ -83,8 +82,8 @@ def with_tools(given: Given) -> Answer:
             role, allow=lists["allow"], also_allow=lists["alsoAllow"], deny=lists.get("deny")
         )
     if "tool" in given:
-        return {"allowed": permits(policy, given["tool"])}
-    allowed = Among(tool for tool in TOOLS if permits(policy, tool))
+        return {"allowed": policy.permits(given["tool"])}
+    allowed = Among(tool for tool in TOOLS if policy.permits(tool))
     return {"allowed": allowed, "denied": Among(TOOLS) - allowed}
 
 

@@ -9,6 +9,7 @@ from application.spawn.create import LANE
 from application.spawn.request import SpawnRequest
 from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
+from domain.run.facts import Requester, SpawnOptions
 from domain.values.record import ContentRef
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support.builders import run_commands as ask
@@ -29,7 +30,10 @@ def spawned(given: Given) -> Answer:
     """The note for a mode; what a request over HTTP, whose `requester` is the context of the case,
     leaves on record; `order` is that of the events in the log."""
     if "mode" in given:
-        return {"note": accepted_note(given["mode"], ROOT)}
+        requester = Requester(
+            session_key=ROOT, display_key=ROOT, agent_id="main", depth=0, root_session_key=ROOT
+        )
+        return {"note": accepted_note(SpawnOptions(mode=given["mode"]), requester)}
     request = asked(given)
     family = CaseFamily()
     answered = family.answer(

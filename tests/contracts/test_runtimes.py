@@ -10,7 +10,7 @@ import pytest
 
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, RuntimeSession
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
-from domain.run.facts import Usage
+from domain.delivery.transcript import UsageEntry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
@@ -100,14 +100,14 @@ async def test_what_is_said_comes_in_order_and_the_end_is_a_success(theatre: The
         ("result", {"text": "done"}),
     ]
     assert (end.outcome, end.result, end.error) == ("success", "done", None)
-    assert end.usage == Usage(input_tokens=10, output_tokens=4, total_tokens=14)
+    assert end.usages == (UsageEntry(5, 2, "m"),) * 2
 
 
 async def test_without_a_result_the_last_assistant_message_is_it(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, {"message": "bye"})
     session.go()
     _, end = await all_of(session)
-    assert (end.outcome, end.result, end.usage) == ("success", "bye", None)
+    assert (end.outcome, end.result, end.usages) == ("success", "bye", ())
 
 
 async def test_one_that_says_nothing_has_no_result(theatre: Theatre) -> None:

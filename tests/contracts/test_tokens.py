@@ -18,7 +18,7 @@ from infrastructure.outbound.identity.tokens import (
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.storytelling import ROOT, run_id
+from tests.support.builders.storytelling import ROOT, plan, run_id
 from tests.support.servers.running_log import RunningLog
 
 ADMIN = "sla_" + secrets.token_urlsafe(32)
@@ -80,7 +80,7 @@ async def test_a_child_acts_for_its_own_session(tokens: KnownTokens, family: Log
     assert not caller.acts_for(ROOT)
 
 
-async def test_a_leaf_may_neither_spawn_nor_control(
+async def test_whether_a_leaf_may_spawn_is_for_the_rules_to_say_and_it_controls_nobody(
     tokens: KnownTokens, family: LoggedFamily
 ) -> None:
     await family.spawn("leaf")
@@ -88,7 +88,19 @@ async def test_a_leaf_may_neither_spawn_nor_control(
     await family.tell("leaf", ask.claim())
     caller = await tokens.caller_of(SEAL.mint(family.id("leaf"), family.run("leaf").epoch))
     assert caller is not None
-    assert caller.scopes == {"read", "content"}
+    assert caller.scopes == {"read", "content", "spawn"}
+
+
+async def test_without_the_tool_for_it_an_orchestrator_controls_nobody(
+    tokens: KnownTokens, family: LoggedFamily
+) -> None:
+    await family.spawn("planner")
+    await family.create("planner", plan=plan(tools_deny=("subagents",)))
+    await family.tell("planner", ask.claim())
+    token = SEAL.mint(family.id("planner"), family.run("planner").epoch)
+    caller = await tokens.caller_of(token)
+    assert caller is not None
+    assert caller.scopes == {"read", "content", "spawn"}
 
 
 async def test_a_childs_token_dies_with_its_run(tokens: KnownTokens, family: LoggedFamily) -> None:

@@ -16,7 +16,8 @@ from application.log.event_log import Submission
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient
 from application.ports.runtimes import RuntimeEnd
-from domain.run.facts import SpawnOptions, Usage
+from domain.delivery.transcript import UsageEntry
+from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Rejected
 from infrastructure.outbound.identity.identifiers import RandomIdentities
@@ -130,7 +131,7 @@ ENDS: Mapping[str, RuntimeEnd] = {
         reason="exit",
         exit_code=0,
         result="cheap",
-        usage=Usage(input_tokens=1_234, output_tokens=56, total_tokens=1_290),
+        usages=(UsageEntry(1_234, 56, None),),
     ),
 }
 

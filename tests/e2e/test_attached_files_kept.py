@@ -52,6 +52,20 @@ def test_files_are_removed_when_their_run_is_announced(porter: Porter, cleanup: 
     assert porter.places.left() == ["porter", "porter/desk"]
 
 
+def test_each_task_of_a_batch_has_a_copy_of_its_own(porter: Porter) -> None:
+    body = asked("batch", cleanup="keep", mode="run", thread=False)
+    answer = porter.spawn(**{**body, "task": ["one", "two"], "parallel": True})
+    assert answer.status_code == 201, answer.text
+    runs = [str(one["runId"]) for one in answer.json()["runs"]]
+    receipts = [one["attachments"] for one in answer.json()["runs"]]
+    assert receipts[0]["files"] == receipts[1]["files"]
+    assert receipts[0]["relDir"] != receipts[1]["relDir"]
+    for run_id in runs:
+        porter.run(run_id, "announced")
+        assert porter.seen(run_id) == sight(porter, run_id)
+        removed(porter, run_id)
+
+
 def test_files_that_are_retained_stay_with_a_session_that_is_kept(retaining: Porter) -> None:
     kept = announced(retaining, "retained", "keep")
     # Others are removed after it, and so is what a start finds to be done.

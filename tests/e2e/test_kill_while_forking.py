@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.context.fork import RUN_NOTE
+from domain.context.fork import INBOX_NOTE
 from tests.support.builders.submitted_transcripts import KEPT
 from tests.support.servers.databases import Databases
 from tests.support.servers.forking_server import Heirs, forked
@@ -61,7 +61,7 @@ def begins_with_it(server: Heirs, body: dict[str, Any]) -> str:
     the run's id."""
     answer = server.answer_again(**body)
     assert answer.status_code == 201, answer.text
-    assert answer.json()["note"] == RUN_NOTE
+    assert answer.json()["note"] == INBOX_NOTE
     run_id = str(answer.json()["runId"])
     run = server.run(run_id, "archived")
     assert (run["outcome"], run["contextMode"]) == ("success", "fork")
@@ -129,7 +129,7 @@ def test_its_requester_is_told_of_too_much_also_by_who_goes_on(server: Heirs, mo
     server.again()
     answer = server.answer_again(**body)
     assert answer.json()["note"] == (
-        f"{RUN_NOTE} Parent context is too large to fork (170000/100000 tokens); "
+        f"{INBOX_NOTE} Parent context is too large to fork (170000/100000 tokens); "
         "starting with isolated context instead."
     )
     run_id = answer.json()["runId"]

@@ -14,6 +14,7 @@ from application.log.event_log import (
     StoredAnswer,
 )
 from application.ports.registry import RunQuery
+from domain.run.continuation import QueueFull
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import NoSession, RunIsActive
@@ -138,6 +139,8 @@ class _Request:
             return await self._problem(409, "session_closed")
         except RunIsActive:
             return await self._problem(409, "run_active")
+        except QueueFull:
+            return await self._problem(409, "queue_full")
         except NoSession:
             return await self._problem(409, "no_session")
         except CannotDeliver:
@@ -158,7 +161,8 @@ class _Request:
         return await self._told(reserved.answer, None)
 
     async def _told(self, answer: StoredAnswer, position: int | None) -> Answer:
-        statuses = {"accepted": 201, "continued": 201, "forbidden": 403, "error": 422}
+        statuses = {"accepted": 201, "continued": 201, "queued": 202}
+        statuses |= {"forbidden": 403, "error": 422}
         status = statuses.get(answer.kind, 200)
         said = dict(answer.body)
         if status in (403, 422):

@@ -137,10 +137,12 @@ async def _call(world: World, seed: int, number: int, known: Known, calls: list[
 
 
 async def rest(world: World) -> bool:
-    """Wait until every run is over and told of."""
+    """Wait until every run is over and told of, and no session goes on."""
     ends = world.loop.time() + REST_SECONDS_MAX
     while world.loop.time() < ends:
-        if all(row.stage in SETTLED for row in world.store.runs.rows()):
+        if all(
+            row.stage in SETTLED and row.due_kind != "continue" for row in world.store.runs.rows()
+        ):
             return True
         await asyncio.sleep(0.1)
     return False

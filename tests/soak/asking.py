@@ -110,7 +110,7 @@ def kept(
     if what == "batch":
         runs = [_only(one, MEMBER_FIELDS) for one in body.get("runs", ())]
         return _only(body, BATCH_FIELDS) | ({"runs": runs} if runs else {})
-    if what in ("spawn", "stop", "acknowledge") or status not in (200, 201):
+    if what in ("spawn", "stop", "acknowledge") or status not in (200, 201, 202):
         return _only(body, SPAWN_FIELDS)
     match what:
         case "message":

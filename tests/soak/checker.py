@@ -48,6 +48,7 @@ RULES: Mapping[str, Rule] = {
         reads_judged.past_is_answered_as_past,
         reads_judged.nothing_is_missing,
         messages_judged.accepted_messages_are_recorded,
+        messages_judged.queued_messages_are_recorded,
         messages_judged.refused_messages_are_recorded,
         messages_judged.sent_once_is_recorded_once,
         messages_judged.sessions_go_on_in_turn,

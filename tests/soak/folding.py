@@ -130,6 +130,8 @@ class Folded:
         self.batches: dict[str, list[Event]] = {}
         self.batches_by_label: dict[str, list[str]] = {}
         self.by_trace: dict[str, list[Event]] = {}
+        self.queued: dict[str, list[Event]] = {}
+        self.dropped: set[str] = set()
         self.session_of: dict[str, str] = {}
         self.announced: dict[str, Stream] = {}
         self.lanes = Lanes()
@@ -152,6 +154,10 @@ class Folded:
             self._take_member(event)
         elif event.type == "SpawnRequested":
             self.by_label.setdefault(str(event.facts.get("label")), []).append(event)
+        elif event.type == "MessageQueued":
+            self.queued.setdefault(str(event.facts["runId"]), []).append(event)
+        elif event.type == "MessagesDropped":
+            self.dropped.update(map(str, event.facts["runIds"]))
         elif event.type == "MessageReceived":
             self.by_trace.setdefault(str(event.trace), []).append(event)
         if event.type in ("SessionCreated", "MessageReceived"):

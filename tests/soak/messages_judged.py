@@ -11,6 +11,7 @@ NOT_RECORDED = (
     "run_active",
     "session_closed",
     "no_session",
+    "queue_full",
     "idempotency_key_reused",
     "unavailable",
 )
@@ -24,6 +25,7 @@ GOING_ON: Mapping[str, int] = {
 }
 """What is recorded together when a session goes on."""
 TURNED_AWAY: Mapping[str, int] = {"MessageReceived": 1, "SpawnRefused": 1}
+TURNED_AWAY_LATER: Mapping[str, int] = {**TURNED_AWAY, "ContinuationFailed": 1}
 
 
 def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
@@ -47,6 +49,27 @@ def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator
         queued = [event.position for event in folded.runs[run_id].events if _is_queued(event)]
         if not queued or queued[0] > (call.position or 0):
             yield f"{call.told} was accepted at {call.position}, and its run queued at {queued}"
+
+
+def queued_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
+    """Each message that waits is on record once, at or before its answer, behind the run that its
+    sender was told of; and it becomes the run that was told, unless it was dropped."""
+    for call in _messages(history):
+        if call.status != 202:
+            continue
+        run_id, behind = call.answer["runId"], call.answer["continues"]
+        queued = folded.queued.get(str(run_id), [])
+        streams = [one.stream for one in queued]
+        if streams != [f"run:{behind}"]:
+            yield f"{call.told} waits behind {behind}; on record is {streams}"
+            continue
+        if queued[0].position > (call.position or 0):
+            yield f"{call.told} waits at {call.position}, and is on record at {queued[0].position}"
+        received = folded.by_trace.get(trace_of(call.label), [])
+        if [one.run_id for one in received] not in ([], [run_id]):
+            yield f"{call.told} waits for {run_id}; on record are {_ids(received)}"
+        if bool(received) == (run_id in folded.dropped):
+            yield f"{call.told} is neither a run nor dropped, or it is both"
 
 
 def refused_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
@@ -75,12 +98,15 @@ def sent_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str
             yield f"position {received[0].position} is a message that nobody has sent"
         elif len(received) > 1:
             yield f"{sent[trace][0].told} is on record {len(received)} times: {_ids(received)}"
-        elif all(call.answer.get("code") in NOT_RECORDED[:3] for call in sent[trace]):
+        elif all(call.answer.get("code") in NOT_RECORDED[:4] for call in sent[trace]):
             yield f"{sent[trace][0].told} was turned away without a record, and is on record"
     for trace, calls in sent.items():
         if trace in folded.by_trace:
             continue
         if all(call.answer.get("code") in NOT_RECORDED or call.status is None for call in calls):
+            continue
+        if any(call.status == 202 for call in calls):
+            # What becomes of one that waits is looked at with the others that do.
             continue
         yield f"{calls[0].told} was answered with {calls[0].status} and is not on record"
 
@@ -95,7 +121,7 @@ def sessions_go_on_in_turn(history: History, folded: Folded) -> Iterator[str]:
         together = history.events[position - 1 : received.append_last]
         types = Counter(one.type for one in together)
         before = position - 1
-        if dict(types) == TURNED_AWAY:
+        if dict(types) in (TURNED_AWAY, TURNED_AWAY_LATER):
             continue
         if dict(types) != GOING_ON:
             yield f"the message at {position} was recorded with {dict(types)}"
@@ -198,7 +224,7 @@ def _ends_above(folded: Folded, run_id: str, high: int, position: int) -> bool:
 
 def _is_put_away(folded: Folded, key: str, position: int) -> bool:
     """Also a session that is due to be, once its last run is announced: one that stays when that
-    was stopped, and one that is not kept."""
+    was stopped, and one that is not kept; and such a one from the moment when it is stopped."""
     session = folded.sessions.get(key, Places())
     own = session.own_runs_at(position)
     if session.is_closed_at(position) or any(
@@ -207,12 +233,16 @@ def _is_put_away(folded: Folded, key: str, position: int) -> bool:
         for event in folded.runs[run_id].until(position)
     ):
         return True
-    if not own or folded.stage_at(own[0], position) != "announced":
+    if not own:
         return False
     asked = folded.runs[own[0]].events[0].facts
-    if asked.get("mode") == "session":
-        return folded.outcome_at(own[0], position) == "stopped"
-    return asked.get("cleanup") == "delete"
+    stays, is_deleted = asked.get("mode") == "session", asked.get("cleanup") == "delete"
+    if folded.outcome_at(own[0], position) == "stopped":
+        return stays or is_deleted
+    if folded.stage_at(own[0], position) == "announced":
+        return is_deleted and not stays
+    until = {one.type for one in folded.runs[own[0]].until(position)}
+    return (stays or is_deleted) and "StopRequested" in until and "RunEnded" not in until
 
 
 def _messages(history: History) -> Iterator[Call]:

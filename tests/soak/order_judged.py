@@ -49,6 +49,9 @@ def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[
         for one in (call.answer, *call.answer.get("runs", ())):
             stream = folded.runs.get(str(one.get("runId")))
             first: Event | None = stream.events[0] if stream else None
+            if call.status == 202:
+                # The run comes later; what is told of is the message that waits for it.
+                first = next(iter(folded.queued.get(str(one.get("runId")), ())), None)
             if first is not None and call.position < first.position:
                 yield f"{call.told} was answered at {call.position} about position {first.position}"
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,8 @@ LEASE_SECONDS = 3.0
 PAUSE_SECONDS = (1.0, 4.0)
 DATABASE_STOPS = 0.25
 SETTLE_SECONDS_MAX = 60.0
+QUIET_SECONDS = 3.0
+"""A session goes on with what waits for it sooner than that."""
 UNSETTLED = ("requested", "scripts-resolved", "overridden", "session-created", "queued")
 UNSETTLED_TOO = ("started", "ended")
 PAGE = 500
@@ -54,6 +57,7 @@ class Siege:
         self._home = folder / "data"
         self._die = die
         self._down: set[int] = set()
+        self._quiet = (0, 0.0)
         self.faults: Counter[str] = Counter()
         self._outside = HookServer()
         self._outside.replies("subagentSpawning", Reply(said=BOUND))
@@ -104,7 +108,8 @@ class Siege:
         return [number for number in range(len(self.servers)) if number not in self._down]
 
     def settle(self) -> bool:
-        """Wait until every run is announced or refused; False when that does not come."""
+        """Wait until every run is announced or refused, and nothing follows; False when that does
+        not come."""
         try:
             wait_for("every run to be over", self._is_settled, seconds=SETTLE_SECONDS_MAX)
         except AssertionError:
@@ -112,7 +117,11 @@ class Siege:
         return True
 
     def _is_settled(self) -> bool:
-        return not any(
+        head = int(self._read("/v1/events", after=0, limit=1)["head"])
+        now = time.monotonic()
+        if head != self._quiet[0]:
+            self._quiet = (head, now)
+        return now - self._quiet[1] >= QUIET_SECONDS and not any(
             self._read("/v1/runs", stage=stage, limit=1)["items"]
             for stage in (*UNSETTLED, *UNSETTLED_TOO)
         )

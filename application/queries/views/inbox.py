@@ -8,6 +8,7 @@ from application.log.texts import Contents
 from application.queries.views.run import AnnouncementStateName, announcement_state
 from application.queries.views.view import View
 from domain.context.thread_binding import read_origin
+from domain.delivery.announcement import with_present_path
 from domain.run.state import Run
 from domain.values.record import ContentRef
 
@@ -64,11 +65,18 @@ def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> A
         created_at=inbox.created_at,
         status=inbox.status,
         state=announcement_state(run).state,
-        text=texts.get(inbox.text.id) if inbox.text else None,
+        text=_text(run, texts),
         origin=dict(origin) if origin else None,
         dedupe_key=inbox.dedupe_key,
         acknowledged_at=inbox.acknowledged_at,
     )
+
+
+def _text(run: Run, texts: Mapping[UUID, str]) -> str | None:
+    ref = run.inbox.text if run.inbox is not None else None
+    text = texts.get(ref.id) if ref is not None else None
+    sealed_path = run.transcript.path if run.transcript is not None else None
+    return with_present_path(text, sealed_path, run.transcript_path) if text else None
 
 
 def _inbox_target_of(run: Run) -> ContentRef | None:

@@ -21,6 +21,7 @@ from domain.run.facts import (
     ContextMode,
     DependencyNeeds,
     DependencyVia,
+    MessageCause,
     RunOutcome,
     SpawnMode,
     StepName,
@@ -91,12 +92,29 @@ class ToolsView(View):
     deny: list[str]
 
 
+class ModelUsageView(View):
+    """The share of one model, by the name that the runtime reported; null for one that it did not
+    name. `costUsd` null: there is no price for it."""
+
+    model: str | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    priced_as: str | None
+    cost_usd: float | None
+
+
 class UsageView(View):
-    """Tokens as the runtime reported them."""
+    """Tokens as the runtime reported them; `totalTokens` is input and output, those of the cache
+    stand beside. `models` null: the release that ended the run did not record shares."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    models: list[ModelUsageView] | None
 
 
 class AnnouncementStateView(View):
@@ -186,6 +204,9 @@ class _RunLife(View):
     depends_on: list[DependencyView]
     config_revision: int
     version: int
+    cause: MessageCause | None
+    continued_by: UUID | None
+    yielded: bool
 
 
 class _RunTexts(View):
@@ -457,6 +478,9 @@ def _life(
         "depends_on": dependency_views(run),
         "config_revision": run.config_revision,
         "version": run.version,
+        "cause": run.cause or ("message" if run.continues is not None else None),
+        "continued_by": run.continued_by,
+        "yielded": run.yielded_by is not None,
     }
 
 

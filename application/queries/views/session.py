@@ -6,6 +6,7 @@ from uuid import UUID
 
 from application.queries.views.run import RecordedStage
 from application.queries.views.view import View
+from domain.run.facts import MessageCause
 from domain.session.events import Assertion, ControlScope, Role
 
 
@@ -26,9 +27,24 @@ class OwnRunView(View):
     continues: UUID | None
 
 
+class QueuedMessageView(View):
+    """A message that waits for the session's run at work. `runId` is that of the run which will go
+    on with it; `messagePreview` null: its text was erased."""
+
+    run_id: UUID
+    message_preview: str | None
+    by: str
+    cause: MessageCause
+    queued_at: datetime | None
+
+
 class SessionView(View):
     """A session. `assertedBy` is on whose word it is on record, `assertions` which facts rest on
-    that alone, `depthFrom` where its depth was found."""
+    that alone, `depthFrom` where its depth was found. Model and thinking are those of its newest
+    run, with where they come from; `queue` are the messages that wait for it, `unreadReports` its
+    children that are done and of which no run of it was told. A session that nobody spawned here
+    has none of them. `preamblePosition` is where the preamble of its later runs was written; null
+    for the one of its spawn."""
 
     session_key: str
     display_key: str
@@ -55,4 +71,12 @@ class SessionView(View):
     running_descendants: int
     runs: list[RequestedRunView]
     own_runs: list[OwnRunView]
+    model_provider: str | None
+    model: str | None
+    model_source: str | None
+    thinking: str | None
+    thinking_source: str | None
+    queue: list[QueuedMessageView]
+    unread_reports: list[UUID]
+    preamble_position: int | None
     version: int

@@ -187,7 +187,9 @@ def _created(
         epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
     )
     run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-    child.begun = preamble_ingredients(run, child.preamble, planned.agent, text_store).ingredients
+    child.begun = preamble_ingredients(
+        run.preamble, child.preamble, planned.agent, text_store
+    ).ingredients
     failed = not_written(child, run, text_store)
     if failed is not None:
         return run, (failed,)
@@ -200,7 +202,7 @@ def _created(
         plan=planned.plan,
         ingredients=(*child.begun, *message_ingredients(run, receipts)),
         warnings=planned.warnings,
-        note=accepted_note(run.options.mode, run.requester.session_key),
+        note=accepted_note(run.options, run.requester),
         lane=LANE,
         facts=planned.facts,
         hooks=hooks_of(child),

@@ -16,11 +16,14 @@ from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.texts import ContentsErased
 from application.queries.errors import QueryError
+from application.session.continue_session import SteerTooLong
 from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
-from domain.session.decide import ContextMoved, TranscriptStoredHere
+from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon
+from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
 from domain.spawn.continuation import NoSession, RunIsActive
-from domain.values.refusals import CannotDeliver, Rejected
+from domain.values import rules
+from domain.values.refusals import CannotDeliver, Rejected, ToolDenied
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
@@ -122,6 +125,12 @@ PROBLEM_CODES: Mapping[type[Exception], str] = {
     ContentsErased: "erased",
     RunIsActive: "run_active",
     NoSession: "no_session",
+    NotSpawnedHere: "no_session",
+    QueueFull: "queue_full",
+    SteeredTooSoon: "steered_too_soon",
+    SteerTooLong: "invalid_request",
+    CannotYield: "cannot_yield",
+    ToolDenied: "not_permitted",
     CannotDeliver: "no_announcement",
     TranscriptStoredHere: "transcript_is_kept_here",
     TranscriptTooLarge: "too_much_told",
@@ -145,7 +154,9 @@ def _handlers() -> dict[int | type[Exception], Any]:
 def _handler(code: str) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def handle(request: Request, error: Exception) -> Response:
         current = error.current if isinstance(error, ContextMoved) else None
-        return problem_response(HttpProblem(code, str(error), current=current), request.scope)
+        rule = rules.SPAWN_TOOL.name if isinstance(error, ToolDenied) else None
+        problem = HttpProblem(code, str(error), current=current, rule=rule)
+        return problem_response(problem, request.scope)
 
     return handle
 

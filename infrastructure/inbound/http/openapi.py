@@ -9,7 +9,12 @@ from pydantic import BaseModel
 from infrastructure.inbound.http.requests.caller import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.responses.examples import OPERATIONS
-from infrastructure.inbound.http.routes.control import MessageBody, StopBody
+from infrastructure.inbound.http.routes.control import (
+    MessageBody,
+    PreambleBody,
+    StopBody,
+    YieldBody,
+)
 from infrastructure.inbound.http.routes.sessions import AckBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.schemas.spawn import SpawnBody
@@ -18,6 +23,8 @@ from infrastructure.inbound.http.schemas.transcript import TranscriptBody
 BODIES: tuple[type[BaseModel], ...] = (
     SpawnBody,
     StopBody,
+    PreambleBody,
+    YieldBody,
     MessageBody,
     AckBody,
     TranscriptBody,
@@ -97,7 +104,8 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
         operation["requestBody"]["content"]["application/json"]["example"] = examples["request"]
     for status, response in operation["responses"].items():
         if status < "300":
-            response["content"]["application/json"]["example"] = examples["response"]
+            example = examples.get("responses", {}).get(status, examples["response"])
+            response["content"]["application/json"]["example"] = example
         response["headers"] = {
             name: {"$ref": f"#/components/headers/{name}"} for name in POSITION_HEADERS
         }

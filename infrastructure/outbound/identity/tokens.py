@@ -21,6 +21,7 @@ from application.queries.access import ALL_SCOPES, AccessScope, Caller
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Token
+from domain.plan.tools import CONTROL_TOOL, permits_tool
 from domain.run.state import Run
 from domain.values.session_key import InvalidSessionKey, fold_part
 from domain.values.text import single_line
@@ -135,10 +136,10 @@ class KnownTokens:
 
 
 def _child_scopes(run: Run) -> frozenset[AccessScope]:
-    own: frozenset[AccessScope] = frozenset({"read", "content"})
-    if run.control_scope == "children":
-        return own | {"spawn", "control"}
-    return own
+    # Whether it may spawn is for the rules to say, which leave a record of it.
+    own: frozenset[AccessScope] = frozenset({"read", "content", "spawn"})
+    may_control = run.plan is not None and permits_tool(run.plan, CONTROL_TOOL)
+    return own | {"control"} if run.control_scope == "children" and may_control else own
 
 
 _log = logging.getLogger("spawnlog.tokens")

@@ -6,6 +6,7 @@ URL; a child that encodes it in other ways gets it out.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from application.ports.credentials import REDACTED
@@ -132,9 +133,7 @@ class Masker:
                     self.whole(entry.name), self._maybe(entry.input), self._maybe(entry.output)
                 )
             case transcript.UsageEntry():
-                return transcript.UsageEntry(
-                    entry.input_tokens, entry.output_tokens, self._maybe(entry.model)
-                )
+                return replace(entry, model=self._maybe(entry.model))
             case transcript.ProgressEntry() | transcript.ResultEntry() | transcript.TextEntry():
                 return type(entry)(self.whole(entry.text))
 

@@ -21,7 +21,8 @@ RENEW = (
 _IN_HANDS = f"runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
 _BY_DUE = "ORDER BY runs.due_kind, runs.due_at LIMIT %s"
 LOST = (
-    "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL FROM runs"
+    "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL,"
+    " holders.until FROM runs"
     f" LEFT JOIN holders ON holders.holder = runs.holder WHERE {_IN_HANDS}"
     f" AND (holders.until IS NULL OR holders.until <= clock_timestamp()) {_BY_DUE}"
 )

@@ -21,7 +21,7 @@ from infrastructure.outbound.child_processes.program import (
 )
 from infrastructure.outbound.masking.mask import Masker
 from infrastructure.outbound.runtimes.command_input import program_for
-from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output, usage_of
+from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output
 from infrastructure.outbound.runtimes.streams import (
     DRAIN_SECONDS_MAX,
     DrainedPipe,
@@ -41,7 +41,7 @@ def end_of(
 ) -> RuntimeEnd:
     """Outcome and error from the exit alone; `too_much` says which limit it was ended for.
     `stderr` is the last of it, masked."""
-    outcome: Literal["success", "error", "stopped"] = "error"
+    outcome: Literal["success", "error", "stopped", "unknown"] = "error"
     reason, error = "exit", None
     if too_much is not None:
         reason, error = "output_limit", f"ended because {too_much}"
@@ -56,6 +56,9 @@ def end_of(
         executed = was_executed(exit_.error)
         reason = "interrupted" if executed else "not_executable"
         error = exit_.error if executed else f"{exit_.error}; {_advice(exit_.error)}"
+        if executed:
+            # Nobody is left who could say whether it did its work.
+            outcome = "unknown"
     elif exit_.code == 0:
         outcome = "success"
     else:
@@ -68,7 +71,7 @@ def end_of(
         signal=exit_.signal,
         result=reading.result,
         error=f"{error}: {tail}" if error and tail else error,
-        usage=usage_of(reading),
+        usages=reading.usages,
     )
 
 

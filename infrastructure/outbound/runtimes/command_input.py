@@ -15,6 +15,19 @@ from infrastructure.outbound.child_processes.program import (
 )
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
+REQUESTER_FIELDS = (
+    "channel",
+    "accountId",
+    "to",
+    "threadId",
+    "groupId",
+    "groupChannel",
+    "groupSpace",
+    "memberRoleIds",
+)
+"""What a requester may say of where it is; null for what it did not."""
+
+
 _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'
 
 
@@ -52,6 +65,14 @@ def input_object(launch: Launch) -> dict[str, object]:
         "runId": str(launch.run_id),
         "sessionKey": launch.session_key,
         "agentId": launch.agent_id,
+        "label": launch.label,
+        "depth": launch.depth,
+        "lane": launch.lane,
+        "runTimeoutSeconds": launch.run_timeout_seconds,
+        "requester": {
+            "sessionKey": launch.requester_session_key,
+            **{name: launch.requester.get(name) for name in REQUESTER_FIELDS},
+        },
         "systemPrompt": launch.system_prompt,
         "message": launch.message,
         "model": launch.model,

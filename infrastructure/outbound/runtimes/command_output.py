@@ -16,7 +16,6 @@ from domain.delivery.transcript import (
     read_line,
     read_plain_output,
 )
-from domain.run.facts import Usage
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.masking.lines import TextLines
 from infrastructure.outbound.masking.mask import NO_MASKING, MaskedText, Masker
@@ -31,14 +30,15 @@ def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
             body = {"name": entry.name, "input": entry.input, "output": entry.output}
             return TranscriptEntry("tool", body)
         case transcript.UsageEntry():
-            return TranscriptEntry(
-                "usage",
-                {
-                    "inputTokens": entry.input_tokens,
-                    "outputTokens": entry.output_tokens,
-                    "model": entry.model,
-                },
-            )
+            usage = {
+                "inputTokens": entry.input_tokens,
+                "outputTokens": entry.output_tokens,
+                "model": entry.model,
+            }
+            if entry.cache_read_tokens or entry.cache_write_tokens:
+                usage["cacheReadTokens"] = entry.cache_read_tokens
+                usage["cacheWriteTokens"] = entry.cache_write_tokens
+            return TranscriptEntry("usage", usage)
         case transcript.ProgressEntry():
             return TranscriptEntry("progress", {"text": entry.text})
         case transcript.ResultEntry():
@@ -47,14 +47,6 @@ def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
             return TranscriptEntry("text", {"text": entry.text})
         case _:
             assert_never(entry)
-
-
-def usage_of(reading: RuntimeReading) -> Usage | None:
-    """The tokens of a run; None when the runtime told none."""
-    taken, given, total = reading.input_tokens, reading.output_tokens, reading.total_tokens
-    if taken is None or given is None or total is None:
-        return None
-    return Usage(input_tokens=taken, output_tokens=given, total_tokens=total)
 
 
 PIECE_BYTES_MAX = 64 * 1024

@@ -10,7 +10,7 @@ from domain.delivery import transcript
 from domain.delivery.transcript import RuntimeReading
 from domain.values.json_text import text_of
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.runtimes.command_output import entry_of, usage_of
+from infrastructure.outbound.runtimes.command_output import entry_of
 
 
 class ScriptedRuntimes:
@@ -61,7 +61,7 @@ class ScriptedSession:
             reason="stopped" if stopped else "played",
             result=self._reading.result,
             error=None if stopped else self._runtime.error,
-            usage=usage_of(self._reading),
+            usages=self._reading.usages,
         )
 
     async def kill(self) -> None:
@@ -128,6 +128,8 @@ def _entry(step: ScriptedStep) -> transcript.ParsedEntry | None:
             input_tokens=step.usage.input_tokens,
             output_tokens=step.usage.output_tokens,
             model=step.usage.model,
+            cache_read_tokens=step.usage.cache_read_tokens,
+            cache_write_tokens=step.usage.cache_write_tokens,
         )
     return None
 

@@ -47,6 +47,25 @@ async def read_rows(
     return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
 
 
+_READ_LAST = (
+    "SELECT sequence, recorded_at, kind, body FROM transcript_entries"
+    " WHERE run_id = %s AND (%s::int IS NULL OR sequence <= %s)"
+    " AND (%s::text[] IS NULL OR kind = ANY(%s)) ORDER BY sequence DESC LIMIT %s"
+)
+
+
+async def read_last_rows(
+    pool: Pool, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
+) -> Sequence[RecordedEntry]:
+    """The last entries, in their order."""
+    names = list(kinds) if kinds is not None else None
+    async with borrow_connection(pool) as connection:
+        values = [run_id, until, until, names, names, limit]
+        rows: list[Any] = await (await connection.execute(_READ_LAST, values)).fetchall()
+    found = [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
+    return found[::-1]
+
+
 async def pages(
     pool: Pool, run_id: UUID, *, until: int | None = None, size: int = PAGE_ENTRIES
 ) -> AsyncIterator[Sequence[RecordedEntry]]:
@@ -60,6 +79,19 @@ async def pages(
         if len(page) < limit:
             return
         after = page[-1].sequence
+
+
+_LAST_RECORDED_AT = (
+    "SELECT recorded_at FROM transcript_entries WHERE run_id = %s ORDER BY sequence DESC LIMIT 1"
+)
+
+
+async def last_recorded_at(pool: Pool, run_id: UUID) -> datetime | None:
+    """When the last entry of a run was written down."""
+    async with borrow_connection(pool) as connection:
+        cursor = await connection.execute(_LAST_RECORDED_AT, [run_id])
+        row = await cursor.fetchone()
+    return row[0] if row is not None else None
 
 
 async def extent_of(pool: Pool, run_id: UUID, *, until: datetime) -> Extent:

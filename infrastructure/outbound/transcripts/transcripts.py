@@ -34,7 +34,9 @@ from infrastructure.outbound.transcripts.files import (
 from infrastructure.outbound.transcripts.rows import (
     EncodedEntries,
     extent_of,
+    last_recorded_at,
     pages,
+    read_last_rows,
     read_rows,
     stored_body,
 )
@@ -97,6 +99,16 @@ class StoredTranscripts:
     ) -> Sequence[RecordedEntry]:
         """Entries behind number `after`."""
         return await read_rows(self._pool, run_id, after=after, limit=limit, kinds=kinds)
+
+    async def read_last(
+        self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
+    ) -> Sequence[RecordedEntry]:
+        """The last entries, in their order."""
+        return await read_last_rows(self._pool, run_id, until=until, limit=limit, kinds=kinds)
+
+    async def last_recorded_at(self, run_id: UUID) -> datetime | None:
+        """When the last entry of a run was written down; None when it has none."""
+        return await last_recorded_at(self._pool, run_id)
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""

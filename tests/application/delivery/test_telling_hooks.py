@@ -87,10 +87,18 @@ async def test_of_the_end_is_told_after_the_beginning_was_taken(
     await a.family.announce("a")
     await a.tell()
     assert a.told() == ["subagentSpawned"]
-    assert await a.phases() == {"subagentSpawned": ("due", 1), "subagentEnded": ("due", 0)}
+    assert await a.phases() == {
+        "subagentSpawned": ("due", 1),
+        "subagentEnded": ("due", 0),
+        "onSubagentEnded": ("due", 0),
+    }
     await a.tell()
     assert a.told() == ["subagentSpawned", *HOOK_ORDER]
-    assert await a.phases() == {"subagentSpawned": ("told", 2), "subagentEnded": ("told", 1)}
+    assert await a.phases() == {
+        "subagentSpawned": ("told", 2),
+        "subagentEnded": ("told", 1),
+        "onSubagentEnded": ("told", 1),
+    }
 
 
 async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
@@ -102,8 +110,12 @@ async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
     await a.family.announce("a")
     await a.tell()
     await a.tell()
-    assert a.told() == ["subagentSpawned", "subagentSpawned", "subagentEnded"]
-    assert await a.phases() == {"subagentSpawned": ("parked", 2), "subagentEnded": ("told", 1)}
+    assert a.told() == ["subagentSpawned", "subagentSpawned", "subagentEnded", "onSubagentEnded"]
+    assert await a.phases() == {
+        "subagentSpawned": ("parked", 2),
+        "subagentEnded": ("told", 1),
+        "onSubagentEnded": ("told", 1),
+    }
     (recorded,) = [one.event for one in await running.events() if one.envelope.type == "HookParked"]
     assert isinstance(recorded, HookParked)
     assert recorded.error is not None
@@ -149,7 +161,7 @@ async def test_an_error_is_told_as_far_as_it_is_short(running: RunningLog, tmp_p
     await a.ended(outcome="error", error=ref("why"))
     await a.family.announce("a")
     await a.tell()
-    error = a.hooks.calls[-1].event["error"]
+    error = next(call.event["error"] for call in a.hooks.calls if call.name == "subagentEnded")
     assert isinstance(error, str)
     assert error.startswith("error: ää")
     assert ERROR_BYTES_MAX - 2 <= len(error.encode()) <= ERROR_BYTES_MAX

@@ -57,7 +57,7 @@ def test_without_hooks_there_is_nothing_to_tell() -> None:
 def test_of_a_beginning_is_told_once_the_run_stands_in_its_lane() -> None:
     run = queued()
     waiting = ("waiting", None)
-    assert hooks(run[:-1]) == {"subagentSpawned": waiting, "subagentEnded": waiting}
+    assert hooks(run[:-1]) == dict.fromkeys(HOOK_ORDER, waiting)
     assert hooks(run)["subagentSpawned"] == ("due", at(len(run)))
     assert hooks(queued(("subagentEnded",))) == {"subagentEnded": waiting}
 
@@ -112,12 +112,15 @@ def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcom
     never_started = (*told, past.ended(outcome=outcome))
     state = run_of(*never_started)
     assert state.effects_at == at(len(never_started))
-    assert [one.phase for one in state.hooks] == ["told", "waiting"]
+    # A context engine is told of the end all the same: it is nobody's thread.
+    engine = "due" if outcome == "stopped" else "waiting"
+    assert [one.phase for one in state.hooks] == ["told", "waiting", engine]
     undone = (*never_started, past.step_undone("thread_binding"), TOLD)
-    assert [one.phase for one in run_of(*undone).hooks] == ["told", "waiting"]
-    assert run_of(*undone).effects_at is None
+    assert [one.phase for one in run_of(*undone).hooks] == ["told", "waiting", "due"]
+    engine_told = (*undone, hooked.hook_told("onSubagentEnded"))
+    assert run_of(*engine_told).effects_at is None
     ran = (*told, *RAN, past.ended(outcome=outcome), TOLD)
-    assert [one.phase for one in run_of(*ran).hooks] == ["told", "due"]
+    assert [one.phase for one in run_of(*ran).hooks] == ["told", "due", "due"]
 
 
 def test_what_is_to_be_undone_and_what_is_to_be_told_are_looked_for_by_one_time() -> None:

@@ -9,10 +9,12 @@ from domain.session.decide import (
     AdmitChild,
     AdmitContinuation,
     CapReached,
+    ChangePreamble,
     ChangeSharedContext,
     CloseSession,
     ContinueSession,
     InheritSharedContext,
+    NotSpawnedHere,
     ReleaseChild,
     SessionCommand,
     SettleChild,
@@ -37,6 +39,7 @@ from tests.support.builders.session_histories import (
     HISTORIES,
     INHERITED,
     KEYS,
+    PREAMBLE_CHANGED,
     PROVIDE,
     PROVIDED,
     RELEASED,
@@ -48,6 +51,7 @@ from tests.support.builders.storytelling import (
     ROOT,
     given_session,
     observed,
+    ref,
     run_id,
     session_of,
     stamp,
@@ -55,20 +59,20 @@ from tests.support.builders.storytelling import (
 
 # A word in capitals is a refusal; each other word is the event that is recorded.
 COMMANDS_AT_STAGES = """
-stage                observe  admit    readmit  continue  release  settle  provide   close   share   inherit
+stage                observe  admit    readmit  continue  release  settle  provide   close   share   inherit   preamble
 
-unseen               Observed UNKNOWN  UNKNOWN  UNKNOWN   UNKNOWN  UNKNOWN UNKNOWN   UNKNOWN UNKNOWN UNKNOWN
-root                 nothing  Admitted Admitted Continued nothing  nothing Provided  Closed  Shared  Inherited
-root-with-child      nothing  Admitted Admitted Continued Released nothing Provided  Closed  Shared  Inherited
-root-full            nothing  FULL     FULL     Continued Released nothing Provided  Closed  Shared  Inherited
-root-with-transcript nothing  Admitted Admitted Continued nothing  nothing nothing   Closed  Shared  Inherited
-child-with-child     nothing  Admitted Admitted Continued Released Settled KEPT-HERE Closed  Shared  Inherited
-child-with-released  nothing  Admitted Admitted Continued nothing  Settled KEPT-HERE Closed  Shared  Inherited
-child-with-settled   nothing  Admitted Admitted Continued Released nothing KEPT-HERE Closed  Shared  Inherited
-child-gone-on-with   nothing  Admitted Admitted Continued nothing  nothing KEPT-HERE Closed  Shared  Inherited
-closed               nothing  CLOSED   Admitted CLOSED    nothing  nothing CLOSED    nothing CLOSED  Inherited
-closed-with-child    nothing  CLOSED   Admitted CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited
-closed-full          nothing  CLOSED   FULL     CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited
+unseen               Observed UNKNOWN  UNKNOWN  UNKNOWN   UNKNOWN  UNKNOWN UNKNOWN   UNKNOWN UNKNOWN UNKNOWN   UNKNOWN
+root                 nothing  Admitted Admitted Continued nothing  nothing Provided  Closed  Shared  Inherited   NOT-HERE
+root-with-child      nothing  Admitted Admitted Continued Released nothing Provided  Closed  Shared  Inherited   NOT-HERE
+root-full            nothing  FULL     FULL     Continued Released nothing Provided  Closed  Shared  Inherited   NOT-HERE
+root-with-transcript nothing  Admitted Admitted Continued nothing  nothing nothing   Closed  Shared  Inherited   NOT-HERE
+child-with-child     nothing  Admitted Admitted Continued Released Settled KEPT-HERE Closed  Shared  Inherited   Changed
+child-with-released  nothing  Admitted Admitted Continued nothing  Settled KEPT-HERE Closed  Shared  Inherited   Changed
+child-with-settled   nothing  Admitted Admitted Continued Released nothing KEPT-HERE Closed  Shared  Inherited   Changed
+child-gone-on-with   nothing  Admitted Admitted Continued nothing  nothing KEPT-HERE Closed  Shared  Inherited   Changed
+closed               nothing  CLOSED   Admitted CLOSED    nothing  nothing CLOSED    nothing CLOSED  Inherited   NOT-HERE
+closed-with-child    nothing  CLOSED   Admitted CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited   CLOSED
+closed-full          nothing  CLOSED   FULL     CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited   CLOSED
 """  # noqa: E501
 
 EVENTS_AT_STAGES = """
@@ -81,6 +85,7 @@ open     SessionContinued    open
 open     SessionClosed       closed
 open     SharedContextChanged    open
 open     SharedContextInherited  open
+open     PreambleChanged         open
 closed   ChildAdmitted       closed
 closed   ChildReleased       closed
 closed   ChildSettled        closed
@@ -99,11 +104,12 @@ COMMANDS: dict[str, Callable[[], SessionCommand]] = {
     "close": lambda: CloseSession("archived"),
     "share": lambda: ChangeSharedContext(CHANGES, cause="patch", by=ROOT),
     "inherit": lambda: InheritSharedContext(run_id(1), ROOT, 7, KEYS),
+    "preamble": lambda: ChangePreamble(ref("It rains."), ROOT),
 }
 EVENTS: tuple[SessionEvent, ...] = (
     *(observed(), admitted(10), RELEASED),
     *(SETTLED, PROVIDED, CONTINUED, CLOSED),
-    *(SHARED, INHERITED),
+    *(SHARED, INHERITED, PREAMBLE_CHANGED),
 )
 NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
 RECORDED: dict[str, tuple[str, ...]] = {
@@ -116,6 +122,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Closed": ("SessionClosed",),
     "Shared": ("SharedContextChanged",),
     "Inherited": ("SharedContextInherited",),
+    "Changed": ("PreambleChanged",),
     "nothing": (),
 }
 REFUSED: dict[str, type[Rejected]] = {
@@ -123,6 +130,7 @@ REFUSED: dict[str, type[Rejected]] = {
     "FULL": CapReached,
     "CLOSED": SessionIsClosed,
     "KEPT-HERE": TranscriptStoredHere,
+    "NOT-HERE": NotSpawnedHere,
 }
 
 

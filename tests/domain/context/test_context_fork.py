@@ -4,6 +4,7 @@ import pytest
 
 from domain.context.fork import (
     NO_TRANSCRIPT_WARNING,
+    NOTHING_TO_FORK_WARNING,
     OTHER_AGENT_WARNING,
     ContextRequest,
     ParentExtent,
@@ -124,5 +125,12 @@ def test_a_fork_that_nobody_asked_for_and_that_cannot_be_is_a_warning() -> None:
     assert fork_warnings(FORK, missing, same_agent=True) == (NO_TRANSCRIPT_WARNING,)
     assert fork_warnings(FORK, facts("isolated", 100_001), same_agent=True) == ()
     assert fork_warnings(FORK, facts("fork"), same_agent=True) == ()
+
     for explicit in (ContextRequest("fork", True), ContextRequest("isolated", True)):
         assert fork_warnings(explicit, missing, same_agent=True) == ()
+
+
+def test_a_fork_of_nothing_is_said() -> None:
+    nothing = ForkFacts(position=1, entries=0, tokens=0, mode="fork")
+    for request in (FORK, ContextRequest("fork", is_explicit=True)):
+        assert fork_warnings(request, nothing, same_agent=True) == (NOTHING_TO_FORK_WARNING,)

@@ -91,10 +91,6 @@ def test_a_reported_error_is_an_error(output: object, error: str) -> None:
 @pytest.mark.parametrize(
     "extra",
     [
-        {"err": ""},
-        {"err": 0},
-        {"err": False},
-        {"err": None},
         {"error": ""},
         {"error": []},
         {"error": None},
@@ -106,6 +102,17 @@ def test_a_reported_error_is_an_error(output: object, error: str) -> None:
 )
 def test_what_only_looks_like_an_error_is_none(extra: dict[str, object]) -> None:
     assert read({"message": "m", **extra}, error_key="err") == ScriptReading(content="m")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "null"), (False, "false"), ("", ""), (0, "0"), ([], "[]")]
+)
+def test_a_key_for_errors_that_is_there_is_an_error_whatever_its_value(
+    value: object, shown: str
+) -> None:
+    reading = read({"err": value, "message": "m"}, error_key="err")
+    assert reading.content is None
+    assert reading.error == f"Script s returned error (err): {shown}".rstrip()
 
 
 @pytest.mark.parametrize(("value", "override"), [("  beta ", "beta"), ("  ", None), (5, None)])

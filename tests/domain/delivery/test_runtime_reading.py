@@ -1,6 +1,7 @@
 """What a run's output comes down to."""
 
 from domain.delivery.transcript import (
+    USAGES_MAX,
     MessageEntry,
     ParsedEntry,
     ProgressEntry,
@@ -49,15 +50,18 @@ def test_without_either_there_is_no_result() -> None:
     assert read_entries([TextEntry("text"), ProgressEntry("p")]).result is None
 
 
-def test_tokens_are_added_up_and_the_last_model_named_counts() -> None:
-    reading = read_entries([UsageEntry(10, 1, "a"), UsageEntry(5, 2, "b"), UsageEntry(1, 0, None)])
-    assert (reading.input_tokens, reading.output_tokens, reading.total_tokens) == (16, 3, 19)
-    assert reading.model == "b"
+def test_what_is_told_of_tokens_is_kept_in_its_order() -> None:
+    told = (UsageEntry(10, 1, "a"), UsageEntry(5, 2, "b"), UsageEntry(1, 0, None))
+    assert read_entries(list(told)).usages == told
+    assert RuntimeReading().usages == ()
 
 
-def test_tokens_nobody_told_of_are_unknown() -> None:
-    assert RuntimeReading().total_tokens is None
-    assert read_entries([UsageEntry(0, 0, None)]).total_tokens == 0
+def test_what_is_told_too_often_is_added_to_the_last_of_its_model() -> None:
+    often: list[ParsedEntry] = [UsageEntry(1, 0, "a"), *[UsageEntry(1, 1, "b")] * USAGES_MAX]
+    reading = read_entries([*often, UsageEntry(7, 7, "a", 3, 4), UsageEntry(5, 5, "new")])
+    assert len(reading.usages) == USAGES_MAX
+    assert reading.usages[0] == UsageEntry(8, 7, "a", 3, 4)
+    assert sum(one.input_tokens for one in reading.usages) == 1 + USAGES_MAX + 7 + 5
 
 
 def test_of_plain_output_all_is_the_result() -> None:

@@ -21,7 +21,7 @@ from tests.support.builders.explained_spawns import (
 from tests.support.builders.run_histories import refused
 from tests.support.builders.storytelling import CHILD, plan, ref, requester, run_id
 
-RULES = ("active_children", *CONTINUATION_RULES, "tools", "capabilities")
+RULES = ("active_children", *CONTINUATION_RULES, "tool_policy", "capabilities")
 ADMITTED = ChildAdmitted(run_id=run_id(2), active_children=1, max_children=5)
 
 
@@ -100,7 +100,7 @@ def test_no_free_place_refuses_before_anything_of_the_plan_is_judged() -> None:
     assert one.text == "5 of 5 children are active, so no place is free"
     assert one.compared == {"activeChildren": 5, "maxChildren": 5}
     assert {results(full, by)[rule] for rule in RULES[1:]} == {"not_judged"}
-    assert the("tools", full, by).text == '"active_children" refused the message before'
+    assert the("tool_policy", full, by).text == '"active_children" refused the message before'
 
 
 @pytest.mark.parametrize("rule", [rule for rule in CONTINUATION_RULES if rule != "workspace"])
@@ -113,7 +113,7 @@ def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) 
     assert found["active_children"] == "passed"
     assert {found[one] for one in names[: names.index(rule)]} <= {"passed"}
     assert found[rule] == "refused"
-    assert {found[one] for one in (*reached, "tools", "capabilities")} == {"not_judged"}
+    assert {found[one] for one in (*reached, "tool_policy", "capabilities")} == {"not_judged"}
 
 
 def test_the_folder_is_that_of_the_run_before() -> None:
@@ -138,7 +138,7 @@ def test_the_agent_is_that_of_the_session() -> None:
 def test_what_the_child_may_do_is_told_at_the_depth_of_its_session() -> None:
     one = the("capabilities", message(depth=2), ADMITTED, planned(role="leaf"))
     assert one.text == 'depth 2 of at most 2 has role "leaf" and control scope "children"'
-    assert the("tools", message(), ADMITTED, planned()).compared is not None
+    assert the("tool_policy", message(), ADMITTED, planned()).compared is not None
 
 
 def test_the_lists_are_those_of_the_revision() -> None:
@@ -146,7 +146,7 @@ def test_the_lists_are_those_of_the_revision() -> None:
     (tools,) = [
         one
         for one in told(message(), ADMITTED, planned(), configuration=configuration)
-        if one.rule == "tools"
+        if one.rule == "tool_policy"
     ]
     assert tools.compared is not None
     assert isinstance(tools.compared["configured"], dict)

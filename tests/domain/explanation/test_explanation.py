@@ -74,7 +74,7 @@ def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) 
     place = names.index(rule)
     assert {found[one] for one in (*ADMISSION_RULES, *names[:place])} == {"passed"}
     assert found[rule] == "refused"
-    behind = (*names[place + 1 :], "tools", "capabilities")
+    behind = (*names[place + 1 :], "tool_policy", "capabilities")
     assert {found[one] for one in behind} == {"not_judged"}
 
 
@@ -94,7 +94,7 @@ def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
     assert (last.rule, last.result, last.step) == ("stopped", "refused", "scripts-resolved")
     assert last.text == "the spawn was stopped before its session was created"
     found = results(requested(), ADMITTED, resolved(), event)
-    assert (found["override"], found["agent_unknown"], found["tools"]) == (
+    assert (found["override"], found["agent_unknown"], found["tool_policy"]) == (
         "passed",
         "not_judged",
         "not_judged",
@@ -119,7 +119,7 @@ def test_what_the_first_release_did_not_record_is_said_not_to_be() -> None:
     found = results(*events)
     assert {found[one] for one in ADMISSION_RULES} == {"passed"}
     assert {found[one] for one in PLAN_RULES} == {"not_recorded"}
-    assert (found["override"], found["tools"], found["capabilities"]) == ("passed",) * 3
+    assert (found["override"], found["tool_policy"], found["capabilities"]) == ("passed",) * 3
     one = the("model", *events)
     assert (one.compared, one.text, one.position) == (None, NOT_RECORDED, 13)
     depth = the("depth", *events)
@@ -134,7 +134,7 @@ def test_a_refusal_of_the_first_release_names_its_rule_and_no_more() -> None:
     assert one.text == f"refused; what was compared is {NOT_RECORDED}"
     found = results(*events, golden("SpawnRefused", 1, **rule))
     assert {found[one] for one in PLAN_RULES if one != "thinking"} == {"not_recorded"}
-    assert found["tools"] == "not_judged"
+    assert found["tool_policy"] == "not_judged"
     found = results(*events, golden("SpawnRefused", 1))
     assert found["active_children"] == "refused"
 
@@ -171,7 +171,7 @@ def test_a_step_behind_the_plan_refuses_and_the_rules_of_the_plan_have_passed() 
     events = requested(), ADMITTED, resolved(), event
     found = results(*events)
     assert {found[one] for one in PLAN_RULES} == {"passed"}
-    assert (found["tools"], found["context_engine"]) == ("not_judged", "refused")
+    assert (found["tool_policy"], found["context_engine"]) == ("not_judged", "refused")
 
 
 def test_no_free_text_of_a_request_is_in_its_explanation() -> None:

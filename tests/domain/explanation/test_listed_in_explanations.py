@@ -21,7 +21,7 @@ def test_tools_tell_the_lists_that_they_were_made_from_and_where_those_stand() -
     lists = {"alsoAllow": ["read"], "deny": ["exec"]}
     under = configured(tools={"subagents": {"tools": lists}})
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
-    one = the("tools", *events, configuration=under)
+    one = the("tool_policy", *events, configuration=under)
     assert one.compared is not None
     assert one.compared["configured"] == {
         "allow": None,
@@ -32,7 +32,7 @@ def test_tools_tell_the_lists_that_they_were_made_from_and_where_those_stand() -
     assert one.text == (
         'tools of role "orchestrator", by tools.subagents.tools: every tool, 0 denied'
     )
-    one = the("tools", *events, configuration=configured())
+    one = the("tool_policy", *events, configuration=configured())
     assert one.compared is not None
     nothing = dict.fromkeys(("allow", "alsoAllow", "deny"))
     assert one.compared["configured"] == {**nothing, "at": "built-in"}
@@ -58,14 +58,16 @@ def test_a_workspace_tells_the_roots_as_the_file_writes_them() -> None:
 
 
 def test_lists_of_a_revision_that_cannot_be_read_are_not_told() -> None:
-    for rule, name in (("tools", "configured"), ("workspace", "workspaceRoots")):
+    for rule, name in (("tool_policy", "configured"), ("workspace", "workspaceRoots")):
         compared = of_the_plan(rule).compared
         assert compared is not None
         assert compared[name] is None
 
 
 def test_tools_and_capabilities_are_those_of_the_role() -> None:
-    one = of_the_plan("tools", plan={"tools_allow": ("read",), "tools_deny": ("exec", "cron")})
+    one = of_the_plan(
+        "tool_policy", plan={"tools_allow": ("read",), "tools_deny": ("exec", "cron")}
+    )
     assert one.text == 'tools of role "orchestrator": 1 allowed, 2 denied'
     assert one.compared == {
         "role": "orchestrator",
@@ -73,7 +75,7 @@ def test_tools_and_capabilities_are_those_of_the_role() -> None:
         "deny": ["exec", "cron"],
         "configured": None,
     }
-    assert of_the_plan("tools").text == 'tools of role "orchestrator": every tool, 0 denied'
+    assert of_the_plan("tool_policy").text == 'tools of role "orchestrator": every tool, 0 denied'
     one = of_the_plan("capabilities")
     assert one.text == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
     assert one.compared is not None

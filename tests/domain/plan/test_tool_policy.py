@@ -9,57 +9,56 @@ from domain.plan.tools import (
     ToolPolicy,
     tool_policy,
 )
-from tests.support.builders.tool_permission import permits
 
 
 def test_a_leaf_has_all_tools_but_those_of_sessions_and_of_the_default_list() -> None:
     policy = tool_policy("leaf")
     assert policy == ToolPolicy(allow=None, deny=(*SESSION_TOOLS, *LEAF_DEFAULT_DENY))
-    assert permits(policy, "read")
-    assert not any(permits(policy, tool) for tool in policy.deny)
+    assert policy.permits("read")
+    assert not any(policy.permits(tool) for tool in policy.deny)
 
 
 def test_an_orchestrator_may_spawn_and_look_but_not_send() -> None:
     policy = tool_policy("orchestrator")
     assert policy.deny == ("sessions_send", *DEFAULT_DENY)
     for tool in ("sessions_spawn", "sessions_list", "sessions_history", "subagents"):
-        assert permits(policy, tool)
+        assert policy.permits(tool)
 
 
 def test_a_list_of_ones_own_replaces_the_default_but_not_the_session_tools() -> None:
     for deny in ([], ["exec"]):
         policy = tool_policy("leaf", deny=deny)
         assert policy.deny == (*SESSION_TOOLS, *deny)
-        assert permits(policy, "cron")
+        assert policy.permits("cron")
 
 
 def test_a_tool_of_the_default_list_is_given_back_by_its_name_alone() -> None:
-    assert permits(tool_policy("leaf", also_allow=["CRON "]), "cron")
-    assert permits(tool_policy("leaf", allow=["subagents"]), "subagents")
-    assert not permits(tool_policy("leaf", allow=["group:automation"]), "cron")
-    assert not permits(tool_policy("leaf", also_allow=["*"]), "cron")
+    assert tool_policy("leaf", also_allow=["CRON "]).permits("cron")
+    assert tool_policy("leaf", allow=["subagents"]).permits("subagents")
+    assert not tool_policy("leaf", allow=["group:automation"]).permits("cron")
+    assert not tool_policy("leaf", also_allow=["*"]).permits("cron")
 
 
 def test_deny_wins() -> None:
     policy = tool_policy(
         "leaf", allow=["sessions_send"], also_allow=["sessions_send"], deny=["sessions_send"]
     )
-    assert not permits(policy, "sessions_send")
+    assert not policy.permits("sessions_send")
 
 
 def test_allow_means_those_alone() -> None:
     policy = tool_policy("leaf", allow=["read", "web_*"], deny=["web_search"])
-    assert permits(policy, "READ")
-    assert permits(policy, "web_fetch")
-    assert not permits(policy, "web_search")
-    assert not permits(policy, "exec")
+    assert policy.permits("READ")
+    assert policy.permits("web_fetch")
+    assert not policy.permits("web_search")
+    assert not policy.permits("exec")
 
 
 def test_a_tool_that_is_named_is_given_back() -> None:
     policy = tool_policy("orchestrator", also_allow=["Sessions_Send"])
     assert policy == ToolPolicy(allow=None, deny=DEFAULT_DENY)
-    assert permits(policy, "anything")
-    assert permits(tool_policy("leaf", allow=["sessions_history"]), "sessions_history")
+    assert policy.permits("anything")
+    assert tool_policy("leaf", allow=["sessions_history"]).permits("sessions_history")
 
 
 def test_a_wildcard_or_a_group_gives_nothing_back() -> None:
@@ -75,9 +74,9 @@ def test_both_allow_lists_count_together_and_the_second_alone_restricts_nothing(
 
 def test_names_have_aliases_and_groups() -> None:
     policy = tool_policy("leaf", deny=["Bash", "group:fs", "group:media"])
-    assert not permits(policy, "exec")
-    assert not permits(policy, "bash")
-    assert not permits(policy, "edit")
+    assert not policy.permits("exec")
+    assert not policy.permits("bash")
+    assert not policy.permits("edit")
     assert "group:media" in policy.deny
 
 
@@ -96,14 +95,14 @@ def test_names_have_aliases_and_groups() -> None:
     ],
 )
 def test_a_group_stands_for_its_tools(group: str, tool: str) -> None:
-    assert not permits(tool_policy("orchestrator", deny=[group]), tool)
-    assert permits(tool_policy("orchestrator", allow=[group], deny=[]), tool)
-    assert not permits(tool_policy("orchestrator", allow=[group], deny=[]), "read")
+    assert not tool_policy("orchestrator", deny=[group]).permits(tool)
+    assert tool_policy("orchestrator", allow=[group], deny=[]).permits(tool)
+    assert not tool_policy("orchestrator", allow=[group], deny=[]).permits("read")
 
 
 def test_patches_are_judged_as_writes() -> None:
-    assert not permits(tool_policy("leaf", deny=["write"]), "apply_patch")
-    assert permits(tool_policy("leaf", allow=["write"]), "apply-patch")
+    assert not tool_policy("leaf", deny=["write"]).permits("apply_patch")
+    assert tool_policy("leaf", allow=["write"]).permits("apply-patch")
 
 
 @pytest.mark.parametrize(
@@ -122,4 +121,4 @@ def test_patches_are_judged_as_writes() -> None:
     ],
 )
 def test_a_star_stands_for_any_text(pattern: str, tool: str, matches: bool) -> None:
-    assert permits(ToolPolicy(allow=None, deny=(pattern,)), tool) is not matches
+    assert ToolPolicy(allow=None, deny=(pattern,)).permits(tool) is not matches

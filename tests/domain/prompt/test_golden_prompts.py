@@ -20,6 +20,7 @@ from domain.prompt.child_prompt import (
     compose_prompt,
 )
 from domain.prompt.pieces import Contribution, task_pieces
+from domain.prompt.role import SpawnTools
 from domain.prompt.shared_context import SharedValue, shared_pieces
 from domain.prompt.untrusted import END
 
@@ -64,6 +65,8 @@ ATTACHED = AttachmentsNote(
 SHAPES = {
     "depth_1_leaf": prompt(1, 1),
     "orchestrator": prompt(1, 3, Surroundings(preamble="The harbour is in Ålesund.")),
+    "without_yield": prompt(1, 3, tools=SpawnTools(control=False, yield_turn=False)),
+    "without_spawn": prompt(1, 3, tools=SpawnTools(spawn=False)),
     "deep_leaf": prompt(
         3,
         3,
@@ -131,7 +134,7 @@ def test_each_file_is_compared() -> None:
 
 
 ALL = tuple(SHAPES)
-MAY_SPAWN = ("orchestrator", "bootstrap")
+MAY_SPAWN = ("orchestrator", "bootstrap", "without_yield")
 DEEP = ("deep_leaf", "bootstrap")
 STAYING = ("session_mode", "continuation")
 GOING_ON = ("continuation", "continuation_of_a_run")
@@ -168,7 +171,13 @@ FACTS = {
     "no message tool unasked": ("Use a message tool only when the task tells you to", ALL),
     "no schedules and no standing state": ("no schedule, no reminder and no other standing", ALL),
     "it may spawn": ("start them with the sessions_spawn tool", MAY_SPAWN),
-    "it looks after what it spawned": ("after them with the subagents tool", MAY_SPAWN),
+    "it looks after what it spawned": (
+        "after them with the subagents tool",
+        ("orchestrator", "bootstrap"),
+    ),
+    "it yields to wait": ("call the sessions_yield tool", ("orchestrator", "bootstrap")),
+    "or reads its inbox": ("are entries of this session's inbox", ("without_yield",)),
+    "its policy leaves it no sub-agents": ("leaves you no sub-agents", ("without_spawn",)),
     "results come to it": ("They report to you and not to the main agent", MAY_SPAWN),
     "it does not ask whether they are done": ("Do not ask again and again", MAY_SPAWN),
     "it keeps the keys": ("Keep the session key of each one you start", MAY_SPAWN),

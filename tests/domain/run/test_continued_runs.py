@@ -1,6 +1,6 @@
 """A run by which a session goes on: its birth, who is told of it, and what it leaves behind."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -16,7 +16,9 @@ from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_histories as past
 from tests.support.builders.storytelling import (
     CHILD,
+    at,
     given,
+    plan,
     ref,
     requested,
     requester,
@@ -29,12 +31,18 @@ ENDED: HookName = "subagentEnded"
 SESSION = SpawnOptions(mode="session")
 
 
-def first(options: SpawnOptions, *, ran: bool = True, outcome: str = "success") -> past.History:
+def first(
+    options: SpawnOptions,
+    *,
+    ran: bool = True,
+    outcome: str = "success",
+    hooks: tuple[HookName, ...] = ("subagentSpawned", ENDED),
+) -> past.History:
     """The first run of a session of which others are told, up to its announcement."""
     return (
         requested(options=options),
         *past.a_prepared_run()[1:],
-        past.created(hooks=HOOK_ORDER),
+        past.created(hooks=hooks),
         past.queued(),
         hooked.hook_told(),
         *((past.claimed(), past.started()) if ran else ()),
@@ -185,11 +193,11 @@ def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
 
 
 def test_a_beginning_that_is_still_to_be_told_is_told_though_the_session_went_on() -> None:
-    one = first(SESSION)
+    one = first(SESSION, hooks=HOOK_ORDER)
     told_of = one.index(hooked.hook_told())
     late = (*one[:told_of], *one[told_of + 1 :], sent.continued())
     run = run_of(*late)
-    assert [hook.phase for hook in run.hooks] == ["due", "passed_on"]
+    assert [hook.phase for hook in run.hooks] == ["due", "passed_on", "passed_on"]
     given(*late).when(hooked.confirm_hook()).then(hooked.hook_told())
 
 
@@ -229,3 +237,39 @@ def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
         assert step is not None
         is_due = goes and (mode == "run" or event == past.archived())
         assert (step.undo_at is not None) == is_due, type(event).__name__
+
+
+@pytest.mark.parametrize(
+    ("hours", "after_hours"),
+    [
+        ({}, None),
+        ({"idle_hours": 2.0}, 2.0),
+        ({"max_age_hours": 1.0}, 1.0),
+        ({"idle_hours": 2.0, "max_age_hours": 5.0}, 2.0),
+    ],
+)
+def test_a_session_that_stays_is_put_away_when_its_hours_are_over(
+    hours: dict[str, float], after_hours: float | None
+) -> None:
+    story = (
+        *past.a_prepared_run(),
+        past.created(plan=plan(**hours)),
+        *(past.queued(), past.claimed(), past.started(), past.ended(), past.announced()),
+    )
+    run = run_of(requested(options=SESSION), *story[1:])
+    assert run.announced_at is not None
+    began = run.created_at if "idle_hours" not in hours else run.announced_at
+    due = began + timedelta(hours=after_hours) if after_hours is not None else None
+    assert run.archive_at == due
+
+
+def test_a_later_run_is_as_old_as_its_session() -> None:
+    opened_at = at(1) - timedelta(hours=10)
+    story = (
+        sent.message_received(options=SESSION, opened_at=opened_at),
+        sent.planned(plan=plan(max_age_hours=3.0)),
+        *(past.queued(), past.claimed(), past.started(), past.ended(), past.announced()),
+    )
+    run = run_of(*story)
+    # It was at work when the time came.
+    assert run.archive_at == run.announced_at

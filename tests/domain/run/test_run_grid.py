@@ -115,6 +115,11 @@ EVENTS: tuple[RunEvent, ...] = (
     sent.planned(),
     sent.continued(),
     sent.scheduled(),
+    sent.message_queued(),
+    sent.messages_dropped(),
+    sent.yield_requested(),
+    sent.children_reported(),
+    sent.continuation_failed(),
     waiting.waits(),
     waiting.met(),
 )

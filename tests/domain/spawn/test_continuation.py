@@ -55,7 +55,9 @@ def test_what_is_recorded_says_what_it_was_decided_from_and_for_whom() -> None:
     assert (received.message, received.by) == (keep("message", "and then?"), "admin")
     assert admitted == ChildAdmitted(run_id=again, active_children=0, max_children=5)
     assert continued == RunContinued(run_id=again)
-    assert moved == SessionContinued(run_id=again, role="leaf", control_scope="none")
+    assert moved == SessionContinued(
+        run_id=again, role="leaf", control_scope="none", settled=session.reports
+    )
     assert planned is plan
     assert queued == RunQueued(lane="subagent", lane_depth=1)
     log.record(changes)

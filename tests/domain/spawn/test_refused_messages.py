@@ -109,9 +109,23 @@ def test_a_session_that_is_put_away_at_once_takes_no_message_before_it_is(
     log.spawn("scout", thread=True, options=options)
     log.create("scout")
     log.tell("scout", ask.stop())
+    with pytest.raises(SessionIsClosed):
+        log.message("again", "scout")
     log.announce("scout")
     with pytest.raises(SessionIsClosed):
         log.message("again", "scout")
+
+
+def test_a_session_that_is_to_be_deleted_is_gone_on_with_while_messages_wait() -> None:
+    log = FamilyLog()
+    log.spawn("scout", options=SpawnOptions(cleanup="delete"))
+    log.create("scout")
+    log.tell("scout", ask.claim())
+    log.tell("scout", ask.start(log.run("scout").epoch))
+    log.tell("scout", sent.queue(run_id=run_id(2)))
+    log.finish("scout")
+    assert log.message("second", "scout", has_waited=True)[-1] == "run second RunQueued"
+    assert log.run("second").cleanup == "delete"
 
 
 def test_a_stopped_run_of_mode_run_is_gone_on_with() -> None:

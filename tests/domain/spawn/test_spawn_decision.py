@@ -168,6 +168,7 @@ def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
         display_key="me",
         depth=1,
         run_id=run_id(1),
+        may_yield=True,
         spawned_by=ROOT,
         origin=ref("origin: {}"),
         sandboxed=False,

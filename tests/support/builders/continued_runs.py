@@ -5,19 +5,24 @@ The run of `requested()` is continued by run 2; the run that a message begins is
 
 from typing import Any
 
-from domain.run.commands import ScheduleArchive
+from domain.run.commands import FailContinuation, QueueMessage, ScheduleArchive, YieldRun
 from domain.run.events import (
     ArchiveScheduled,
+    ChildrenReported,
     ContinuationFacts,
+    ContinuationFailed,
     ContinuationPlanned,
+    MessageQueued,
     MessageReceived,
+    MessagesDropped,
     RunContinued,
     RunEvent,
+    YieldRequested,
 )
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from tests.support.builders import run_histories as past
-from tests.support.builders.storytelling import CHILD, plan, ref, requester, run_id
+from tests.support.builders.storytelling import CHILD, at, plan, ref, requester, run_id
 
 History = tuple[RunEvent, ...]
 
@@ -63,6 +68,48 @@ def continued() -> RunContinued:
 def scheduled(reason: str = "session_closed") -> ArchiveScheduled:
     """The run is put away as soon as it is announced."""
     return ArchiveScheduled.model_validate({"reason": reason})
+
+
+def message_queued(name: str = "and this?", **changes: Any) -> MessageQueued:
+    """A message waits until the run is over."""
+    plain = {"run_id": run_id(7), "message": ref(name), "by": "admin", "cause": "message"}
+    return MessageQueued.model_validate(plain | changes)
+
+
+def messages_dropped(*runs: int) -> MessagesDropped:
+    """Nothing goes on with them any more."""
+    return MessagesDropped(run_ids=tuple(map(run_id, runs or (7,))))
+
+
+def yield_requested() -> YieldRequested:
+    """The run at work ends its turn."""
+    return YieldRequested(by="child")
+
+
+def children_reported(*runs: int) -> ChildrenReported:
+    """Children of it are done."""
+    return ChildrenReported(run_ids=tuple(map(run_id, runs)))
+
+
+def continuation_failed(number: int = 7) -> ContinuationFailed:
+    """The run that was to go on was refused."""
+    return ContinuationFailed(run_id=run_id(number), error=ref("no such model"))
+
+
+def queue(name: str = "and this?", **changes: Any) -> QueueMessage:
+    """Let a message wait; by `cause` "steer" end the run for it."""
+    plain = {"run_id": run_id(7), "message": ref(name), "by": "admin", "cause": "message"}
+    return QueueMessage(**{**plain, "at": at(1), **changes})
+
+
+def yield_run(*, awaits: bool = True) -> YieldRun:
+    """End the turn."""
+    return YieldRun(by="child", awaits=awaits)
+
+
+def fail(number: int = 7) -> FailContinuation:
+    """The run that was to go on was refused."""
+    return FailContinuation(run_id=run_id(number), error=ref("no such model"))
 
 
 def close(reason: str = "session_closed") -> ScheduleArchive:

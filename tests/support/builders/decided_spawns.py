@@ -157,7 +157,7 @@ class DecidedSpawns:
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
             warnings=planned.warnings,
-            note=accepted_note(run.options.mode, run.requester.session_key),
+            note=accepted_note(run.options, run.requester),
             facts=planned.facts,
         )
         self.tell(name, prepare, create)

@@ -45,7 +45,7 @@ BEHIND_ADMISSION = (
     "override",
     *PLAN_RULES,
     *STEP_RULES,
-    "tools",
+    "tool_policy",
     "capabilities",
     "preamble",
 )

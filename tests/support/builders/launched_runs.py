@@ -49,6 +49,9 @@ class Record:
         {"agents": {"defaults": {"runtime": {"type": "scripted"}}}}
     )
 
+    async def text(self, one: ContentRef) -> str | None:
+        return (await self.texts((one,))).get(one.id)
+
     async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         named = {ref(name).id: self.told.get(name, name) for name in self.names}
         gone = {ref(name).id for name in self.erased}

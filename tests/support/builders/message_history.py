@@ -16,10 +16,12 @@ from tests.support.faults.history_mutations import (
 )
 
 KEY = "agent:main:subagent:a"
+WAITING_KEY = "agent:main:subagent:w"
 _CHILD = {"requester": REQUESTER, "childSessionKey": KEY, "mode": "session"}
 
 # Stream, version, type, the last position of its append, and what is kept of its payload. Run `a`
-# begins the session, `m` goes on with it, `n` is refused; then the session is stopped.
+# begins the session, `m` goes on with it, `n` is refused; then the session is stopped. Behind run
+# `w` message `q` waits, and is dropped when that is stopped.
 _STORY: tuple[tuple[str, int, str, int, Mapping[str, Any]], ...] = (
     (f"session:{REQUESTER}", 1, "SessionObserved", 3, {}),
     ("run:a", 1, "SpawnRequested", 3, {"label": "a", "requester": REQUESTER, "mode": "session"}),
@@ -60,6 +62,24 @@ _STORY: tuple[tuple[str, int, str, int, Mapping[str, Any]], ...] = (
     ("run:m", 8, "RunArchived", 26, {}),
     ("run:a", 8, "ArchiveScheduled", 26, {}),
     ("run:a", 9, "RunArchived", 27, {}),
+    ("run:w", 1, "SpawnRequested", 29, {"label": "w", "requester": REQUESTER, "mode": "run"}),
+    (
+        f"session:{REQUESTER}",
+        6,
+        "ChildAdmitted",
+        29,
+        {"runId": "w", "activeChildren": 0, "maxChildren": CAP},
+    ),
+    ("run:w", 2, "SessionCreated", 32, {"childSessionKey": WAITING_KEY}),
+    (f"session:{WAITING_KEY}", 1, "SessionObserved", 32, {"runId": "w"}),
+    ("run:w", 3, "RunQueued", 32, {}),
+    ("run:w", 4, "RunClaimed", 33, {}),
+    ("run:w", 5, "MessageQueued", 34, {"runId": "q"}),
+    ("run:w", 6, "StopRequested", 36, {}),
+    ("run:w", 7, "MessagesDropped", 36, {"runIds": ["q"]}),
+    ("run:w", 8, "RunEnded", 38, {"outcome": "stopped"}),
+    (f"session:{REQUESTER}", 7, "ChildReleased", 38, {"runId": "w"}),
+    ("run:w", 9, "RunAnnounced", 39, {"disposition": "inbox"}),
 )
 
 
@@ -76,6 +96,7 @@ def _said(name: str, label: str, began: int, position: int | None, **more: Any) 
 _GOES_ON = {"runId": "m", "continues": "a", "childSessionKey": KEY}
 _REFUSED = {"runId": "n", "rule": "active_children", "code": "spawn_forbidden"}
 _STOPPED = {"runId": "m", "wasOver": True, "closed": True}
+_WAITS = {"runId": "q", "continues": "w", "childSessionKey": WAITING_KEY}
 _CALLS = (
     _call(
         "spawns",
@@ -102,6 +123,17 @@ _CALLS = (
     _said("is refused", "n", 50, 22, status=403, about="m", answer=_REFUSED),
     _call("closes", "stop session", 60, 24, about=KEY, answer=_STOPPED),
     _said("too late", "late", 70, 25, status=409, answer={"code": "session_closed"}),
+    _call(
+        "spawns one more",
+        "spawn",
+        80,
+        32,
+        status=201,
+        label="w",
+        requester=REQUESTER,
+        answer={"runId": "w", "childSessionKey": WAITING_KEY},
+    ),
+    _said("waits", "q", 90, 34, status=202, about="w", answer=_WAITS),
 )
 
 
@@ -121,7 +153,7 @@ def talked_history() -> History:
         )
         for position, (stream, version, type_name, last, facts) in enumerate(_STORY, start=1)
     )
-    return History(_CALLS, events, {REQUESTER: (("a", 10), ("m", 20))}, CAP)
+    return History(_CALLS, events, {REQUESTER: (("a", 10), ("m", 20), ("w", 39))}, CAP)
 
 
 def _unsent(label: str) -> Mutation:
@@ -150,6 +182,15 @@ CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
     "an answer before its run was queued": (
         "accepted_messages_are_recorded",
         changed_call("says", position=15),
+    ),
+    "a message that waits and is nowhere": ("queued_messages_are_recorded", missing_event(34)),
+    "a message that is neither dropped nor a run": (
+        "queued_messages_are_recorded",
+        missing_event(36),
+    ),
+    "an answer before its message waited": (
+        "queued_messages_are_recorded",
+        changed_call("waits", position=33),
     ),
     "a refused message by another rule": (
         "refused_messages_are_recorded",

@@ -5,6 +5,7 @@ from domain.session.events import (
     ChildAdmitted,
     ChildReleased,
     ChildSettled,
+    PreambleChanged,
     SessionClosed,
     SessionContinued,
     SessionEvent,
@@ -29,6 +30,7 @@ RELEASED = ChildReleased(run_id=CHILD_RUN)
 SETTLED = ChildSettled(run_id=CHILD_RUN)
 CHANGES = (SharedChange(key="goal", value=ref('"win"')),)
 KEYS = (SharedKey(key="goal", value=ref('"win"'), session_key=ROOT, position=5),)
+PREAMBLE_CHANGED = PreambleChanged(preamble=ref("It rains."), by=ROOT)
 SHARED = SharedContextChanged(cause="patch", changes=CHANGES, by=ROOT)
 INHERITED = SharedContextInherited(run_id=run_id(1), from_session=ROOT, at_position=7, keys=KEYS)
 CLOSED = SessionClosed(reason="archived")

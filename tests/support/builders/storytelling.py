@@ -34,10 +34,14 @@ ROOT = "agent:main:main"
 CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001"
 
 
+def at(position: int) -> datetime:
+    """When the event at a position is recorded."""
+    return START + timedelta(seconds=position)
+
+
 def stamp(position: int, version: int | None = None) -> Stamp:
     """The place of an event; each position is a second after the one before."""
-    at = START + timedelta(seconds=position)
-    return Stamp(position, position if version is None else version, at)
+    return Stamp(position, position if version is None else version, at(position))
 
 
 class Told(Generic[S, E, C]):

@@ -97,6 +97,7 @@ REFUSALS: Mapping[str, Callable[[], str | None]] = {
     "agent_id": lambda: _admission(agent_id_argument_given=True, target_agent_id=None),
     "mode": lambda: _admission(mode="session", thread=False),
     "depth": lambda: _admission(caller_depth=1, max_spawn_depth=1),
+    "tools": lambda: _admission(spawn_tool="denied"),
     "active_children": lambda: _admission(active_children=1, max_children=1),
     "require_agent_id": lambda: _admission(require_agent_id=True, agent_id_argument_given=False),
     "allow_agents": lambda: _admission(agent_id_argument_given=True, allow_agents=()),

@@ -65,6 +65,17 @@ class MemoryTranscripts:
 
         return await self._line.ask(found)
 
+    async def read_last(
+        self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
+    ) -> Sequence[RecordedEntry]:
+        """The last entries, in their order."""
+
+        def found() -> list[RecordedEntry]:
+            known = [one for one in self._entries(run_id) if until is None or one.sequence <= until]
+            return [one for one in known if kinds is None or one.kind in kinds][-limit:]
+
+        return await self._line.ask(found)
+
     def _entries(self, run_id: UUID) -> list[RecordedEntry]:
         kept = self._store.entries.get(run_id, {})
         return [kept[sequence] for sequence in sorted(kept)]
@@ -101,6 +112,11 @@ class MemoryTranscripts:
 
     def _lines(self, run_id: UUID) -> tuple[bytes, ...]:
         return tuple(transcript_line(one) for one in self._entries(run_id))
+
+    async def last_recorded_at(self, run_id: UUID) -> datetime | None:
+        """When the last entry of a run was written down; None when it has none."""
+        entries = await self._line.ask(lambda: self._entries(run_id))
+        return max((one.recorded_at for one in entries), default=None)
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""

@@ -21,6 +21,7 @@ def judged_message(
     *,
     max_children: int,
     planned: ContinuationPlanned | IneligiblePlan | None = None,
+    has_waited: bool = False,
 ) -> ContinuationDecision:
     """A message made from `last`. It is judged from the streams that are asked for with it alone:
     that run, its session, the session that spawned it, and that session's own run."""
@@ -34,6 +35,7 @@ def judged_message(
         by="admin",
         config_revision=1,
         max_children=max_children,
+        has_waited=has_waited,
     )
     return continue_session(
         sessions,

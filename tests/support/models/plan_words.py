@@ -100,6 +100,16 @@ TOO_LONG = (
     "A run may take 2147000 seconds at most, which is its limit now;"
     " runTimeoutSeconds: 0 is without limit."
 )
+
+
+def no_limit(given: float) -> str:
+    """Said of a number of seconds that was made none."""
+    return (
+        f"runTimeoutSeconds {given:g} was made 0, which is without limit: whole seconds count,"
+        " rounded down. Ask for 1 or more to have a limit."
+    )
+
+
 WOULD_ESCAPE = (
     "Sandboxed sessions cannot spawn unsandboxed subagents. "
     "Set a sandboxed target agent or use the same agent runtime."

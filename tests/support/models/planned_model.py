@@ -68,7 +68,15 @@ class PlannedModel(SpawnModel):
         above, plan = self.seen[life.by], will.plan
         is_boxed, folder = plan["sandboxed"], plan["workspace_dir"]
         seen = (life.agent_id, life.depth, role, scope, above.root, above.key, is_boxed, folder)
-        self.seen[name], self.wills[name] = Seen(key, *seen), will
+        has_spawn, has_yield = (has_tool(plan, one) for one in ("sessions_spawn", "sessions_yield"))
+        self.seen[name] = Seen(key, *seen, has_spawn=has_spawn, has_yield=has_yield)
+        self.wills[name] = will
+
+
+def has_tool(plan: Mapping[str, Any], tool: str) -> bool:
+    """Whether the lists of a plan, which are of names alone, leave a tool."""
+    allow = plan["tools_allow"]
+    return tool not in plan["tools_deny"] and (allow is None or tool in allow)
 
 
 class _Judging:
@@ -230,6 +238,8 @@ class _Judging:
             "runtime": self.looked_at["runtime"],
             "auth_profiles": (),
             "archive_after_minutes": rules.minutes,
+            "idle_hours": None,
+            "max_age_hours": None,
             "cost_input_usd_per_million": prices[0],
             "cost_output_usd_per_million": prices[1],
         }
@@ -248,4 +258,6 @@ def _seconds(asked: Asked, rules: Rules) -> tuple[int, tuple[str, ...]]:
     given = rules.seconds if asked.seconds is None else asked.seconds
     if given >= plan_words.SECONDS_MAX + 1:
         return plan_words.SECONDS_MAX, (plan_words.TOO_LONG,)
+    if given < 0 or 0 < given < 1:
+        return 0, (plan_words.no_limit(given),)
     return (0 if given < 0 else math.floor(given)), ()

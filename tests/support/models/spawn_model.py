@@ -66,6 +66,8 @@ class Seen:
     parent: str | None
     is_boxed: bool
     folder: str | None = None
+    has_spawn: bool = True
+    has_yield: bool = False
 
 
 def may(depth: int, depth_max: int) -> tuple[str, str]:
@@ -152,6 +154,8 @@ class SpawnModel:
         if depth >= rules.depth:
             text = words.too_deep(depth, rules.depth)
             return Told("depth", "forbidden", text, depth, rules.depth)
+        if not self.seen[by].has_spawn:
+            return Told("tools", "forbidden", words.NO_SPAWN_TOOL)
         if children >= rules.children:
             text = words.too_many(children, rules.children)
             return Told("active_children", "forbidden", text, children, rules.children)
@@ -186,4 +190,7 @@ class SpawnModel:
         """What a requester is told beside the acceptance."""
         if self.asked[name][0].effective_mode == "session":
             return words.SESSION_NOTE
-        return None if ":cron:" in self.tree.lives[name].by else words.RUN_NOTE
+        by = self.tree.lives[name].by
+        if ":cron:" in by:
+            return None
+        return words.RUN_NOTE if self.seen[by].has_yield else words.INBOX_NOTE

@@ -92,6 +92,18 @@ RUN_NOTE = (
 SESSION_NOTE = (
     "thread-bound session stays active after this task; continue in-thread for follow-ups."
 )
+NO_SPAWN_TOOL = (
+    "sessions_spawn is not allowed by the tool policy of this session. Do the task yourself, or"
+    " ask for a policy that permits it (tools.subagents.tools)."
+)
+INBOX_NOTE = RUN_NOTE.replace(
+    "call sessions_yield to end the turn and wait for completion events as user messages",
+    "end the turn and wait for completion events in the inbox of this session",
+)
+UNANNOUNCED_NOTE = (
+    "No completion is announced for this child (expectsCompletionMessage: false), so do not wait "
+    "for one. Its result stands in its run."
+)
 NEEDS_THREAD = (
     'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
     'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '

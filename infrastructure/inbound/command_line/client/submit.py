@@ -78,6 +78,11 @@ def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:
     run_id = str(accepted.get("runId"))
     print_note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
     run = wait_for_run(client, run_id, until="announced")
+    while run.get("continuedBy") and (run.get("announcement") or {}).get("state") == "skipped":
+        # It yielded, or was steered: the result is that of the run in its place.
+        print_note(f"run {printable_line(run['continuedBy'])} goes on in its place")
+        run_id = str(run["continuedBy"])
+        run = wait_for_run(client, run_id, until="announced")
     if not print_object(run, output):
         print_block(str(run.get("resultText") or "(not available)"))
     status = printable_line(run.get("status"), 20)

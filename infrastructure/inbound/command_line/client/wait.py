@@ -4,7 +4,11 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.display.failures import Unreachable
+from infrastructure.inbound.command_line.display.failures import (
+    CommandFailed,
+    NotFound,
+    Unreachable,
+)
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
 
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
 
 WaitUntil = Literal["started", "ended", "announced", "archived"]
 POLL_SECONDS = 30.0
+MESSAGE_POLL_SECONDS = 0.5
 ABSENT_SECONDS_MAX = 60.0
 """How long a server may be away, as in a restart, before the wait is given up."""
 
@@ -64,3 +69,21 @@ def wait_for_run(
         if elapsed < 1:
             # A server that answers at once does not wait; it must not be asked in a hot loop.
             time.sleep(0.25)
+
+
+def await_run(client: "Client", run_id: str, child_session_key: str) -> None:
+    """Wait until a message that waits has become its run. CommandFailed when it was dropped."""
+    while True:
+        # In this order: a message that has left the queue is a run by then, or nothing.
+        session = client.get(path_of("sessions", child_session_key)).body
+        is_queued = any(one.get("runId") == run_id for one in session.get("queue") or ())
+        try:
+            client.get(path_of("runs", run_id))
+        except NotFound:
+            if not is_queued and session.get("queue") is not None:
+                raise CommandFailed(
+                    "the message was dropped: its session was stopped or closed while it waited"
+                ) from None
+        else:
+            return
+        time.sleep(MESSAGE_POLL_SECONDS)

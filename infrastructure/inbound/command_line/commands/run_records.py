@@ -32,6 +32,7 @@ from infrastructure.inbound.command_line.display.tables import Item, TableColumn
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset
 
 TRANSCRIPT_PAGE_ITEMS = 50
+LAST_ENTRIES_MAX = 500
 EVENTS_MAX = 10_000
 _HEADINGS = {"systemPrompt": "system prompt", "message": "message"}
 _PART_COLUMNS = (
@@ -89,15 +90,22 @@ def run_log(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the transcript of a run: what the child said, in order."""
+    """Show the transcript of a run, both sides of it, in order: its last entries (500 at most), or
+    those behind --after."""
+    with_tools = "true" if tools else None
     with open_client(url, data_dir) as client:
         found = find_run(client, name)
-        listing = client.items(
-            path_of("runs", found.run_id, "transcript"),
-            {"after": after, "tools": "true" if tools else None},
-            limit=limit,
-            page_items=TRANSCRIPT_PAGE_ITEMS,
-        )
+        path = path_of("runs", found.run_id, "transcript")
+        if after is None and limit <= LAST_ENTRIES_MAX:
+            page = client.get(path, {"last": limit, "tools": with_tools}).body
+            listing = Listing(list(page.get("items") or ()), more=False)
+        else:
+            listing = client.items(
+                path,
+                {"after": after, "tools": with_tools},
+                limit=limit,
+                page_items=TRANSCRIPT_PAGE_ITEMS,
+            )
         run = client.get(path_of("runs", found.run_id)).body if output is Output.TABLE else {}
     if output is not Output.TABLE:
         print_listing(listing, (), output)

@@ -1,5 +1,7 @@
-"""`spawnlog run send`: a message to the session of a run, which becomes its next run."""
+"""`spawnlog run send` and `run steer`: a message to the session of a run, which becomes its next
+run; one that steers takes the place of the run at work."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +22,7 @@ from infrastructure.inbound.command_line.client.submit import (
     post_once,
     read_text_argument,
 )
+from infrastructure.inbound.command_line.client.wait import await_run
 from infrastructure.inbound.command_line.display.failures import RequestRefused
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -42,9 +45,40 @@ def send_message(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Go on with the session of a run; its last run must be announced. A refusal exits with 3, a
-    run that failed under --wait with 1."""
+    """Go on with the session of a run; while that is at work the message waits. A refusal exits
+    with 3, a run that failed under --wait with 1."""
     body: JsonObject = {"message": read_text_argument(message, "message")}
+    _send(name, body, output, url, data_dir, idempotency_key=idempotency_key, wait=wait)
+
+
+def steer_run(
+    name: RunName,
+    message: Annotated[
+        str, typer.Argument(metavar="MESSAGE", help="What to do; - reads it from standard input.")
+    ],
+    wait: WaitForResult = False,
+    idempotency_key: IdempotencyKeyOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """End what a run is at, and go on with the message in its place; the run is not announced. One
+    that is over stays as it is."""
+    text = read_text_argument(message, "message")
+    body: JsonObject = {"message": text, "mode": "steer"}
+    _send(name, body, output, url, data_dir, idempotency_key=idempotency_key, wait=wait)
+
+
+def _send(
+    name: str,
+    body: JsonObject,
+    output: Output,
+    url: str | None,
+    data_dir: Path | None,
+    *,
+    idempotency_key: str | None,
+    wait: bool,
+) -> None:
     with open_client(url, data_dir) as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "messages")
@@ -54,7 +88,9 @@ def send_message(
             if refusal.problem is not None:
                 print_object(refusal.problem, output)
             raise
-        if wait:
+        if wait and accepted.get("status") != "done":
+            if "modelApplied" not in accepted:
+                await_run(client, str(accepted["runId"]), str(accepted["childSessionKey"]))
             follow_run(client, accepted, output)
         elif not print_object(accepted, output):
             _print_accepted(accepted)
@@ -66,6 +102,9 @@ def _print_accepted(accepted: JsonObject) -> None:
             "status": accepted.get("status"),
             "run": accepted.get("runId"),
             "continues": accepted.get("continues"),
+            "replaces": accepted.get("replaces"),
+            "place": accepted.get("place"),
+            "text": accepted.get("text"),
             "child": accepted.get("childSessionKey"),
         }
     )

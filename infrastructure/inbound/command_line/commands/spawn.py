@@ -1,6 +1,6 @@
 """`spawnlog spawn`: ask for a sub-agent, or for several at once, and wait for them if wanted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,14 +21,27 @@ from infrastructure.inbound.command_line.client.submit import (
     read_text_argument,
 )
 from infrastructure.inbound.command_line.commands.spawn_arguments import (
+    AccountOption,
     Attach,
     AttachAs,
+    ChannelOption,
+    ContextOption,
     LightContext,
+    ModeOption,
+    NoCompletion,
+    PreambleOption,
+    RequestFile,
+    SandboxOption,
     Shared,
     SharedScopeOption,
+    ThreadIdOption,
+    ThreadOption,
+    ToOption,
+    WorkspaceOption,
     attachments_summary,
     parse_shared_context,
     read_attachments,
+    read_request,
 )
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
@@ -149,6 +162,17 @@ def spawn(
     thinking: Annotated[str | None, typer.Option(help="Thinking level.")] = None,
     timeout: Timeout = None,
     cleanup: CleanupOption = None,
+    mode: ModeOption = None,
+    thread: ThreadOption = False,
+    context: ContextOption = None,
+    sandbox: SandboxOption = None,
+    preamble: PreambleOption = None,
+    no_completion: NoCompletion = False,
+    channel: ChannelOption = None,
+    account: AccountOption = None,
+    to: ToOption = None,
+    thread_id: ThreadIdOption = None,
+    workspace: WorkspaceOption = None,
     attach: Attach = None,
     attach_as: AttachAs = None,
     light_context: LightContext = False,
@@ -156,6 +180,7 @@ def spawn(
     chain_after: ChainAfterOption = None,
     shared: Shared = None,
     shared_scope: SharedScopeOption = None,
+    file: RequestFile = None,
     wait: WaitForResult = False,
     idempotency_key: IdempotencyKeyOption = None,
     output: OutputOption = Output.TABLE,
@@ -177,16 +202,39 @@ def spawn(
         "chainAfter": chain_after,
         "sharedContext": parse_shared_context(shared) if shared else None,
         "sharedContextScope": shared_scope.value if shared_scope else None,
+        "mode": mode.value if mode else None,
+        "thread": thread or None,
+        "context": context.value if context else None,
+        "sandbox": sandbox.value if sandbox else None,
+        "contextPreamble": preamble,
+        "expectsCompletionMessage": False if no_completion else None,
     }
-    body: JsonObject = {"requester": {"sessionKey": requester}}
-    body |= task_members(task, tasks or (), parallel=parallel)
-    body |= {name: value for name, value in optional.items() if value is not None}
+    place = {
+        "channel": channel,
+        "accountId": account,
+        "to": to,
+        "threadId": thread_id,
+        "workspaceDir": workspace,
+    }
+    body = read_request(file) if file is not None else {}
+    asks = body.get("requester")
+    known = asks if isinstance(asks, dict) else {}
+    body["requester"] = {"sessionKey": requester, **known, **without_none(place)}
+    if file is None or task is not None or tasks:
+        body |= task_members(task, tasks or (), parallel=parallel)
+    body |= without_none(optional)
+    parallel = parallel or isinstance(body.get("task"), list)
     with open_client(url, data_dir) as client:
         accepted = _post_or_print_refusal(client, body, idempotency_key, output)
         if wait:
             (follow_batch if parallel else follow_run)(client, accepted, output)
         elif not print_object(accepted, output):
             (print_batch if parallel else _print_accepted)(accepted)
+
+
+def without_none(members: Mapping[str, object]) -> JsonObject:
+    """What was given."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _post_or_print_refusal(

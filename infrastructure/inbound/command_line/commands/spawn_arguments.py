@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -42,6 +43,93 @@ SharedScopeOption = Annotated[
     ShareScope | None,
     typer.Option("--shared-scope", help="For all children of the session, or for this one alone."),
 ]
+
+
+class ModeChoice(StrEnum):
+    """Whether the child's session is put away after its run, or stays for messages."""
+
+    RUN = "run"
+    SESSION = "session"
+
+
+class ContextChoice(StrEnum):
+    """Whether the child begins with its requester's conversation."""
+
+    ISOLATED = "isolated"
+    FORK = "fork"
+
+
+class SandboxChoice(StrEnum):
+    """Whether the child has to be in a sandbox."""
+
+    INHERIT = "inherit"
+    REQUIRE = "require"
+
+
+ModeOption = Annotated[
+    ModeChoice | None,
+    typer.Option("--mode", help="One run, or a session that stays; needs --thread."),
+]
+ThreadOption = Annotated[
+    bool, typer.Option("--thread", help="Bind the child to a thread of the channel.")
+]
+ContextOption = Annotated[
+    ContextChoice | None,
+    typer.Option("--context", help="Begin with the requester's conversation, or without."),
+]
+SandboxOption = Annotated[
+    SandboxChoice | None, typer.Option("--sandbox", help="Whether it has to be in a sandbox.")
+]
+PreambleOption = Annotated[
+    str | None,
+    typer.Option("--preamble", metavar="TEXT", help="What stands in front of its prompt."),
+]
+NoCompletion = Annotated[
+    bool, typer.Option("--no-completion", help="Announce nothing when it has ended.")
+]
+ChannelOption = Annotated[
+    str | None, typer.Option("--channel", help="The channel that the requester is on.")
+]
+AccountOption = Annotated[
+    str | None, typer.Option("--account", metavar="ID", help="Its account there.")
+]
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="TARGET", help="Where on the channel it is.")
+]
+ThreadIdOption = Annotated[
+    str | None, typer.Option("--thread-id", metavar="ID", help="In which thread.")
+]
+WorkspaceOption = Annotated[
+    str | None, typer.Option("--workspace", metavar="DIR", help="The folder it works in.")
+]
+RequestFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="A whole request as JSON; what is given beside it counts more. - reads standard"
+        " input.",
+    ),
+]
+
+
+def read_request(path: Path) -> JsonObject:
+    """A whole request from a file. Raises CommandFailed for what is no JSON object."""
+    name = f"the file {printable_line(path)} of --file"
+    if str(path) == "-":
+        return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input")
+    try:
+        with open(path, "rb") as file:
+            content = file.read(REQUEST_BYTES_MAX + 1)
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CommandFailed(f"{name} is not UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise CommandFailed(f"{name} cannot be read: {reason or 'that is no path'}") from None
+    if len(content) > REQUEST_BYTES_MAX:
+        raise CommandFailed(f"{name} has more than {REQUEST_BYTES_MAX} bytes")
+    return _object(text, name)
 
 
 def parse_shared_context(given: Sequence[str]) -> JsonObject:

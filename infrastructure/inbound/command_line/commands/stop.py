@@ -2,6 +2,7 @@
 
 import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     OutputOption,
+    RequesterOption,
     RunName,
     SessionName,
     Url,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 
 STOP_SECONDS_MAX = 30.0
+ALL_RUNS = ("all", "*")
 ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")]
 AssumeYes = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")
@@ -39,13 +42,17 @@ AssumeYes = Annotated[
 
 def stop_run(
     name: RunName,
+    requester: RequesterOption = "main",
     reason: ReasonOption = None,
     yes: AssumeYes = False,
     output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Stop a run and everything it has spawned."""
+    """Stop a run and everything it has spawned; `all` stops what the requester has at work."""
+    if name in ALL_RUNS:
+        _stop_all(requester, reason, output, url, data_dir, yes=yes)
+        return
     with open_client(url, data_dir) as client:
         found = find_run(client, name)
         if not (found.exact or yes):
@@ -57,6 +64,33 @@ def stop_run(
         print(f"run {found.run_id} is {run.get('status')}")
     else:
         print(f"run {found.run_id} is asked to stop, and still {run.get('status')}")
+
+
+def _stop_all(
+    requester: str,
+    reason: str | None,
+    output: Output,
+    url: str | None,
+    data_dir: Path | None,
+    *,
+    yes: bool,
+) -> None:
+    """Every run that a session has at work, with everything below it; the session itself goes
+    on."""
+    stopped: list[JsonObject] = []
+    with open_client(url, data_dir) as client:
+        found = client.get(path_of("sessions", requester)).body
+        runs = [str(one) for one in found.get("activeRuns") or ()]
+        if runs and not yes:
+            _confirm_session(found)
+        for run_id in runs:
+            stopped.append(stop_and_wait(client, run_id, reason))
+    if print_object({"items": stopped}, output):
+        return
+    if not stopped:
+        print("no running subagents to kill.")
+        return
+    print(f"killed {len(stopped)} subagent{'s' if len(stopped) != 1 else ''}.")
 
 
 def stop_and_wait(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:

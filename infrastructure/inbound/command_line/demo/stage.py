@@ -1,5 +1,6 @@
 """What the stories of the demo are told with: asking, waiting, expecting, printing."""
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -58,6 +59,15 @@ class DemoStage:
     def stop(self, run_id: str, reason: str) -> None:
         """Stop a run."""
         stop_and_wait(self.client, run_id, reason)
+
+    def steer(self, run_id: str, message: str) -> str:
+        """Tell a run at work to do something else; the id of the run that does."""
+        path, body = path_of("runs", run_id, "messages"), {"message": message, "mode": "steer"}
+        taken = self.client.post(path, body, idempotency_key=str(uuid.uuid4())).body
+        next_id = str(taken.get("runId"))
+        # The run at work is over before the next one is there.
+        wait_for_run(self.client, run_id, until="announced", seconds_max=WAIT_SECONDS_MAX)
+        return next_id
 
     def events(self, run_id: str) -> list[str]:
         """Print the events of a run; their types, in order."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infrastructure.inbound.command_line.demo.stage import DemoStage
+from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 CHILDREN_MAX = 5
@@ -118,6 +119,41 @@ def _play_stopped(stage: DemoStage, _examples: Path) -> None:
     stage.expect("the outcome", run.get("outcome"), "stopped")
 
 
+def _play_yield(stage: DemoStage, _examples: Path) -> None:
+    files = ("data/harbour.txt", "data/tides.txt")
+    task = "\n".join(f"Ask counter: Count the words of {file}" for file in files)
+    first = stage.wait(stage.spawn(task, "editor", label="edition"))
+    stage.expect_events(
+        stage.events(first["runId"]),
+        *("RunStarted", "YieldRequested", "RunEnded", "ChildrenReported", "RunContinued"),
+    )
+    print("\n  it was not announced; its session was woken by what its sub-agents reported:")
+    last = stage.wait(str(first.get("continuedBy")))
+    stage.expect_events(stage.events(last["runId"]), "MessageReceived", "RunEnded", "RunAnnounced")
+    stage.show("result", last.get("resultText"))
+    stage.expect("why it went on", last.get("cause"), "wake")
+    for file in files:
+        stage.expect_in("the result", last.get("resultText"), file)
+
+
+def _play_steer(stage: DemoStage, _examples: Path) -> None:
+    run_id = stage.spawn("Sleep for 60 seconds", "sleeper", label="steered")
+    stage.wait(run_id, "started")
+    next_id = stage.steer(run_id, "Sleep for 0 seconds")
+    first = stage.wait(run_id)
+    stage.expect_events(stage.events(run_id), "RunStarted", "MessageQueued", "RunEnded")
+    print("\n  the run at work was ended for it; the message is the next one, in its place:")
+    last = stage.wait(next_id)
+    stage.expect_events(stage.events(next_id), "MessageReceived", "RunEnded", "RunAnnounced")
+    stage.show("result", last.get("resultText"))
+    stage.expect("what was announced of the first", _announced(first), "skipped")
+    stage.expect("the outcome of the last", last.get("outcome"), "success")
+
+
+def _announced(run: JsonObject) -> object:
+    return (run.get("announcement") or {}).get("state")
+
+
 def _play_cap(stage: DemoStage, _examples: Path) -> None:
     sleeping = [stage.spawn("Sleep for 60 seconds", "sleeper") for _ in range(CHILDREN_MAX)]
     print(f"\n  {len(sleeping)} children sleep; the session asks for one more")
@@ -171,6 +207,16 @@ STORIES = (
         "A run that takes too long",
         "Its time is one second; then nothing of it is left.",
         _play_timeout,
+    ),
+    Story(
+        "An orchestrator that yields",
+        "It hands its task out and ends its turn; what its sub-agents report wakes it.",
+        _play_yield,
+    ),
+    Story(
+        "A run that is steered",
+        "It is told to do something else: the message goes on in its place.",
+        _play_steer,
     ),
     Story("A run that is stopped", "Stopped by hand, with a reason on record.", _play_stopped),
     Story(

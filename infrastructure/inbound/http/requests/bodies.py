@@ -10,6 +10,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from domain.configuration.problems import render_error
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 BodyModel = TypeVar("BodyModel", bound=BaseModel)
@@ -124,7 +125,7 @@ def validation_problem(failure: ValidationError) -> HttpProblem:
     errors = [
         {
             "pointer": "".join(f"/{_escape_pointer(str(part))}" for part in error["loc"]),
-            "detail": _error_text(error["type"], error["msg"]),
+            "detail": render_error(error)[0].removeprefix("Value error, "),
         }
         for error in failure.errors(include_url=False, include_input=False)[:ERRORS_SHOWN_MAX]
     ]
@@ -134,14 +135,6 @@ def validation_problem(failure: ValidationError) -> HttpProblem:
         f"{first['pointer'] or 'the body'}: {first['detail']}",
         errors=errors,
     )
-
-
-def _error_text(kind: str, message: str) -> str:
-    if kind == "extra_forbidden":
-        return "unknown key"
-    if kind == "missing":
-        return "is required"
-    return message.removeprefix("Value error, ")
 
 
 def _shorten(text: str) -> str:

@@ -22,6 +22,9 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "session_closed": (409, "The session is closed or its run is over"),
     "transcript_is_kept_here": (409, "The transcript is kept here"),
     "run_active": (409, "The run is not done"),
+    "queue_full": (409, "Too many messages wait"),
+    "cannot_yield": (409, "The run cannot yield"),
+    "steered_too_soon": (429, "Steered too soon"),
     "no_session": (409, "There is no session"),
     "too_much_told": (409, "Too much was told of the session"),
     "not_started": (409, "The run has not started"),
@@ -41,7 +44,9 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "unavailable": (503, "Not ready"),
     "internal": (500, "Internal error"),
 }
-RETRYABLE = frozenset({"idempotency_in_flight", "run_active", "unavailable"})
+RETRYABLE = frozenset(
+    {"idempotency_in_flight", "run_active", "queue_full", "steered_too_soon", "unavailable"}
+)
 
 
 class HttpProblem(Exception):

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
 from application.log.event_log import Reservation, StoredAnswer
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller, require_scope, require_session_access
 from application.queries.as_of import resolve_as_of
 from application.queries.runs import visible_run
 from application.queries.session_reference import resolve_session_key
+from application.session.preamble import PreambleWriter
 from domain.run.state import Run
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -35,8 +36,13 @@ from infrastructure.inbound.http.responses.described import (
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import (
     ContinuedAnswer,
+    FinishedAnswer,
+    PreambleAnswer,
+    QueuedAnswer,
     SessionStoppedAnswer,
+    SteeredAnswer,
     StoppedAnswer,
+    YieldedAnswer,
 )
 from infrastructure.inbound.http.schemas.spawn import TASK_BYTES_MAX
 
@@ -132,7 +138,12 @@ class MessageBody(Body):
     message: str
     mode: Annotated[
         Literal["send", "steer"],
-        Field(description="`send` waits its turn: the session's run has to be over."),
+        Field(
+            description=(
+                "`send` waits for the run at work, if there is one; `steer` ends it and goes on"
+                " with the message in its place (4000 characters at most, one in 2 s)."
+            )
+        ),
     ] = "send"
 
     @field_validator("message")
@@ -146,30 +157,39 @@ class MessageBody(Body):
 @router.post(
     "/v1/runs/{runId}/messages",
     operation_id="sendMessage",
-    response_model=ContinuedAnswer,
+    response_model=ContinuedAnswer | QueuedAnswer | SteeredAnswer | FinishedAnswer,
     summary="Go on with a session",
     description=(
         "A message to the session of this run, whichever of its runs that is: it becomes a new run"
-        " of the session, which `continues` its last one. That has to be announced; the session is"
-        " open until it is put away, one of mode `session` until it is stopped. The new run takes a"
-        " place among the children of the session that spawned it, in the same workspace and by the"
+        " of the session, which `continues` its last one. While that one is at work the message"
+        " waits (202, `queued`): 20 of them at most, taken in their order, each once the run"
+        " before it is announced. With mode `steer` the run at work is ended and not announced, and"
+        " the new one takes its place (202, `accepted`); one that is over stays as it is (200,"
+        " `done`). The session is open until it is put away, one of mode `session` until it is"
+        " stopped. The new run of a session whose last one was announced takes a place among the"
+        " children of the session that spawned it. It works in the same workspace and by the"
         " configuration of now; no context script runs again. A refusal is recorded."
     ),
     status_code=201,
-    responses=endpoint_responses(
-        "not_found",
-        "run_active",
-        "session_closed",
-        "no_session",
-        "spawn_forbidden",
-        "spawn_error",
-        "not_served_yet",
-        "erased",
-        *BODY_PROBLEMS,
-        *KEY_PROBLEMS,
-        status=201,
-        description="Accepted and durable",
-    ),
+    responses={
+        200: {"description": "Nothing to steer: the run is over", "model": FinishedAnswer},
+        202: {"description": "It waits, or replaces", "model": QueuedAnswer | SteeredAnswer},
+        **endpoint_responses(
+            "not_found",
+            "run_active",
+            "queue_full",
+            "steered_too_soon",
+            "session_closed",
+            "no_session",
+            "spawn_forbidden",
+            "spawn_error",
+            "erased",
+            *BODY_PROBLEMS,
+            *KEY_PROBLEMS,
+            status=201,
+            description="Accepted and durable",
+        ),
+    },
     openapi_extra=request_body_schema(MessageBody, required=True),
 )
 async def send_message(
@@ -180,33 +200,143 @@ async def send_message(
     if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, MessageBody)
-    _require_served_mode(body)
+    if len(body.message.encode()) > TASK_BYTES_MAX:
+        raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
+    if body.mode == "steer" and runId == str(caller.run_id):
+        raise HttpProblem("not_permitted", "Subagents cannot steer themselves.")
     run = await _controlled_run(services, caller, runId, "send to")
 
+    trace = traceparent_of(request)
+
     async def send(reservation: Reservation | None) -> CommandResponse:
-        sent = await services.continuing.send(
-            run, body.message, caller.actor, reservation, traceparent_of(request)
-        )
+        continuing = services.continuing
+        submit = continuing.steer if body.mode == "steer" else continuing.send
+        sent = await submit(run, body.message, caller.actor, reservation, trace)
         return CommandResponse(sent.answer, sent.position)
 
     return await respond_once(request, services, caller, raw, send, _message_response)
 
 
-def _require_served_mode(body: MessageBody) -> None:
-    if body.mode == "steer":
-        raise HttpProblem(
-            "not_served_yet",
-            "this release does not serve /mode steer; wait for the run, or stop it and spawn again",
-            errors=[{"pointer": "/mode", "detail": "not served yet"}],
-        )
-    if len(body.message.encode()) > TASK_BYTES_MAX:
-        raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
+_STATUS_OF_ANSWERS = {"continued": 201, "queued": 202, "steered": 202, "finished": 200}
 
 
 def _message_response(
     request: Request, services: Services, answer: StoredAnswer, position: int
 ) -> Response:
-    if answer.kind != "continued":
+    status = _STATUS_OF_ANSWERS.get(answer.kind)
+    if status is None:
         return refusal_response(request, services, answer, position)
     headers = {"Location": f"/v1/runs/{answer.body['runId']}"}
-    return json_response(services, answer.body, position, status=201, headers=headers)
+    return json_response(services, answer.body, position, status=status, headers=headers)
+
+
+class PreambleBody(Body):
+    """What its requester hands over to the session's later runs."""
+
+    preamble: str
+
+
+@router.put(
+    "/v1/sessions/{key}/preamble",
+    operation_id="writePreamble",
+    response_model=PreambleAnswer,
+    summary="Change the preamble of a session",
+    description=(
+        "What stands in front of the system prompt of the session's later runs, in the place of the"
+        " `contextPreamble` of its spawn, cut as that is. The run at work keeps what it began with."
+        " A text without anything to be seen takes it away."
+    ),
+    responses=endpoint_responses(
+        "not_found", "no_session", "session_closed", "erased", *BODY_PROBLEMS, *KEY_PROBLEMS
+    ),
+    openapi_extra=request_body_schema(PreambleBody, required=True),
+)
+async def write_preamble(
+    request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Write a preamble."""
+    require_scope(caller, "control")
+    body, raw = await read_body(request, PreambleBody)
+    return await _write_preamble(request, services, caller, key, body.preamble, raw)
+
+
+@router.delete(
+    "/v1/sessions/{key}/preamble",
+    operation_id="clearPreamble",
+    response_model=PreambleAnswer,
+    summary="Take the preamble of a session away",
+    description="Nothing stands in front of the system prompt of the session's later runs.",
+    responses=endpoint_responses("not_found", "no_session", "session_closed", "erased"),
+)
+async def clear_preamble(
+    request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Clear a preamble."""
+    require_scope(caller, "control")
+    return await _write_preamble(request, services, caller, key, None, b"")
+
+
+async def _write_preamble(
+    request: Request,
+    services: Services,
+    caller: Caller,
+    key: str,
+    text: str | None,
+    raw: bytes,
+) -> Response:
+    session_key = await resolve_session_key(services, caller, key)
+    session = await services.work.registry.session(session_key)
+    if session is None or not await services.access.covers_session(caller, session_key):
+        raise HttpProblem("not_found", "there is no such session on record")
+    if caller.run_id is not None and caller.run_id == session.run_id:
+        raise _only_descendants("write the preamble of")
+    writer = PreambleWriter(services.work)
+
+    async def write(reservation: Reservation | None) -> CommandResponse:
+        return CommandResponse(await writer.write(session, text, caller.actor, reservation))
+
+    return await respond_once(request, services, caller, raw, write)
+
+
+class YieldBody(Body):
+    """What is said with it."""
+
+    message: Annotated[
+        str | None, Field(max_length=2000, description="Said again in the answer.")
+    ] = None
+
+
+@router.post(
+    "/v1/sessions/{key}/yield",
+    operation_id="yieldSession",
+    response_model=YieldedAnswer,
+    summary="End a turn and wait for sub-agents",
+    description=(
+        "The run at work in this session, which is to end now and is ended five seconds later, is"
+        " not announced. What its sub-agents report, each when it is done and those of a list of"
+        " tasks together, is the message of a new run of the session, which takes its place."
+        " Without a sub-agent that is at work, or whose report the session was not given, there is"
+        " nothing to wait for. Repeating it changes nothing."
+    ),
+    responses=endpoint_responses("not_found", "cannot_yield", *BODY_PROBLEMS, *KEY_PROBLEMS),
+    openapi_extra=request_body_schema(YieldBody),
+)
+async def yield_session(
+    request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Yield."""
+    require_scope(caller, "spawn")
+    body, raw = await read_body(request, YieldBody)
+    session_key = await resolve_session_key(services, caller, key)
+    require_session_access(caller, session_key)
+    session = await services.work.registry.session(session_key)
+    if session is None:
+        raise HttpProblem("not_found", "there is no such session on record")
+
+    async def yield_turn(reservation: Reservation | None) -> CommandResponse:
+        sent = await services.continuing.yield_turn(
+            session, body.message, caller.actor, reservation
+        )
+        return CommandResponse(sent.answer, sent.position)
+
+    return await respond_once(request, services, caller, raw, yield_turn)

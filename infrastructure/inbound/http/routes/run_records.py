@@ -86,9 +86,13 @@ async def get_run_transcript(
     after: After = 0,
     limit: LimitParameter = LIMIT_DEFAULT,
     tools: Annotated[bool, Query(description="With tool calls and token counts.")] = False,
+    last: Annotated[
+        int | None,
+        Query(ge=1, le=LIMIT_MAX, description="The last entries, so many; not with `after`."),
+    ] = None,
 ) -> Response:
     """A page of the transcript."""
     page = await runs.get_run_transcript(
-        services, caller, runId, after=after, limit=limit, tools=tools
+        services, caller, runId, after=after, limit=limit, tools=tools, last=last
     )
     return view_response(services, page)

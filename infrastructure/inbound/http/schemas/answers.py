@@ -84,6 +84,61 @@ class ContinuedAnswer(View):
     warnings: list[str]
 
 
+class QueuedAnswer(View):
+    """A message that waits for the run at work, at this place from 1 on; `runId` is that of the run
+    which will go on with it, and is known from then on."""
+
+    status: Literal["queued"]
+    run_id: UUID
+    continues: UUID
+    child_session_key: str
+    session_id: UUID
+    place: int
+
+
+class SteeredAnswer(View):
+    """A run that is ended for a message; `runId` is that of the run which goes on with it."""
+
+    status: Literal["accepted"]
+    run_id: UUID
+    replaces: UUID
+    child_session_key: str
+    session_id: UUID
+    mode: Literal["restart"]
+    label: str | None
+    text: str
+
+
+class FinishedAnswer(View):
+    """A run that was over when it was to be steered: nothing happened."""
+
+    status: Literal["done"]
+    run_id: UUID
+    child_session_key: str
+    session_id: UUID
+    label: str | None
+    text: str
+
+
+class PreambleAnswer(View):
+    """What stands in front of the prompts of a session's later runs from now on; `characters` 0:
+    nothing. `changed` is whether it was something else before."""
+
+    session_key: str
+    session_id: UUID
+    characters: int
+    changed: bool
+
+
+class YieldedAnswer(View):
+    """A run that ends its turn and waits for its children."""
+
+    status: Literal["yielded"]
+    message: str
+    run_id: UUID
+    session_key: str
+
+
 class AcknowledgedAnswer(View):
     """An announcement that was taken."""
 

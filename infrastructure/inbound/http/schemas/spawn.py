@@ -132,6 +132,7 @@ def attachment_requests(files: list[AttachmentBody]) -> tuple[RequestedAttachmen
 
 
 TASKS_MAX = 50
+COPIES_CHARS_MAX = 32 * 1024 * 1024
 TASK_BYTES_MAX = 8 * 1024 * 1024
 LABEL_CHARS_MAX = 200
 TaskField = Annotated[
@@ -143,7 +144,9 @@ TaskField = Annotated[
 ]
 
 
-def tasks_of(task: object, *, parallel: bool, label: str | None, attached: int) -> tuple[str, ...]:
+def tasks_of(
+    task: object, *, parallel: bool, label: str | None, attached_characters: int
+) -> tuple[str, ...]:
     """The tasks of a batch; none for a request with one task by itself. 422 for tasks that cannot
     be used."""
     if isinstance(task, str):
@@ -168,8 +171,12 @@ def tasks_of(task: object, *, parallel: bool, label: str | None, attached: int) 
         raise invalid_value(
             "/label", f"has {len(last)} characters with its number, and may have {LABEL_CHARS_MAX}"
         )
-    if attached and len(task) > 1:
-        raise invalid_value("/attachments", "are for one task; spawn them one by one")
+    if attached_characters * len(task) > COPIES_CHARS_MAX:
+        raise invalid_value(
+            "/attachments",
+            f"have {attached_characters} characters, and each of {len(task)} tasks has a copy:"
+            f" {COPIES_CHARS_MAX} in all at most. Spawn with fewer tasks or smaller files",
+        )
     return tuple(task)
 
 
@@ -297,8 +304,8 @@ def spawn_request(
     key, such as its session id.
     """
     label = (body.label or "").strip() or None
-    attached_files = len(body.attachments)
-    batch = tasks_of(body.task, parallel=body.parallel, label=label, attached=attached_files)
+    attached = sum(len(one.content) for one in body.attachments)
+    batch = tasks_of(body.task, parallel=body.parallel, label=label, attached_characters=attached)
     if body.attach_as.mount_path is not None and not body.attachments:
         raise invalid_value(
             "/attachAs/mountPath", "is for attachments: attach a file or leave it out"

@@ -10,7 +10,7 @@ from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 
-FILE = [{"name": "a.txt", "content": "x"}]
+FILE = [{"name": "a.txt", "content": "x" * 1_000_000}]
 WRONG: list[tuple[str, str, dict[str, Any]]] = [
     ("/task", "a list of tasks needs parallel: true", {"task": ["one", "two"]}),
     ("/parallel", "needs a list of tasks", {"parallel": True}),
@@ -26,8 +26,9 @@ WRONG: list[tuple[str, str, dict[str, Any]]] = [
     ),
     (
         "/attachments",
-        "are for one task; spawn them one by one",
-        {"task": ["one", "two"], "parallel": True, "attachments": FILE},
+        "have 1000000 characters, and each of 40 tasks has a copy: 33554432 in all at most. Spawn"
+        " with fewer tasks or smaller files",
+        {"task": ["one"] * 40, "parallel": True, "attachments": FILE},
     ),
 ]
 

@@ -95,13 +95,22 @@ def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRu
         assert run["outcome"] == "stopped"
 
 
-def test_a_leaf_may_neither_spawn_nor_stop(house: House, child: HeldRun) -> None:
+def test_a_leaf_may_neither_spawn_nor_stop_and_its_spawn_is_on_record(
+    house: House, child: HeldRun
+) -> None:
     with house.held(child.child, label="leaf") as leaf:
         with house.with_token(leaf.token) as client:
-            problem_of(client.post("/v1/spawns", json=spawn_body(leaf.child)), 403, "not_permitted")
+            answer = client.post("/v1/spawns", json=spawn_body(leaf.child))
+            refused = problem_of(answer, 403, "spawn_forbidden")
+            assert refused["rule"] == "depth"
+            assert refused["detail"] == (
+                "sessions_spawn is not allowed at this depth (current depth: 2, max: 2)"
+            )
             problem_of(client.post(f"/v1/runs/{leaf.run_id}/stop"), 403, "not_permitted")
             problem_of(client.get(f"/v1/runs/{child.run_id}"), 404, "not_found")
             assert client.get(f"/v1/runs/{leaf.run_id}").status_code == 200
+    events = house.http.get(f"/v1/runs/{refused['runId']}/events").json()["items"]
+    assert [one["type"] for one in events] == ["SpawnRequested", "SpawnRefused"]
 
 
 def test_a_childs_token_dies_with_its_run(house: House) -> None:

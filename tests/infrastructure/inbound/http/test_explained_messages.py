@@ -28,7 +28,7 @@ def test_a_message_that_became_a_run_is_explained_by_its_own_rules(house: House)
     run = sent(house, first["runId"])
     explained = explanation(house, run["runId"])
     decisions = {one["rule"]: one for one in explained["decisions"]}
-    assert [*decisions] == ["active_children", *CONTINUATION_RULES, "tools", "capabilities"]
+    assert [*decisions] == ["active_children", *CONTINUATION_RULES, "tool_policy", "capabilities"]
     assert {one["result"] for one in decisions.values()} == {"passed"}
     assert decisions["active_children"]["text"] == "0 of 5 children are active"
     assert decisions["workspace"]["compared"]["chosen"] == first["workspaceDir"]
@@ -36,7 +36,7 @@ def test_a_message_that_became_a_run_is_explained_by_its_own_rules(house: House)
     events = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
     at = {event["type"]: event["position"] for event in events}
     assert decisions["active_children"]["position"] == at["MessageReceived"]
-    assert decisions["tools"]["position"] == at["ContinuationPlanned"]
+    assert decisions["tool_policy"]["position"] == at["ContinuationPlanned"]
     assert explained["refused"] is None
     then = explanation(house, run["runId"], at=f"pos:{at['MessageReceived']}")
     assert {one["result"] for one in then["decisions"]} == {"not_judged"}

@@ -81,7 +81,7 @@ def test_a_spawn_that_was_accepted_passed_every_rule(house: House) -> None:
 @pytest.mark.server
 def test_what_was_configured_is_that_of_the_revision_it_was_decided_under(house: House) -> None:
     explained = explanation(house, house.ended(house.session())["runId"])
-    tools, workspace = the("tools", explained), the("workspace", explained)
+    tools, workspace = the("tool_policy", explained), the("workspace", explained)
     lists = dict.fromkeys(("allow", "alsoAllow", "deny"))
     assert tools["compared"]["configured"] == {**lists, "at": "built-in"}
     assert workspace["compared"]["workspaceRoots"] == []
@@ -95,7 +95,7 @@ def test_each_decision_stands_at_the_position_of_the_event_that_records_it(house
     explained = explanation(house, run["runId"])
     assert the("depth", explained)["position"] == at["SpawnRequested"]
     assert the("override", explained)["position"] == at["ScriptsResolved"]
-    assert the("tools", explained)["position"] == at["SessionCreated"]
+    assert the("tool_policy", explained)["position"] == at["SessionCreated"]
 
 
 @pytest.mark.server
@@ -161,7 +161,7 @@ def test_behind_a_rule_of_the_plan_that_refused_nothing_was_judged(house: House)
     assert "as hard" in explained["refused"]["text"]
     found = results(explained)
     assert {found[rule] for rule in ("agent_unknown", "sandbox", "model")} == {"passed"}
-    behind = ("run_timeout", "runtime", "workspace", "tools", "capabilities")
+    behind = ("run_timeout", "runtime", "workspace", "tool_policy", "capabilities")
     assert {found[rule] for rule in behind} == {"not_judged"}
 
 
@@ -175,7 +175,7 @@ def test_an_explanation_is_read_as_of_a_position(house: House) -> None:
     assert set(results(early).values()) == {"not_judged"}
     later = explanation(house, run["runId"], at=f"pos:{at['SessionCreated'] - 1}")
     assert results(later)["allow_agents"] == "passed"
-    assert results(later)["tools"] == "not_judged"
+    assert results(later)["tool_policy"] == "not_judged"
     before = {"at": f"pos:{at['SpawnRequested'] - 1}"}
     answer = house.http.get(f"/v1/runs/{run['runId']}/explain", params=before)
     problem_of(answer, 404, "not_found")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.context.fork import RUN_NOTE
+from domain.context.fork import INBOX_NOTE
 from tests.support.builders.submitted_transcripts import KEPT, entries_of, message, tell
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import a_key, replayed
@@ -55,7 +55,7 @@ def begun(house: House, session: str, tokens: int) -> tuple[str, dict[str, Any]]
 def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> None:
     session = told(house, totalTokens=50)
     answer = house.accepted(session, context="fork", agentId="main")
-    assert (answer["note"], answer["warnings"]) == (RUN_NOTE, [])
+    assert (answer["note"], answer["warnings"]) == (INBOX_NOTE, [])
     run_id = answer["runId"]
     run = house.server.run(run_id, "announced")
     assert (run["outcome"], run["contextMode"]) == ("success", "fork")
@@ -113,13 +113,13 @@ def test_a_child_begins_with_nothing_unless_it_is_asked_for(
 
 def test_a_hundred_thousand_tokens_are_taken_over_and_one_more_is_not(house: House) -> None:
     most = house.accepted(told(house, totalTokens=100_000), context="fork")
-    assert most["note"] == RUN_NOTE
+    assert most["note"] == INBOX_NOTE
     assert house.server.run(most["runId"], "announced")["outcome"] == "success"
     assert recorded(house, most["runId"], "SessionCreated")[0]["contextMode"] == "fork"
     session, key = told(house, totalTokens=100_001), a_key()
     answer = house.spawn(session, context="fork", key=key)
     assert answer.status_code == 201, answer.text
-    assert answer.json()["note"] == f"{RUN_NOTE} {TOO_LARGE}"
+    assert answer.json()["note"] == f"{INBOX_NOTE} {TOO_LARGE}"
     run_id = answer.json()["runId"]
     house.server.run(run_id, "announced")
     assert "session" not in [kind for kind, _ in entries_of(house.http, run_id)]
@@ -149,8 +149,8 @@ def refused(house: House, session: str, **body: Any) -> dict[str, Any]:
     """The problem of a spawn that is refused by this rule, and leaves nothing."""
     problem = problem_of(house.spawn(session, context="fork", **body), 422, "spawn_error")
     assert problem["rule"] == "context_fork"
-    assert "childSessionKey" not in problem, "nothing was made for it"
     run_id = problem["runId"]
+    assert problem["childSessionKey"] == house.server.run(run_id)["childSessionKey"]
     (event,) = recorded(house, run_id, "SpawnRefused")
     assert (event["rule"], event["step"]) == ("context_fork", "context_fork")
     assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 0
@@ -174,7 +174,8 @@ def test_a_requester_of_which_nothing_was_told_is_refused(house: House) -> None:
     house.ended(session)
     assert refused(house, session)["detail"] == expected
     tell(house.http, session, [])
-    assert house.accepted(session, context="fork")["warnings"] == []
+    (warning,) = house.accepted(session, context="fork")["warnings"]
+    assert warning.startswith("the child begins with nothing of its requester's conversation")
 
 
 def test_a_child_of_a_child_begins_with_the_transcript_that_is_kept_here(house: House) -> None:

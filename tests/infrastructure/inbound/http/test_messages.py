@@ -144,13 +144,11 @@ def test_a_message_has_a_limit_in_bytes(house: House, first: dict[str, Any]) -> 
     assert house.server.run(answer.json()["runId"], "announced")["task"] == largest
 
 
-def test_steering_is_not_served(house: House, untouched: dict[str, Any]) -> None:
+def test_a_run_that_is_over_is_not_steered(house: House, untouched: dict[str, Any]) -> None:
     answer = house.http.post(
         f"/v1/runs/{untouched['runId']}/messages", json={"message": "x", "mode": "steer"}
     )
-    problem = problem_of(answer, 422, "not_served_yet")
-    assert pointers_of(problem) == ["/mode"]
-    assert "/mode" in problem["detail"]
+    assert (answer.status_code, answer.json()["status"]) == (200, "done")
 
 
 def test_a_run_that_is_not_there_takes_no_message(house: House) -> None:
@@ -179,22 +177,19 @@ def test_a_spawn_that_is_being_prepared_has_no_session_yet(house: House, label: 
     assert send(house.http, run["runId"]).status_code == 201
 
 
-def test_a_session_whose_run_goes_on_takes_no_message_until_that_is_announced(
-    house: House,
-) -> None:
+def test_a_message_to_a_session_at_work_waits_and_is_answered_so_again(house: House) -> None:
     with house.held(house.session("asks")) as held:
         key = a_key()
         answer = send(house.http, held.run_id, key=key)
-        problem = problem_of(answer, 409, "run_active")
-        assert (problem["retryable"], problem["retryAfterMs"]) == (True, 1000)
-        assert answer.headers["retry-after"] == "1"
-        assert held.run_id in problem["detail"]
-    house.server.run(held.run_id, "announced")
-    # What was not done is done under the same key.
-    again = send(house.http, held.run_id, key=key)
-    assert (again.status_code, replayed(again)) == (201, False)
-    house.gates.open(again.json()["runId"])
-    house.server.run(again.json()["runId"], "announced")
+        assert (answer.status_code, answer.json()["status"]) == (202, "queued")
+        run_id = answer.json()["runId"]
+        problem_of(house.http.get(f"/v1/runs/{run_id}"), 404, "not_found")
+        again = send(house.http, held.run_id, key=key)
+        assert (again.status_code, again.json()["runId"], replayed(again)) == (202, run_id, True)
+    house.gates.wait(run_id)
+    assert house.server.run(run_id)["continues"] == held.run_id
+    house.gates.open(run_id)
+    house.server.run(run_id, "announced")
 
 
 def test_what_the_requester_reads_of_it_is_in_its_inbox_once_a_run(

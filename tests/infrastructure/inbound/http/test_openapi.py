@@ -26,6 +26,9 @@ SERVED = {
     "sendMessage": ("post", "/v1/runs/{runId}/messages"),
     "getSession": ("get", "/v1/sessions/{key}"),
     "stopSession": ("post", "/v1/sessions/{key}/stop"),
+    "yieldSession": ("post", "/v1/sessions/{key}/yield"),
+    "writePreamble": ("put", "/v1/sessions/{key}/preamble"),
+    "clearPreamble": ("delete", "/v1/sessions/{key}/preamble"),
     "listAnnouncements": ("get", "/v1/sessions/{key}/announcements"),
     "acknowledgeAnnouncement": ("post", "/v1/sessions/{key}/announcements/{id}/ack"),
     "provideTranscript": ("put", "/v1/sessions/{key}/transcript"),
@@ -37,7 +40,7 @@ SERVED = {
 }
 OPEN = {"getHealth", "getReadiness"}
 BODIES = {"spawn", "stopRun", "sendMessage", "stopSession"}
-BODIES |= {"acknowledgeAnnouncement", "provideTranscript"}
+BODIES |= {"acknowledgeAnnouncement", "provideTranscript", "yieldSession", "writePreamble"}
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +93,9 @@ def test_every_operation_is_described_in_words(operations: dict[str, dict[str, A
 def test_every_operation_has_an_example_of_success(operations: dict[str, dict[str, Any]]) -> None:
     for name, operation in operations.items():
         success = [one for status, one in operation["responses"].items() if status < "300"]
-        assert len(success) == 1, name
-        assert success[0]["content"]["application/json"]["example"], name
+        assert len(success) == (3 if name == "sendMessage" else 1), name
+        for one in success:
+            assert one["content"]["application/json"]["example"], name
 
 
 def test_every_problem_has_an_example_that_is_one(operations: dict[str, dict[str, Any]]) -> None:
@@ -126,7 +130,7 @@ def test_every_operation_tells_the_problems_it_may_answer_with(
     assert {"spawn_forbidden", "spawn_error", "session_closed"} <= codes_of(operations["spawn"])
     assert {
         *("run_active", "session_closed", "no_session", "not_found", "erased"),
-        *("spawn_forbidden", "spawn_error", "not_served_yet"),
+        *("spawn_forbidden", "spawn_error", "queue_full", "steered_too_soon"),
     } <= codes_of(operations["sendMessage"])
     assert "not_found" in codes_of(operations["stopSession"])
     assert "not_found" in codes_of(operations["patchSharedContext"])

@@ -108,7 +108,10 @@ def test_a_run_has_every_member_of_the_contract(house: House, family: dict[str, 
     assert set(run["tools"]) == {"allow", "deny"}
     assert {"state", "attempts", "lastError"} <= set(run["announcement"])
     talker = house.ended(house.session(), agentId="talker")
-    assert talker["usage"] == {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
+    (share,) = talker["usage"].pop("models")
+    cache = {"cacheReadTokens": 0, "cacheWriteTokens": 0}
+    assert talker["usage"] == {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10, **cache}
+    assert (share["inputTokens"], share["outputTokens"]) == (7, 3)
 
 
 def test_a_requester_is_found_by_every_spelling_of_its_key(

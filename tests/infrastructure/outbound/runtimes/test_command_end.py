@@ -29,7 +29,7 @@ def ended(exit_: Exit, stderr: str = "", too_much: str | None = None) -> Runtime
             "interrupted",
             "interrupted: its holder fell silent: killed after 15 seconds: tail",
         ),
-        (Exit(error="the gate died"), "error", "interrupted", "the gate died: tail"),
+        (Exit(error="the gate died"), "unknown", "interrupted", "the gate died: tail"),
     ],
 )
 def test_the_outcome_is_that_of_the_exit(

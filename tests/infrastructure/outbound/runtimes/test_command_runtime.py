@@ -10,6 +10,7 @@ import pytest
 
 from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
+from domain.delivery.transcript import UsageEntry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from tests.support.builders.launches import (
@@ -44,7 +45,7 @@ async def test_plain_output_is_transcript_and_result(run: Run) -> None:
     assert {entry.kind for entry in entries} == {"text"}
     assert text_of(entries) == "one\ntwo\n"
     assert (end.outcome, end.reason, end.exit_code) == ("success", "exit", 0)
-    assert (end.result, end.error, end.usage) == ("one\ntwo", None, None)
+    assert (end.result, end.error, end.usages) == ("one\ntwo", None, ())
 
 
 async def test_the_program_reads_what_it_is_to_do_as_json(run: Run) -> None:
@@ -105,8 +106,7 @@ async def test_json_lines_become_entries_usage_and_result(run: Run, tmp_path: Pa
         ("result", {"text": "r"}),
     ]
     assert end.result == "r"
-    assert end.usage is not None
-    assert end.usage.total_tokens == 7
+    assert end.usages == (UsageEntry(3, 4, None),)
 
 
 async def test_a_failure_carries_code_and_stderr_and_keeps_the_output(run: Run) -> None:

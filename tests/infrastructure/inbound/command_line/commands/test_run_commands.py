@@ -218,3 +218,14 @@ def test_what_cannot_be_removed_is_told_with_its_place_and_why(
         "to undo  attachments, .openclaw/attachments/x of /srv/work, failed 3 time(s),"
         " next attempt 2026-03-01 09:30:00.125: Permission denied\\x1b\n"
     ) in result.stdout
+
+
+def test_all_that_a_session_has_at_work_is_stopped(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": [FIRST]}))
+    api.on("POST", f"/v1/runs/{FIRST}/stop", Reply({}))
+    api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST, status="stopped")))
+    assert spawnlog("run", "stop", "all").exit_code == 2
+    result = spawnlog("run", "stop", "all", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "killed 1 subagent.\n")
+    api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": []}))
+    assert spawnlog("run", "stop", "all").stdout == "no running subagents to kill.\n"

@@ -50,12 +50,22 @@ def test_the_transcript_is_read_to_its_end(spawnlog: Command, api: RecordedApi) 
 
     api.on("GET", f"/v1/runs/{FIRST}/transcript", page)
     api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST)))
-    result = spawnlog("run", "log", FIRST)
+    result = spawnlog("run", "log", FIRST, "--after", "0")
     assert "[60] 09:30:00.000 message assistant" in result.stdout
     assert "    line 60\\x1b[1m" in result.stdout
     assert "\x1b" not in result.stdout
     assert "tools" not in api.asked[0].query
     assert "continues" not in result.stderr
+
+
+def test_without_a_place_to_begin_at_the_last_entries_are_shown(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    entry = {"sequence": 9, "recordedAt": None, "kind": "text", "body": {"text": "the end"}}
+    api.on("GET", f"/v1/runs/{FIRST}/transcript", Reply({"items": [entry], "nextAfter": None}))
+    api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST)))
+    assert "the end" in spawnlog("run", "log", FIRST, "--limit", "3").stdout
+    assert api.asked[0].query == {"last": "3"}
 
 
 def test_a_transcript_says_which_run_was_before_it(spawnlog: Command, api: RecordedApi) -> None:

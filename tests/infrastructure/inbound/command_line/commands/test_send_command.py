@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -109,3 +110,34 @@ def test_a_lost_answer_tells_the_key_that_finds_out(spawnlog: Command, api: Reco
     assert result.exit_code == 5
     assert "the message may have been taken or not" in result.stderr
     assert f"--idempotency-key {keys[0]}" in result.stderr
+
+
+def test_a_message_that_waits_is_told_with_its_place(spawnlog: Command, api: RecordedApi) -> None:
+    queued = {**TAKEN, "status": "queued", "place": 2}
+    queued.pop("modelApplied")
+    api.on("POST", PATH, Reply(queued, status=202))
+    result = spawnlog("run", "send", FIRST, "and then?")
+    assert result.exit_code == 0
+    assert "status     queued" in result.stdout
+    assert "place      2" in result.stdout
+
+
+def test_a_message_that_was_dropped_is_not_waited_for(spawnlog: Command, api: RecordedApi) -> None:
+    queued = {**TAKEN, "status": "queued", "place": 1}
+    queued.pop("modelApplied")
+    api.on("POST", PATH, Reply(queued, status=202))
+    api.on("GET", f"/v1/sessions/{quote(KEY, safe='')}", Reply({"queue": []}))
+    api.on("GET", f"/v1/runs/{SECOND}", problem(404, code="not_found", detail="no such run"))
+    result = spawnlog("run", "send", FIRST, "and then?", "--wait")
+    assert result.exit_code == 2
+    assert "the message was dropped" in result.stderr
+
+
+def test_a_run_is_steered(spawnlog: Command, api: RecordedApi) -> None:
+    steered = {"status": "accepted", "runId": SECOND, "replaces": FIRST, "text": "steered it."}
+    api.on("POST", PATH, Reply({**steered, "childSessionKey": KEY}, status=202))
+    result = spawnlog("run", "steer", FIRST, "do this instead")
+    assert api.asked[0].body == {"message": "do this instead", "mode": "steer"}
+    assert result.exit_code == 0
+    assert f"replaces  {FIRST}" in result.stdout
+    assert "steered it." in result.stdout

@@ -1,6 +1,7 @@
 """`spawnlog spawn` against a server."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +195,62 @@ def test_what_a_run_waits_for_is_shown(spawnlog: Command, api: RecordedApi) -> N
     assert result.exit_code == 0, result.stderr
     assert f"scout (run {RUN}), however it ends, waiting" in " ".join(result.stdout.split())
     assert f"run {RUN}, met" in result.stdout
+
+
+def test_where_the_requester_is_and_how_the_child_runs_has_its_members(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    options = [
+        *["--mode", "session", "--thread", "--context", "fork", "--sandbox", "require"],
+        *["--preamble", "It rains.", "--no-completion", "--channel", "telegram"],
+        *["--account", "a", "--to", "42", "--thread-id", "7", "--workspace", "/srv/work"],
+    ]
+    assert spawnlog("spawn", "Count", *options).exit_code == 0
+    assert api.asked[0].body == {
+        "requester": {
+            "sessionKey": "main",
+            "channel": "telegram",
+            "accountId": "a",
+            "to": "42",
+            "threadId": "7",
+            "workspaceDir": "/srv/work",
+        },
+        "task": "Count",
+        "mode": "session",
+        "thread": True,
+        "context": "fork",
+        "sandbox": "require",
+        "contextPreamble": "It rains.",
+        "expectsCompletionMessage": False,
+    }
+
+
+def test_a_whole_request_comes_from_a_file_and_options_count_more(
+    spawnlog: Command, api: RecordedApi, tmp_path: Path
+) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    file = tmp_path / "request.json"
+    asked = {"requester": {"sessionKey": "agent:a:main"}, "task": "Count", "label": "one"}
+    file.write_text(json.dumps(asked), "utf-8")
+    assert spawnlog("spawn", "--file", str(file), "--label", "two", "--to", "42").exit_code == 0
+    requester = {"sessionKey": "agent:a:main", "to": "42"}
+    assert api.asked[0].body == {"requester": requester, "task": "Count", "label": "two"}
+    file.write_text("[]", "utf-8")
+    wrong = spawnlog("spawn", "--file", str(file))
+    assert wrong.exit_code == 2
+    assert "is no JSON object" in wrong.stderr
+
+
+def test_the_result_of_one_that_yields_is_that_of_the_run_in_its_place(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    last = "22222222-0000-4000-8000-000000000002"
+    skipped = {"announcement": {"state": "skipped"}, "continuedBy": last, "resultText": "waits"}
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    api.on("GET", f"/v1/runs/{RUN}", ended(**skipped))
+    api.on("GET", f"/v1/runs/{last}", ended(runId=last, resultText="all of it"))
+    result = spawnlog("spawn", "Count", "--wait")
+    assert result.exit_code == 0
+    assert result.stdout == "all of it\n"
+    assert f"run {last} goes on in its place" in result.stderr

@@ -133,6 +133,6 @@ def test_a_long_result_is_cut(stage: DemoStage, capsys: pytest.CaptureFixture[st
 def test_the_stories_fit_the_examples() -> None:
     config = (examples_directory() / "spawnlog.json5").read_text("utf-8")
     assert f"maxChildrenPerAgent: {CHILDREN_MAX}," in config
-    for agent in ("main", "counter", "searcher", "summer", "failing", "sleeper"):
+    for agent in ("main", "counter", "searcher", "summer", "failing", "sleeper", "editor"):
         assert f'id: "{agent}"' in config
-    assert len(STORIES) == 9
+    assert len(STORIES) == 11

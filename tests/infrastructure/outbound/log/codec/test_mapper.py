@@ -77,7 +77,7 @@ def test_the_payload_of_stored_bytes_is_their_json() -> None:
     "topic",
     [
         "RunExploded:1",
-        "RunEnded:2",
+        "RunEnded:3",
         "RunEnded:0",
         "os:system:1",
         "subprocess:Popen",
