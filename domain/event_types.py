@@ -39,13 +39,13 @@ VERSIONS: dict[str, int] = {
     "StepUndone": 2,
     "SessionCreated": 7,
     "RunStarted": 2,
-    "RunAnnounced": 2,
+    "RunAnnounced": 3,
     "RunEnded": 2,
     "MessageReceived": 2,
     "ContinuationPlanned": 2,
     "ChildSettled": 2,
     "SessionContinued": 2,
-    "SpawnRefused": 3,
+    "SpawnRefused": 4,
     "SessionObserved": 2,
 }
 """The newest version of each event that has had more than one."""
@@ -100,6 +100,8 @@ UPCASTS: Upcasts = {
     ("SessionCreated", 6): _keep_fields,
     ("ChildSettled", 1): _keep_fields,
     ("SessionContinued", 1): _keep_fields,
+    ("RunAnnounced", 2): _keep_fields,
+    ("SpawnRefused", 3): _keep_fields,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

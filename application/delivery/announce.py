@@ -10,7 +10,7 @@ from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.hooks import HookClient, HookFailure
-from application.steps.thread_binding import requester_origin
+from application.steps.thread_binding import requester_origin, webhooks_of
 from domain.configuration.problems import ConfigurationError
 from domain.context.thread_binding import (
     INTERNAL_CHANNEL,
@@ -91,8 +91,10 @@ class Announcer:
         self, run: Run, text_store: TextStore, *, result: str | None, error: str | None
     ) -> Submission[None] | None:
         """The announcement of a run that is about to end, from what is said of that; None when
-        somebody has to be asked where it goes."""
+        somebody has to be asked where it goes, or it is sent to somebody."""
         if await delivery_target_hook(self._work, run) is not None:
+            return None
+        if self._work.configurations.current().configuration.spawnlog.announce.webhooks:
             return None
 
         def decide(world: World) -> Decision[None]:
@@ -150,6 +152,7 @@ class Announcer:
             text=text_store.store("announcement", text) if text else None,
             pending_descendants=0,
             origin=text_store.store("origin", origin) if origin is not None else None,
+            webhooks=await webhooks_of(self._work, run, origin) if text else (),
         )
         await self._work.record(run, (command,), text_store)
 

@@ -7,7 +7,6 @@ the child executes. Whoever dies in between leaves a record that says exactly ho
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -276,7 +275,6 @@ class RunExecutor:
         return session
 
     async def _follow(self, execution: _Execution, session: RuntimeSession) -> RuntimeEnd:
-        began = time.monotonic()
         plan = execution.run.plan
         limit = plan.run_timeout_seconds if plan else 0
         writing = asyncio.create_task(self._write_down(execution, session))
@@ -305,12 +303,12 @@ class RunExecutor:
             await asyncio.gather(stopping, yielding, return_exceptions=True)
         if fenced:
             raise LostClaim(0, execution.run.epoch)
-        late = limit and time.monotonic() - began >= limit
         return evaluate_end(
             end,
             interrupted=execution.interrupted,
             stop_requested=execution.stop.is_set(),
-            timed_out=bool(late),
+            # The timer says so, and no other clock: that of the loop may be ahead of it.
+            timed_out=not done,
             limit_seconds=limit,
         )
 

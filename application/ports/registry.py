@@ -109,6 +109,11 @@ class Registry(Protocol):
         at which this is all that is so."""
         ...
 
+    async def parked(self, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs whose announcement is not sent to somebody any more, by the position at which that
+        was recorded last; and the position at which it is so."""
+        ...
+
     async def lanes(self) -> tuple[int, Sequence[LaneState]]:
         """Every lane that has somebody in it, and the position at which it is so."""
         ...

@@ -1,4 +1,4 @@
-"""A session's inbox."""
+"""A session's inbox, and what is parked on its way out of any."""
 
 import time
 
@@ -10,7 +10,7 @@ from application.queries.views.inbox import InboxView, announcement_views
 from application.queries.views.view import Answer
 from application.queries.wait import wait_for_growth, wait_seconds
 
-ANNOUNCING = ("RunAnnounced", "SpawnRefused")
+ANNOUNCING = ("RunAnnounced", "SpawnRefused", "DeliveryParked")
 """The events that may put something into an inbox."""
 
 
@@ -42,3 +42,18 @@ async def list_announcements(
     )
     following = items[-1].position if len(runs) > limit else None
     return Answer(InboxView(items=items, next_after=following), position)
+
+
+async def list_parked(
+    services: QueryServices, caller: Caller, *, after: int = 0, limit: int = LIMIT_DEFAULT
+) -> Answer[InboxView]:
+    """A page of the announcements that are not sent to a webhook any more, of all sessions that the
+    caller may see, by the position at which that was recorded last."""
+    require_scope(caller, "read")
+    position, runs = await services.work.registry.parked(after=after, limit=limit + 1)
+    seen = [one for one in runs[:limit] if await services.access.covers_run(caller, one)]
+    items = await announcement_views(services.work.contents, seen, with_text=caller.may("content"))
+    last = runs[limit - 1].inbox if len(runs) > limit else None
+    return Answer(
+        InboxView(items=items, next_after=last.position if last is not None else None), position
+    )

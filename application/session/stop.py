@@ -17,6 +17,7 @@ from application.log.unit_of_work import (
 )
 from application.spawn.prepare import RunPreparer
 from application.spawn.refuse import sibling_refusals
+from application.steps.thread_binding import webhooks_of
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
@@ -181,7 +182,10 @@ class StopService:
         text = f"the spawn was stopped by {actor.name} before its session was created"
         # A run whose texts were erased is stopped without the reason.
         text_store = await self._work.text_store_or_none(run)
-        run_commands = [RunCommands(run, (self._command(run, stop, text, text_store),), text_store)]
+        command = self._command(run, stop, text, text_store)
+        if command.announcement is not None:
+            command = replace(command, webhooks=await webhooks_of(self._work, run))
+        run_commands = [RunCommands(run, (command,), text_store)]
         # There is no batch of which only a part was prepared.
         with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
         if with_it:

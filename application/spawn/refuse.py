@@ -16,6 +16,7 @@ from application.log.texts import TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork
 from application.spawn.outcomes import Outcome, Ready
 from application.steps.preparation import Refused
+from application.steps.thread_binding import webhooks_of
 from domain.run.commands import RefuseSpawn, StartPreparation
 from domain.run.state import Run
 from domain.spawn.batch import NONE_STARTED, batch_members, batch_refusal_text
@@ -32,7 +33,8 @@ async def refuse_spawn(
     commands = []
     for run in runs:
         if run.run_id == refused.run.run_id:
-            own = (*refused.before, _refusal_command(refused))
+            command = await _with_webhooks(work, run, _refusal_command(refused))
+            own = (*refused.before, command)
             commands.append(RunCommands(refused.run, own, refused.text_store))
             continue
         outcome = outcomes.get(run.run_id)
@@ -83,6 +85,13 @@ def _refusal_command(refused: Refused) -> RefuseSpawn:
     )
 
 
+async def _with_webhooks(work: UnitOfWork, run: Run, command: RefuseSpawn) -> RefuseSpawn:
+    """A refusal that is told in the inbox is sent to whom other announcements are."""
+    if command.announcement is None:
+        return command
+    return replace(command, webhooks=await webhooks_of(work, run))
+
+
 async def _sibling_refusal(
     work: UnitOfWork, run: Run, outcome: Outcome | None, refused: Refused, *, is_untold: bool
 ) -> RunCommands:
@@ -99,6 +108,7 @@ async def _sibling_refusal(
     if is_untold:
         announcement = refusal_announcement(run, batch_refusal_text(culprit, text))
         command = replace(command, announcement=text_store.store("announcement", announcement))
+        command = await _with_webhooks(work, run, command)
     return RunCommands(run, (*(at.before if at is not None else ()), command), text_store)
 
 

@@ -17,6 +17,7 @@ from domain.context.thread_binding import (
     unavailable_thread,
 )
 from domain.delivery.hook_payloads import spawn_failed_call, spawning_call
+from domain.delivery.webhook import receivers
 from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
 from domain.values.refusals import Refusal
@@ -96,6 +97,23 @@ async def child_origin(run: Run, contents: Contents) -> Origin:
     if run.delivery_origin is None:
         return await requester_origin(run, contents)
     return read_origin(await contents.text(run.delivery_origin))
+
+
+async def inbox_origin(run: Run, contents: Contents) -> Origin:
+    """Where the announcement of a run is to go from its requester's inbox; empty when that is
+    nowhere."""
+    ref = run.inbox_target
+    return read_origin(await contents.text(ref)) if ref is not None else {}
+
+
+async def webhooks_of(work: UnitOfWork, run: Run, origin: str | None = None) -> tuple[str, ...]:
+    """To which webhooks of the configuration in force the announcement of a run is sent; `origin`
+    is where a hook sends it."""
+    announce = work.configurations.current().configuration.spawnlog.announce
+    if not announce.webhooks:
+        return ()
+    there = read_origin(origin) if origin is not None else await inbox_origin(run, work.contents)
+    return receivers(announce, run.requester.agent_id, there)
 
 
 async def pinned_for_undo(work: UnitOfWork, run: Run) -> PinnedConfiguration:

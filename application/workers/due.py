@@ -14,6 +14,7 @@ from application.coordination.coordination import ClaimKind
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
+from application.delivery.webhooks import WebhookSender
 from application.log.event_log import LogUnavailable
 from application.log.retry import retry_while_unavailable
 from application.session.continue_session import SessionContinuation
@@ -150,11 +151,14 @@ def wait_work(claims: Claims, depending: DependencyWaits) -> DueWork:
     return DueWork("wait", claims, depending.reevaluate)
 
 
-def effect_work(claims: Claims, undoing: StepUndoer, telling: HookNotifier) -> DueWork:
-    """What has to be undone or told outside."""
+def effect_work(
+    claims: Claims, undoing: StepUndoer, telling: HookNotifier, sending: WebhookSender
+) -> DueWork:
+    """What has to be undone, told or sent outside."""
 
     async def carry_out(run_id: UUID) -> None:
         await undoing.undo(run_id)
         await telling.tell(run_id)
+        await sending.send(run_id)
 
     return DueWork("effects", claims, carry_out, at_once_max=EFFECTS_AT_ONCE_MAX)

@@ -18,6 +18,7 @@ from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
 from application.delivery.transcript_files import TranscriptFileWriter
+from application.delivery.webhooks import WebhookSender
 from application.execution.dispatch import Dispatcher
 from application.execution.execute import RunExecutor
 from application.log.envelope import RecordedEvent
@@ -40,6 +41,7 @@ from domain.run.events import (
     ArchiveScheduled,
     ChildrenReported,
     ContinuationFailed,
+    DeliveryRedriven,
     DescendantsSettled,
     MessageQueued,
     RunAnnounced,
@@ -86,6 +88,7 @@ class Workers:
     recovering: RunRecovery
     undoing: StepUndoer
     telling: HookNotifier
+    sending: WebhookSender
     transcript_files: TranscriptFileWriter
     sweeping: Callable[[], Awaitable[object]]
 
@@ -121,7 +124,7 @@ class Supervisor:
         self._wait = wait_work(claims, workers.depending)
         self._continue = continuation_work(claims, workers.continuing)
         self._awaited = AwaitedRuns()
-        self._effect = effect_work(claims, workers.undoing, workers.telling)
+        self._effect = effect_work(claims, workers.undoing, workers.telling, workers.sending)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
         self._renew = PeriodicTask("lease", self._renew_lease, lease_seconds / 3)
         self._sweep = PeriodicTask("staged files", workers.sweeping, SWEEP_SECONDS)
@@ -247,8 +250,10 @@ class Supervisor:
                 self._announce.notify()
             case SpawnRefused() if run_id is not None:
                 self._workers.preparing.interrupt(run_id)
-                if recorded.event.step in STEP_ORDER:
+                if recorded.event.step in STEP_ORDER or recorded.event.webhooks:
                     self._effect.notify()
+            case DeliveryRedriven():
+                self._effect.notify()
             case ConfigurationActivated():
                 await self._follow_configuration(recorded.event.revision)
             case _:

@@ -11,6 +11,7 @@ from domain.configuration.hooks import HooksSection
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
 from domain.configuration.secrets import SecretReference, variable_named_by
 from domain.configuration.sections import Flag, NameText, Number, OwnSection, Whole, section_error
+from domain.configuration.webhooks import AnnounceSection
 from domain.values.session_key import fold_part
 
 # Tokens that a file gives out: who holds one, what it may do, and for which sessions.
@@ -110,6 +111,7 @@ class Settings(OwnSection):
     allowed_hosts: tuple[Annotated[NameText, Field(max_length=253)], ...] = ()
     workspace_roots: Annotated[tuple[NameText, ...], Field(max_length=100)] = ()
     hooks: HooksSection = Field(default_factory=HooksSection)
+    announce: AnnounceSection = Field(default_factory=AnnounceSection)
 
     @field_validator("host")
     @classmethod

@@ -124,6 +124,49 @@ class ParkHook:
 HookCommand = ConfirmHook | NoteHookFailure | ParkHook
 
 
+# What may be asked of the deliveries of an announcement: by whoever made them, without a claim.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDelivery:
+    """It was sent to a webhook, or could not be. `attempt` counts from 1; one that is on record is
+    not noted again. Without an `error` it was taken. With one it is sent again after 1, 2, 4 …
+    seconds less up to a half, `retry_seconds_max` at most, or after `pause_seconds` if that is
+    later; not any more when it was `refused` for good or `attempts_max` were made."""
+
+    action: ClassVar[str] = "note what became of a delivery"
+    webhook: str
+    attempt: int
+    status_code: int | None = None
+    error: ContentRef | None = None
+    refused: bool = False
+    attempts_max: int = 1
+    retry_seconds_max: int = 1
+    pause_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkDelivery:
+    """It is not to be sent any more, for another reason than an attempt."""
+
+    action: ClassVar[str] = "park a delivery"
+    webhook: str
+    reason: Literal["not_configured", "erased"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveDeliveries:
+    """What is parked is to be sent again: to one webhook, or without its id to each."""
+
+    action: ClassVar[str] = "redrive deliveries"
+    webhook: str | None
+    by: str
+    reason: ContentRef
+
+
+DeliveryCommand = NoteDelivery | ParkDelivery | RedriveDeliveries
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePreparation:
     """Go on with a preparation; `lost_epoch` is the claim found without a living holder."""
@@ -213,6 +256,7 @@ class RefuseSpawn:
     inputs: dict[str, str | int | bool | None] = field(default_factory=dict)
     announcement: ContentRef | None = None
     facts: PlanFacts | None = None
+    webhooks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +301,7 @@ class StopRun:
     reason: ContentRef | None = None
     text: ContentRef | None = None
     announcement: ContentRef | None = None
+    webhooks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +334,7 @@ class AnnounceRun:
     text: ContentRef | None
     pending_descendants: int
     origin: ContentRef | None = None
+    webhooks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,6 +401,7 @@ RunCommand = (
     | StartPreparation
     | StepCommand
     | HookCommand
+    | DeliveryCommand
     | CreateSession
     | SettleDependencies
     | RefuseSpawn

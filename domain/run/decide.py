@@ -10,6 +10,7 @@ from domain.run.commands import (
     ClaimRun,
     ConfirmUndo,
     CreateSession,
+    DeliveryCommand,
     EndRun,
     FailContinuation,
     HookCommand,
@@ -58,6 +59,7 @@ from domain.run.preparation_steps import (
     take_step,
 )
 from domain.run.state import Run, must_hold
+from domain.run.webhook_delivery import decide_delivery
 from domain.values import rules
 from domain.values.refusals import (
     CannotDeliver,
@@ -137,6 +139,7 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
                 text=command.text,
                 announcement=command.announcement,
                 dedupe_key=dedupe_key(run) if command.announcement else None,
+                webhooks=command.webhooks,
             ),
         )
     if run.holder is None or run.stage == "session-created":
@@ -285,6 +288,7 @@ def refuse_spawn(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
             announcement=command.announcement,
             dedupe_key=dedupe_key(run) if command.announcement else None,
             facts=command.facts,
+            webhooks=command.webhooks,
         ),
     )
 
@@ -351,6 +355,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return fail_continuation(command)
         case _ if isinstance(command, HookCommand):
             return decide_hook(run, command)
+        case _ if isinstance(command, DeliveryCommand):
+            return decide_delivery(run, command)
         case _:
             assert_never(command)
 
@@ -370,6 +376,7 @@ def _announce(run: Run, command: AnnounceRun) -> tuple[RunEvent, ...]:
             text=command.text,
             dedupe_key=dedupe_key(run),
             origin=command.origin,
+            webhooks=command.webhooks,
         ),
     )
 

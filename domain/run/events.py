@@ -82,7 +82,8 @@ class SpawnRefused(Event):
     `step` is where it failed, `text` what the caller was told, `inputs` what was compared; without
     a text one whose texts were erased by then.
     `announcement` is the inbox entry written when no caller was there to be told. `facts` is as
-    much as had been looked at of what a plan is decided from; None when nothing was.
+    much as had been looked at of what a plan is decided from; None when nothing was. `webhooks` are
+    the ids of those that are sent the announcement.
     """
 
     rule: str
@@ -93,6 +94,7 @@ class SpawnRefused(Event):
     announcement: ContentRef | None = None
     dedupe_key: str | None = None
     facts: PlanFacts | None = None
+    webhooks: tuple[str, ...] = ()
 
 
 # What can happen to a hook that is told of a run.
@@ -127,6 +129,45 @@ class HookParked(Event):
 
 
 HookEvent = HookTold | HookFailed | HookParked
+
+
+# What can happen to an announcement that is sent to a webhook.
+
+
+ParkReason = Literal["attempts", "refused", "not_configured", "erased"]
+
+
+class DeliveryAttempted(Event):
+    """It was sent, or could not be; `status_code` is that of an answer, if there was one. Without
+    an `error` it was taken; with one it is sent again `retry_after_seconds` later, or, without
+    them, not any more."""
+
+    webhook: str
+    attempt: int
+    status_code: int | None = None
+    error: ContentRef | None = None
+    retry_after_seconds: int | None = None
+
+
+class DeliveryParked(Event):
+    """It is not sent any more, after so many attempts, until somebody redrives it. `reason` is
+    `attempts` when there were enough of them, `refused` when the receiver's answer was for good,
+    `not_configured` when there is no such webhook any more, `erased` when its texts are gone."""
+
+    webhook: str
+    attempts: int
+    reason: ParkReason
+
+
+class DeliveryRedriven(Event):
+    """What was parked is sent again, as often as at first."""
+
+    webhook: str
+    by: str
+    reason: ContentRef
+
+
+DeliveryEvent = DeliveryAttempted | DeliveryParked | DeliveryRedriven
 
 
 # What can happen to a run by which a session goes on, and to the run before it.
@@ -474,7 +515,8 @@ class DescendantsSettled(Event):
 
 class RunAnnounced(Event):
     """The requester's inbox has the result (`inbox`), or needs none (`skipped`, `not_required`).
-    `origin` is where it is to go from there, by the word of a hook, as JSON."""
+    `origin` is where it is to go from there, by the word of a hook, as JSON. `webhooks` are the ids
+    of those that it is sent to."""
 
     disposition: Literal["inbox", "skipped", "not_required"]
     reason: str | None = None
@@ -482,6 +524,7 @@ class RunAnnounced(Event):
     text: ContentRef | None = None
     dedupe_key: str
     origin: ContentRef | None = None
+    webhooks: tuple[str, ...] = ()
 
 
 class AnnouncementAcknowledged(Event):
@@ -507,6 +550,7 @@ RunEvent = (
     | SessionCreated
     | RunQueued
     | HookEvent
+    | DeliveryEvent
     | RunClaimed
     | RunStarted
     | StopRequested

@@ -8,6 +8,7 @@ from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
     ContinuationEvent,
+    DeliveryEvent,
     DependencyMet,
     DescendantsSettled,
     HookEvent,
@@ -34,6 +35,7 @@ from domain.run.hook_delivery import hook_changes, hooks_due, initial_hook_state
 from domain.run.lifecycle import next_stage
 from domain.run.preparation_steps import step_changes, undos_due
 from domain.run.state import Inbox, RecordedRefusal, Run
+from domain.run.webhook_delivery import delivery_changes, initial_deliveries
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 
@@ -175,7 +177,7 @@ def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
         changes.update(undos_due(run, event, stamp))
     if run.hooks:
         changes.update(hooks_due(run.changed(changes), event, stamp))
-    if "steps" in changes or "hooks" in changes:
+    if "steps" in changes or "hooks" in changes or "deliveries" in changes:
         changes["effects_at"] = _effects_at(run.changed(changes))
     changes["stage"] = stage
     changes["version"] = stamp.version
@@ -226,6 +228,8 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return step_changes(run, event, stamp)
         case _ if isinstance(event, HookEvent):
             return hook_changes(run, event, stamp)
+        case _ if isinstance(event, DeliveryEvent):
+            return delivery_changes(run, event, stamp)
         case _:
             assert_never(event)
 
@@ -251,7 +255,8 @@ def _acknowledge_changes(run: Run, stamp: Stamp) -> dict[str, object]:
 def _effects_at(run: Run) -> datetime | None:
     undos = (one.undo_at for one in run.steps)
     hooks = (one.due_at for one in run.hooks)
-    return min((at for at in (*undos, *hooks) if at is not None), default=None)
+    deliveries = (one.due_at for one in run.deliveries or ())
+    return min((at for at in (*undos, *hooks, *deliveries) if at is not None), default=None)
 
 
 def _queue_changes(event: RunQueued, stamp: Stamp) -> dict[str, object]:
@@ -311,6 +316,7 @@ def _runtime_ms(run: Run, until: datetime) -> int | None:
 
 def _announcement_changes(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]:
     return {
+        **initial_deliveries(event.webhooks, stamp),
         "announced_at": stamp.recorded_at,
         "archive_at": archive_due(run, stamp.recorded_at),
         "inbox": Inbox(
@@ -338,6 +344,7 @@ def _refusal_changes(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:
             created_at=stamp.recorded_at,
         )
     return {
+        **initial_deliveries(event.webhooks, stamp),
         "holder": None,
         "refusal": RecordedRefusal(
             rule=event.rule,

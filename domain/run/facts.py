@@ -373,3 +373,21 @@ class HookState(Fact):
     phase: Literal["waiting", "due", "told", "parked", "passed_on"] = "waiting"
     attempts: int = 0
     due_at: datetime | None = None
+
+
+# The deliveries of an announcement beyond the inbox, and how far each has come.
+
+
+class DeliveryState(Fact):
+    """The announcement of a run on its way to one webhook. `due_at` (UTC) is when it is to be sent,
+    not before; None when it is not to be, any more. `attempts` counts those that were made,
+    `attempts_before` those of them that were made before it was redriven last. `error` and
+    `status_code` are those of the last attempt."""
+
+    webhook: str
+    phase: Literal["due", "delivered", "parked"] = "due"
+    attempts: int = 0
+    attempts_before: int = 0
+    due_at: datetime | None = None
+    error: ContentRef | None = None
+    status_code: int | None = None

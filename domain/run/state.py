@@ -11,6 +11,7 @@ from domain.run.facts import (
     BatchFacts,
     Cleanup,
     ContextMode,
+    DeliveryState,
     Dependency,
     ForkFacts,
     HookName,
@@ -57,6 +58,13 @@ class Inbox(Fact):
     created_at: datetime | None = None
     acknowledged_at: datetime | None = None
     origin: ContentRef | None = None
+    first_position: int | None = None
+
+    @property
+    def announced_position(self) -> int:
+        """Where it was announced. It stands further on in the inbox when a delivery of it was
+        parked since."""
+        return self.first_position or self.position
 
 
 class Run(Fact):
@@ -139,6 +147,7 @@ class Run(Fact):
     delivery_origin: ContentRef | None = None
     steps: tuple[StepState, ...] = ()
     hooks: tuple[HookState, ...] = ()
+    deliveries: tuple[DeliveryState, ...] | None = None
     effects_at: datetime | None = None
     continues: UUID | None = None
     opened_by: UUID | None = None
@@ -198,6 +207,25 @@ class Run(Fact):
     def step(self, name: StepName) -> StepState | None:
         """The step of this name, if it was begun."""
         return next((one for one in self.steps if one.name == name), None)
+
+    @property
+    def inbox_target(self) -> ContentRef | None:
+        """Where its announcement is to go from the inbox: by the word of a hook, else to the
+        child's thread, else to where the requester is. What a sub-agent has asked for goes nowhere
+        from there."""
+        if self.requester.depth > 0:
+            return None
+        origin = self.inbox.origin if self.inbox is not None else None
+        return origin or self.delivery_origin or self.requester.origin
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether its announcement is not sent to somebody any more who has not got it."""
+        return any(one.phase == "parked" for one in self.deliveries or ())
+
+    def delivery(self, webhook: str) -> DeliveryState | None:
+        """How far the announcement has come on its way to this webhook, if it is sent there."""
+        return next((one for one in self.deliveries or () if one.webhook == webhook), None)
 
     def hook(self, name: HookName) -> HookState | None:
         """The hook of this name, if it is told of the run."""

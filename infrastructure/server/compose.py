@@ -18,6 +18,7 @@ from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
 from application.delivery.transcript_files import TranscriptFileWriter
+from application.delivery.webhooks import WebhookSender
 from application.execution.dispatch import Dispatcher
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
@@ -38,6 +39,7 @@ from application.ports.identifiers import ChildTokens
 from application.ports.runtimes import AgentRuntimes
 from application.ports.scripts import ScriptRunner, ScriptSecrets
 from application.ports.transcripts import Transcripts
+from application.ports.webhooks import WebhookClient
 from application.queries.access import Access
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
@@ -64,6 +66,7 @@ from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
+from infrastructure.outbound.hooks.http_webhooks import HttpWebhooks
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.identity.tokens import (
@@ -112,6 +115,7 @@ class WorkerDependencies:
     staged: StagedFiles
     bootstrap: BootstrapFiles
     hooks: HookClient
+    webhooks: WebhookClient
     interruption: FaultPoint
     holder: Holder
     lease_seconds: float
@@ -160,6 +164,7 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         ),
         undoing=StepUndoer(work, makers, needs.interruption, rooms),
         telling=HookNotifier(work, needs.hooks, needs.interruption, rooms),
+        sending=WebhookSender(work, needs.webhooks, needs.interruption, rooms),
         transcript_files=files,
         sweeping=lambda: needs.staged.sweep(STAGED_DELETIONS_MAX),
     )
@@ -268,6 +273,7 @@ class ServerProcess:
                 staged=PostgresStagedFiles(pool),
                 bootstrap=DiskBootstrapFiles(),
                 hooks=hooks,
+                webhooks=HttpWebhooks(self._files),
                 interruption=self._interruption,
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
@@ -324,6 +330,7 @@ class ServerProcess:
             continuing=workers.continuing,
             stopping=StopService(work, workers.preparing),
             announcing=workers.announcing,
+            sending=workers.sending,
             transcripts=transcripts,
             tail=self.log.tail,
             access=Access(work.registry),

@@ -22,8 +22,8 @@ from tests.support.servers.running_log import running_on
 
 pytestmark = pytest.mark.server
 
-EVENTS = 8_001
-SEED = 7
+EVENTS = 12_001
+SEED = 8
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
 COMMAND = (sys.executable, "-m", "infrastructure.inbound.command_line.main")
 RULES = "SELECT DISTINCT state::json -> 'refusal' ->> 'rule' FROM runs WHERE stage = 'refused'"

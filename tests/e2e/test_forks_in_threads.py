@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.context.fork import NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING, RUN_NOTE
+from domain.context.fork import INBOX_NOTE, NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING
 from tests.support.builders.submitted_transcripts import KEPT, entries_of, tell
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer, Reply
@@ -70,7 +70,7 @@ def test_a_child_in_a_thread_begins_with_the_conversation(
 ) -> None:
     told(server, "talk")
     answer, mode = spawned(server, outside, in_a_thread("talk", ORIGIN))
-    assert (mode, answer["warnings"], answer["note"]) == ("fork", [], RUN_NOTE)
+    assert (mode, answer["warnings"], answer["note"]) == ("fork", [], INBOX_NOTE)
     entries = entries_of(server.http, answer["runId"])
     assert entries[1 : len(KEPT) + 1] == KEPT
     story = [one for one in server.told(answer["runId"]) if one.startswith("Step")]

@@ -49,16 +49,20 @@ def raced(*acts: Any) -> list[httpx2.Response]:
 
 
 def one_was_taken(server: Talking, key: str, first: str, answers: list[httpx2.Response]) -> str:
-    """Of messages to a session at rest one was taken; gives its run."""
+    """Of messages to a session at rest one was taken, and the others wait; gives its run."""
     codes = Counter(one.status_code for one in answers)
-    assert codes == {201: 1, 409: len(answers) - 1}
-    assert {one.json()["code"] for one in answers if one.status_code == 409} == {"run_active"}
+    assert codes == {201: 1, 202: len(answers) - 1}
     (taken,) = [one.json()["runId"] for one in answers if one.status_code == 201]
     assert server.runs_of(key) == [taken, first]
+    waiting = [one.json()["runId"] for one in answers if one.status_code == 202]
+    queue = [one["runId"] for one in server.session(key)["queue"]]
+    assert sorted(queue) == sorted(waiting)
+    places = [one.json()["place"] for one in answers if one.status_code == 202]
+    assert sorted(places) == list(range(1, len(answers)))
     return str(taken)
 
 
-def test_of_many_messages_at_once_one_is_taken(server: Talking) -> None:
+def test_of_many_messages_at_once_one_is_taken_and_the_others_wait(server: Talking) -> None:
     first = server.asked_for(staying("racing", agentId="lingerer"))
     server.began(first)
     server.let_go(first)
@@ -68,15 +72,17 @@ def test_of_many_messages_at_once_one_is_taken(server: Talking) -> None:
     )
     taken = one_was_taken(server, key, first, answers)
     server.began(taken)
-    events = server.http.get(f"/v1/sessions/{key}").json()
-    assert events["runId"] == taken
-    server.let_go(taken)
-    run = server.run(taken, "announced")
+    assert server.session(key)["runId"] == taken
+    # Each has its answer under its key, the one that was taken and those that wait.
+    for number, answer in enumerate(answers):
+        again = server.send(first, f"message {number}", key=f"racer-{number}")
+        assert (again.status_code, again.json()) == (answer.status_code, answer.json())
     (number,) = [n for n, one in enumerate(answers) if one.status_code == 201]
-    assert run["task"] == f"message {number}"
-    # The one that was taken has its answer under its key; the others may try again.
-    again = server.send(first, run["task"], key=f"racer-{number}")
-    assert (again.status_code, again.json()["runId"]) == (201, taken)
+    assert server.run(taken)["task"] == f"message {number}"
+    server.closes(key)
+    for run_id in (taken, first):
+        assert server.run(run_id, "archived")["stage"] == "archived"
+    assert server.runs_of(key) == [taken, first]
     assert server.session("agent:main:racing")["activeChildren"] == 0
 
 
@@ -89,18 +95,15 @@ def test_of_many_messages_to_two_servers_one_is_taken(server: Talking, twin: Tal
     answers = raced(*(lambda n=n: both[n % 2].send(first, f"message {n}") for n in range(RACERS)))
     taken = one_was_taken(server, key, first, answers)
     server.began(taken)
-    # Whoever holds the run: a message to the other is told the same.
+    # Whoever holds the run: there is room for one more, and for no other.
+    assert twin.send(first, "the last one").status_code == 202
     for one in both:
         answer = one.send(first, "not now")
-        assert (answer.status_code, answer.json()["code"]) == (409, "run_active")
-    server.let_go(taken)
-    for one in both:
-        assert one.run(taken, "announced")["outcome"] == "success"
-    second = twin.goes_on(first, "and then?")
-    server.began(second)
-    assert server.closes(key)["runId"] == second
-    for run_id in (second, taken, first):
+        assert (answer.status_code, answer.json()["code"]) == (409, "queue_full")
+    assert server.closes(key)["runId"] == taken
+    for run_id in (taken, first):
         assert twin.run(run_id, "archived")["stage"] == "archived"
+    assert twin.session(key)["queue"] == []
     assert twin.send(first, "too late").json()["code"] == "session_closed"
 
 
@@ -157,15 +160,14 @@ def test_a_message_to_a_session_that_is_put_away_at_once_is_taken_or_is_too_late
     first = server.asked_for(threaded(name, agentId="talker", cleanup="delete"))
     key = server.run(first)["childSessionKey"]
     sent = server.send(first, "and then?")
-    while sent.status_code == 409 and sent.json()["code"] == "run_active":
-        sent = server.send(first, "and then?")
-    runs = server.runs_of(key)
-    if sent.status_code == 201:
-        assert runs == [sent.json()["runId"], first]
-        assert server.said(runs[0])["history"]
+    if sent.status_code in (201, 202):
+        second = server.taken(sent.json()["runId"])
+        assert server.said(second)["history"]
+        assert server.runs_of(key) == [second, first]
     else:
         assert (sent.status_code, sent.json()["code"]) == (409, "session_closed")
-        assert runs == [first]
+        assert server.runs_of(key) == [first]
+    runs = server.runs_of(key)
     for run_id in runs:
         assert server.run(run_id, "archived")["outcome"] == "success"
     assert server.session(key)["stage"] == "closed"

@@ -101,11 +101,11 @@ def test_a_session_waits_for_its_children_and_tells_of_those_of_each_run(
     tidy = server.run(first, "ended")["resultText"]
     assert server.run(first)["stage"] == "ended"
     answer = server.send(first, "sweep")
-    assert (answer.status_code, answer.json()["code"]) == (409, "run_active")
+    assert (answer.status_code, answer.json()["place"]) == (202, 1)
     server.began(tidy)
     server.let_go(tidy)
     server.run(first, "announced")
-    second = server.goes_on(first, "sweep")
+    second = server.taken(answer.json()["runId"])
     sweep = server.run(second, "ended")["resultText"]
     assert server.session(requester)["activeChildren"] == 1
     server.began(sweep)

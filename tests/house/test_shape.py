@@ -19,7 +19,8 @@ SMALL_FOLDERS = {
     "domain": "the registry of event types belongs to no one of its folders",
     "infrastructure/inbound/command_line": "the entry point; its parts are folders",
     "infrastructure/inbound/http": "the application and its description; its parts are folders",
-    "infrastructure/outbound/hooks": "one adapter of one port",
+    "infrastructure/outbound/guarded_http": "what adapters share that call others' addresses",
+    "infrastructure/outbound/hooks": "the adapters of two ports",
     "infrastructure/outbound/log": "the adapter of the log's port and a process beside it",
 }
 

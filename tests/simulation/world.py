@@ -21,12 +21,14 @@ from application.ports.hooks import HookAnswer
 from application.ports.runtimes import Launch, RuntimeSession, TranscriptEntry
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from application.ports.transcripts import SealedTranscript
+from application.ports.webhooks import WebhookAnswer, WebhookFailure
 from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.runtimes import Runtime
 from domain.delivery.hook_payloads import HookCall
+from domain.delivery.webhook import WebhookMessage
 from domain.run.events import PreparationResumed, RunClaimed, RunStarted, SpawnRequested
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
@@ -289,6 +291,16 @@ class SimulatedTranscripts(MemoryTranscripts):
         return sealed
 
 
+class NoWebhooks:
+    """Implements `WebhookClient` where none is configured."""
+
+    async def send(
+        self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
+    ) -> WebhookAnswer:
+        """Nobody is there."""
+        raise WebhookFailure("the webhook is not configured")
+
+
 class SimulatedServer:
     """One life of one server process."""
 
@@ -329,6 +341,7 @@ class SimulatedServer:
                 staged=MemoryStagedFiles(store, line),
                 bootstrap=folders,
                 hooks=Hooks(line),
+                webhooks=NoWebhooks(),
                 interruption=uninterrupted,
                 holder=holder,
                 lease_seconds=LEASE_SECONDS,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from application.log.texts import Contents
@@ -10,15 +11,31 @@ from application.queries.views.view import View
 from domain.context.thread_binding import read_origin
 from domain.delivery.announcement import with_present_path
 from domain.run.state import Run
-from domain.values.record import ContentRef
+
+DeliveryPhase = Literal["due", "delivered", "parked"]
+
+
+class DeliveryView(View):
+    """How far an announcement has come on its way to one webhook. `statusCode` and `error` are of
+    the last attempt, `nextAttemptAt` is null when there is to be none."""
+
+    webhook: str
+    state: DeliveryPhase
+    attempts: int
+    status_code: int | None
+    error: str | None
+    next_attempt_at: datetime | None
 
 
 class AnnouncementView(View):
     """An announcement in an inbox. `origin` has those of `channel`, `accountId`, `to` and
-    `threadId` that are known: where the result is to be sent from here."""
+    `threadId` that are known: where the result is to be sent from here. `requester` is whose inbox
+    it is; `deliveries` are its ways to webhooks, and when one of them was parked it stands in the
+    inbox again, further on, and is not taken any more."""
 
     id: UUID
     run_id: UUID
+    requester: str
     child_session_key: str | None
     label: str | None
     position: int
@@ -29,6 +46,7 @@ class AnnouncementView(View):
     origin: dict[str, str | int] | None
     dedupe_key: str
     acknowledged_at: datetime | None
+    deliveries: list[DeliveryView]
 
 
 class InboxView(View):
@@ -44,21 +62,23 @@ async def announcement_views(
     """The announcements of these runs; `with_text` when the caller may see free texts whole, and
     addresses at all."""
     refs = [run.inbox.text for run in runs if run.inbox and run.inbox.text]
+    refs += [one.error for run in runs for one in run.deliveries or () if one.error is not None]
     texts = await (contents.texts(refs) if with_text else contents.previews(refs))
     origins: Mapping[UUID, str] = {}
     if with_text:
-        known = {ref.id: ref for ref in map(_inbox_target_of, runs) if ref is not None}
+        known = {ref.id: ref for ref in (run.inbox_target for run in runs) if ref is not None}
         origins = await contents.texts(known.values()) if known else {}
     return [_view(run, texts, origins) for run in runs]
 
 
 def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> AnnouncementView:
-    inbox, ref = run.inbox, _inbox_target_of(run)
+    inbox, ref = run.inbox, run.inbox_target
     assert inbox is not None
     origin = read_origin(origins.get(ref.id)) if ref is not None else None
     return AnnouncementView(
         id=run.run_id,
         run_id=run.run_id,
+        requester=run.requester.display_key,
         child_session_key=run.child_session_key,
         label=run.label,
         position=inbox.position,
@@ -69,6 +89,17 @@ def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> A
         origin=dict(origin) if origin else None,
         dedupe_key=inbox.dedupe_key,
         acknowledged_at=inbox.acknowledged_at,
+        deliveries=[
+            DeliveryView(
+                webhook=one.webhook,
+                state=one.phase,
+                attempts=one.attempts,
+                status_code=one.status_code,
+                error=texts.get(one.error.id) if one.error is not None else None,
+                next_attempt_at=one.due_at,
+            )
+            for one in run.deliveries or ()
+        ],
     )
 
 
@@ -77,12 +108,3 @@ def _text(run: Run, texts: Mapping[UUID, str]) -> str | None:
     text = texts.get(ref.id) if ref is not None else None
     sealed_path = run.transcript.path if run.transcript is not None else None
     return with_present_path(text, sealed_path, run.transcript_path) if text else None
-
-
-def _inbox_target_of(run: Run) -> ContentRef | None:
-    """Where it is to go from the inbox: by the word of a hook, else to the child's thread, else to
-    where the requester is. What a sub-agent has asked for goes nowhere from there."""
-    if run.requester.depth > 0:
-        return None
-    origin = run.inbox.origin if run.inbox is not None else None
-    return origin or run.delivery_origin or run.requester.origin

@@ -4,15 +4,22 @@ from collections.abc import Sequence
 
 from application.delivery.announce import disposition_of, stats_of
 from application.log.texts import TextStore
-from benchmarks.history.lives.effects import told, undone
+from benchmarks.history.lives.effects import delivered, told, undone, webhooks_of
 from benchmarks.history.lives.requests import Child, commanded
 from benchmarks.history.world.scheduler import Life, Wait, ask
 from benchmarks.history.world.society import Society
 from domain.delivery.announcement import ChildFinding, announce, status_of, stop_note
-from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun, ArchiveRun
+from domain.run.commands import (
+    AcknowledgeAnnouncement,
+    AnnounceRun,
+    ArchiveRun,
+    FailContinuation,
+)
 from domain.run.state import Run
 from domain.values.record import run_stream
 
+WAKE_SECONDS = 0.1
+_NOT_WOKEN = 'Agent "planner" is not configured.'
 ACKNOWLEDGED_SHARE = 0.6
 ACKNOWLEDGE_SECONDS = 20.0
 
@@ -20,6 +27,7 @@ ACKNOWLEDGE_SECONDS = 20.0
 def announced(society: Society, child: Child, run: Run) -> Life[None]:
     """Told to the requester, once nothing below is left to wait for."""
     stream = run_stream(run.run_id)
+    yield from _woken_in_vain(society, child, run)
     while society.log.runs[run.run_id].pending_descendants:
         yield Wait(None, stream)
     yield Wait(0.02)
@@ -27,6 +35,21 @@ def announced(society: Society, child: Child, run: Run) -> Life[None]:
     text_store = child.text_store(society)
     command = _announcement(child, run, text_store)
     yield from ask(commanded(society, run, (command,), text_store))
+
+
+def _woken_in_vain(society: Society, child: Child, run: Run) -> Life[None]:
+    """A run that has yielded waits for its children; then its session cannot go on, because what it
+    works with is not configured any more, and it is announced after all."""
+    stream = run_stream(run.run_id)
+    while (run := society.log.runs[run.run_id]).is_paused:
+        if run.wake_at is None:
+            yield Wait(None, stream)
+            continue
+        yield Wait(WAKE_SECONDS)
+        text_store = child.text_store(society)
+        error = text_store.store("refusal", _NOT_WOKEN)
+        failed = FailContinuation(run_id=society.ids.run_id(), error=error)
+        yield from ask(commanded(society, run, (failed,), text_store))
 
 
 def _announcement(child: Child, run: Run, text_store: TextStore) -> AnnounceRun:
@@ -54,6 +77,7 @@ def _announcement(child: Child, run: Run, text_store: TextStore) -> AnnounceRun:
         status=status_of(outcome),
         text=text_store.store("announcement", text) if text else None,
         pending_descendants=0,
+        webhooks=webhooks_of(child) if text else (),
     )
 
 
@@ -128,6 +152,7 @@ def _seen_to(society: Society, child: Child) -> Life[Run]:
     """Undone and told what is due; gives the run as it is then."""
     yield from undone(society, child, society.log.runs[child.run_id])
     yield from told(society, child, society.log.runs[child.run_id])
+    yield from delivered(society, child, society.log.runs[child.run_id])
     return society.log.runs[child.run_id]
 
 

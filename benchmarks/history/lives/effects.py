@@ -6,14 +6,16 @@ from application.log.texts import TextStore
 from benchmarks.history.lives.requests import Child, commanded
 from benchmarks.history.world.fates import Fate
 from benchmarks.history.world.scheduler import Life, Wait, ask
-from benchmarks.history.world.society import Society
+from benchmarks.history.world.society import OPERATOR, Society
 from domain.run.commands import (
     BeginStep,
     ConfirmHook,
     ConfirmUndo,
+    NoteDelivery,
     NoteHookFailure,
     NoteUndoFailure,
     ParkHook,
+    RedriveDeliveries,
     RefuseSpawn,
     RunCommand,
     StartPreparation,
@@ -141,3 +143,40 @@ def _outcome(child: Child, state: HookState, text_store: TextStore) -> RunComman
     return NoteHookFailure(
         hook=state.name, attempt=attempt, error=error, retry_seconds_max=RETRY_SECONDS_MAX
     )
+
+
+WEBHOOK = "gateway"
+_REFUSED = "the webhook answered HTTP 503"
+_REDRIVEN = "the gateway is back"
+
+
+def webhooks_of(child: Child) -> tuple[str, ...]:
+    """The webhooks that are sent the child's announcement."""
+    return (WEBHOOK,) if child.fate in FAILURES else ()
+
+
+def delivered(society: Society, child: Child, run: Run) -> Life[None]:
+    """The announcement is taken by its webhook; of those that nobody hears not before it was
+    parked, and redriven by an operator."""
+    while (state := run.delivery(WEBHOOK)) is not None and state.phase != "delivered":
+        text_store = child.text_store(society)
+        command: RunCommand
+        if state.phase == "parked":
+            yield Wait(TELLING_SECONDS)
+            reason = text_store.store("redriveReason", _REDRIVEN)
+            command = RedriveDeliveries(webhook=WEBHOOK, by=OPERATOR.name, reason=reason)
+        else:
+            assert state.due_at is not None
+            left = (state.due_at - society.scheduler.now).total_seconds()
+            yield Wait(max(0.0, left) + TELLING_SECONDS)
+            fails = child.fate is Fate.UNHEARD and not state.attempts_before
+            command = NoteDelivery(
+                webhook=WEBHOOK,
+                attempt=state.attempts + 1,
+                status_code=503 if fails else 204,
+                error=text_store.store("deliveryError", _REFUSED) if fails else None,
+                attempts_max=ATTEMPTS_MAX,
+                retry_seconds_max=RETRY_SECONDS_MAX,
+            )
+        run = society.log.runs[run.run_id]
+        run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]

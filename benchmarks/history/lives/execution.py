@@ -28,7 +28,7 @@ from domain.prompt.child_prompt import (
 from domain.prompt.pieces import Contribution, Piece, task_pieces
 from domain.prompt.shared_context import shared_pieces
 from domain.prompt.untrusted import freeze_result
-from domain.run.commands import ClaimRun, EndRun, StartRun
+from domain.run.commands import ClaimRun, EndRun, QueueMessage, StartRun, YieldRun
 from domain.run.facts import PromptPart, RunOutcome, TranscriptSeal, Usage
 from domain.run.state import Run
 from domain.values.record import run_stream, session_stream
@@ -37,6 +37,8 @@ from domain.values.refusals import Rejected
 MEDIAN_SECONDS = 12.0
 SPREAD = 0.9
 SECONDS_MAX = 280.0
+YIELD_SHARE = 0.5
+WAITING_SHARE = 0.5
 
 Begin = Callable[[Asker, Child], Life[None]]
 """A further spawn, by a child's session, on behalf of the child."""
@@ -67,6 +69,8 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
         if child.fate in STOPPED:
             by = child.asker.actor if child.fate is Fate.STOPPED_BY_REQUESTER else OPERATOR
             after = seconds * society.random.random()
+            if by is OPERATOR and society.random.random() < WAITING_SHARE:
+                yield from _message_waits(society, child, run)
             society.scheduler.begin(stop(society, child, by, None), after_seconds=after)
         is_closed = child.fate is Fate.CLOSED_AT_WORK and run.continues is not None
         if is_closed:
@@ -82,9 +86,33 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
     except Rejected:
         # Told to stop before it started.
         pass
-    run = society.log.runs[run.run_id]
+    yield from _yielded(society, child, society.log.runs[run.run_id])
     yield Wait(0.05)
-    return (yield from _ended(society, child, run))
+    return (yield from _ended(society, child, society.log.runs[run.run_id]))
+
+
+def _yielded(society: Society, child: Child, run: Run) -> Life[None]:
+    """An orchestrator that is done before its children may end its turn until they report."""
+    own = society.log.sessions.get(run.child_session_key or "")
+    waits = run.stage == "started" and run.stop_requested_by is None
+    if child.fate is not Fate.SUCCESS or not waits or own is None or not own.unsettled:
+        return
+    if society.random.random() < YIELD_SHARE:
+        yields = YieldRun(by=_child_token(run.run_id), awaits=True)
+        yield from ask(commanded(society, run, (yields,)))
+
+
+def _message_waits(society: Society, child: Child, run: Run) -> Life[None]:
+    """Somebody says something to a session at work; the stop that comes drops it."""
+    text_store = child.text_store(society)
+    waits = QueueMessage(
+        run_id=society.ids.run_id(),
+        message=text_store.store("message", society.texts.text(1, 2)),
+        by=OPERATOR.name,
+        cause="message",
+        at=society.scheduler.now,
+    )
+    yield from ask(commanded(society, run, (waits,), text_store, actor=OPERATOR))
 
 
 def _seconds(society: Society, child: Child) -> float:
@@ -164,7 +192,7 @@ def _ended(society: Society, child: Child, run: Run) -> Life[Run]:
 
 def _end(society: Society, child: Child, run: Run, text_store: TextStore) -> EndRun:
     outcome: RunOutcome = "success"
-    reason = "played"
+    reason = "yielded" if run.yielded_by is not None else "played"
     exit_code: int | None = 0
     if run.stop_requested_by is not None:
         outcome, reason, exit_code = "stopped", "stopped", None

@@ -8,7 +8,7 @@ from benchmarks.history.lives.execution import (
     executed,
     session_streams,
 )
-from benchmarks.history.lives.messages import new_message
+from benchmarks.history.lives.messages import new_message, new_preamble
 from benchmarks.history.lives.preparation import prepared
 from benchmarks.history.lives.requests import Asker, Child, new_spawn
 from benchmarks.history.lives.stop import stop_session
@@ -26,6 +26,7 @@ IMPATIENT_SHARE = 0.3
 LEAF_TRIES_SHARE = 0.02
 TRIES_SECONDS = 0.4
 MESSAGES_MAX = 4
+PREAMBLE_SHARE = 0.2
 MESSAGE_SECONDS = 15.0
 CROWD_SECONDS = 0.3
 CROWD_AGENT = "coder"
@@ -149,6 +150,9 @@ def _said(
     fate = society.random.choices(tuple(GOES_ON), tuple(GOES_ON.values()))[0]
     if first.fate is Fate.CLOSED_AT_WORK and is_last:
         fate = first.fate
+    if society.random.random() < PREAMBLE_SHARE:
+        yield from ask(new_preamble(society, first, last))
+        last = society.log.runs[last.run_id]
     child, message = new_message(society, first, last, fate)
     own = run_stream(child.run_id)
     society.log.hold([own])

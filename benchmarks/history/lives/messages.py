@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import StoredAnswer, Submission
+from application.log.event_log import Decision, StoredAnswer, Submission, World
 from application.session.continue_session import decide_message
 from application.spawn.plan import plan_continuation
 from benchmarks.history.lives.effects import hooks_of
@@ -16,6 +16,8 @@ from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
+from domain.session.decide import ChangePreamble
+from domain.session.decide import decide as decide_session
 from domain.session.state import Session
 from domain.spawn.continuation import Message, message_received
 from domain.values.record import Stamp, run_stream, session_stream
@@ -38,6 +40,31 @@ def new_message(
         begun=first.begun,
     )
     return child, _submission(society, first, child, last)
+
+
+def new_preamble(society: Society, first: Child, last: Run) -> Submission[None]:
+    """Something else in front of the prompts of the session's later runs."""
+    assert last.child_session_key is not None
+    key, kept = last.child_session_key, first.text_store(society)
+    actor = _sender(society, first)
+
+    def decide_preamble(world: World) -> Decision[None]:
+        text = kept.store("preamble", society.texts.text(1, 2))
+        events = decide_session(world.sessions[key], ChangePreamble(text, actor.name))
+        changes = [(session_stream(key), event) for event in events]
+        return Decision(None, changes, kept.contents)
+
+    return Submission(
+        command_id=society.ids.event_id(),
+        streams=(session_stream(key),),
+        decide=decide_preamble,
+        provenance=Provenance(
+            actor=actor,
+            correlation=last.requester.root_session_key,
+            run_id=last.run_id,
+            config_revision=society.pinned.revision,
+        ),
+    )
 
 
 def _submission(

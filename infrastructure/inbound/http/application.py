@@ -20,6 +20,7 @@ from application.session.continue_session import SteerTooLong
 from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
 from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon
+from domain.run.webhook_delivery import NothingParked
 from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values import rules
@@ -132,6 +133,7 @@ PROBLEM_CODES: Mapping[type[Exception], str] = {
     CannotYield: "cannot_yield",
     ToolDenied: "not_permitted",
     CannotDeliver: "no_announcement",
+    NothingParked: "no_announcement",
     TranscriptStoredHere: "transcript_is_kept_here",
     TranscriptTooLarge: "too_much_told",
     SharedContextTooLarge: "invalid_request",

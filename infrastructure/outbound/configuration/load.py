@@ -27,6 +27,7 @@ from infrastructure.outbound.configuration.validate import ConfigurationSource, 
 from infrastructure.outbound.configuration.warnings import (
     agent_workspace_warnings,
     hook_warnings,
+    webhook_warnings,
     workspace_root_warnings,
 )
 from infrastructure.outbound.credentials.warnings import credential_warnings
@@ -241,6 +242,7 @@ def _build_loaded(
         workspace_root_warnings(configuration.spawnlog.workspace_roots, loaded.place),
         credential_warnings(configuration, loaded.place),
         hook_warnings(configuration.spawnlog.hooks, loaded.resolve),
+        webhook_warnings(configuration.spawnlog.announce, loaded.resolve),
     )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)

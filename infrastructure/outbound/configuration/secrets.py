@@ -30,7 +30,7 @@ _REFERENCE = "$secret"
 # Below these the keys are names of things and announce nothing about the values.
 _NAMES_BELOW = frozenset({"/models/providers", "/agents/defaults/models"})
 _NO_SECRETS = frozenset({"/spawnlog/tokens"})
-_ADDRESS_OF_HOOK = re.compile(r"/spawnlog/hooks/[^/]*/url")
+_ADDRESS_OF_HOOK = re.compile(r"/spawnlog/(?:hooks/[^/]*|announce/webhooks/[0-9]+)/url")
 _REFERENCE_SHAPES = (frozenset({"file"}), frozenset({"source", "provider", "id"}))
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
@@ -41,8 +41,8 @@ def redact(values: Any) -> tuple[Any, tuple[str, ...]]:
     Secret is each text and number under a name such as `apiKey` or `token` and below `env` and
     `headers` (a number of tokens or keys says how many), and a text anywhere that shows itself as
     one: a private key, a URL with a user name, a password or a query parameter such as `sig`, an
-    item of a list such as `--token=…`, the address of a hook with any query. What is wholly
-    `${NAME}` is a reference already and stays.
+    item of a list such as `--token=…`, the address of a hook or webhook with any query. What is
+    wholly `${NAME}` is a reference already and stays.
     """
     pointers: list[str] = []
     return _redact_value(values, "", False, pointers), tuple(pointers)

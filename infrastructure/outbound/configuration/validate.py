@@ -24,8 +24,9 @@ from infrastructure.outbound.configuration.unknown_keys import unknown_keys
 # earlier is read whatever it says.
 #
 # `${NAME}` is replaced in `dataDir`, `databaseUrl`, `workspace`, `agentDir`, `workspaceRoots`, the
-# `uri` of scripts, `env`, the `url` and `headers` of hooks, and the `file` of a token. In a
-# command it is not: the arguments of a process are visible to everybody on its machine.
+# `uri` of scripts, `env`, the `url` and `headers` of hooks and webhooks, the `secrets` of webhooks,
+# and the `file` of a token. In a command it is not: the arguments of a process are visible to
+# everybody on its machine.
 
 
 LiteralPath = tuple[str | int, ...]

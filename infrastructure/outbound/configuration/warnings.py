@@ -1,5 +1,5 @@
-"""Warnings about hooks (an address or headers that cannot be told here, an open line) and about
-folders for children (that cannot be told here, roots that hold back nothing)."""
+"""Warnings about hooks and webhooks (what cannot be told here, an open line) and about folders for
+children (that cannot be told here, roots that hold back nothing)."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,6 @@ from pathlib import Path
 from domain.configuration.configuration import Configuration
 from domain.configuration.hooks import (
     HOOKS,
-    AnyHook,
     Hook,
     HooksSection,
     header_problem,
@@ -17,10 +16,11 @@ from domain.configuration.hooks import (
 from domain.configuration.problems import ConfigurationError, pointer_of
 from domain.configuration.secrets import SecretReference
 from domain.configuration.warnings import ConfigurationWarning, is_unprotected
+from domain.configuration.webhooks import AnnounceSection, secret_problem
 
 ResolveHookSecret = Callable[[str | SecretReference], str]
-_HOOK_UNRESOLVED = "cannot be resolved, and this hook fails for it: {why}"
-_HOOK_UNUSABLE = "{why}; what it refers to is something else here, and this hook fails for it"
+_HOOK_UNRESOLVED = "cannot be resolved, and this {kind} fails for it: {why}"
+_HOOK_UNUSABLE = "{why}; what it refers to is something else here, and this {kind} fails for it"
 _PLAIN_HTTP = (
     "is plain http to another machine: any machine between can read and change requests and"
     " answers; use https"
@@ -35,17 +35,29 @@ def hook_warnings(
     for name in HOOKS:
         hook = hooks.named(name)
         if hook is not None:
-            yield from _address_warnings(name, hook, resolve)
-            for header, value in hook.headers.items():
-                yield from _value_warnings(
-                    name, ("headers", header), value, resolve, header_problem
-                )
+            yield from _endpoint_warnings(("spawnlog", "hooks", name), hook, resolve, "hook")
 
 
-def _address_warnings(
-    name: AnyHook, hook: Hook, resolve: ResolveHookSecret
+def webhook_warnings(
+    announce: AnnounceSection, resolve: ResolveHookSecret
 ) -> Iterator[ConfigurationWarning]:
-    yield from _value_warnings(name, ("url",), hook.url, resolve, _complaint_about_address)
+    """What is doubtful about `spawnlog.announce` here and now."""
+    for index, webhook in enumerate(announce.webhooks):
+        place = ("spawnlog", "announce", "webhooks", index)
+        yield from _endpoint_warnings(place, webhook, resolve, "webhook")
+        for number, secret in enumerate(webhook.secrets):
+            pointer = pointer_of((*place, "secrets", number))
+            yield from _value_warnings(pointer, secret, resolve, secret_problem, "webhook")
+
+
+def _endpoint_warnings(
+    place: tuple[str | int, ...], hook: Hook, resolve: ResolveHookSecret, kind: str
+) -> Iterator[ConfigurationWarning]:
+    address = pointer_of((*place, "url"))
+    yield from _value_warnings(address, hook.url, resolve, _complaint_about_address, kind)
+    for header, value in hook.headers.items():
+        pointer = pointer_of((*place, "headers", header))
+        yield from _value_warnings(pointer, value, resolve, header_problem, kind)
 
 
 def _complaint_about_address(url: str) -> str | None:
@@ -53,22 +65,21 @@ def _complaint_about_address(url: str) -> str | None:
 
 
 def _value_warnings(
-    name: AnyHook,
-    place: tuple[str, ...],
+    pointer: str,
     value: str | SecretReference,
     resolve: ResolveHookSecret,
     complaint_about: Callable[[str], str | None],
+    kind: str,
 ) -> Iterator[ConfigurationWarning]:
-    pointer = pointer_of(("spawnlog", "hooks", name, *place))
     try:
         complaint = complaint_about(resolve(value))
     except ConfigurationError as error:
-        yield ConfigurationWarning(pointer, _HOOK_UNRESOLVED.format(why=error))
+        yield ConfigurationWarning(pointer, _HOOK_UNRESOLVED.format(why=error, kind=kind))
         return
-    if complaint is not None:
-        yield ConfigurationWarning(
-            pointer, complaint if complaint is _PLAIN_HTTP else _HOOK_UNUSABLE.format(why=complaint)
-        )
+    if complaint is _PLAIN_HTTP:
+        yield ConfigurationWarning(pointer, complaint)
+    elif complaint is not None:
+        yield ConfigurationWarning(pointer, _HOOK_UNUSABLE.format(why=complaint, kind=kind))
 
 
 _ROOT_IS_WHOLE_MACHINE = (

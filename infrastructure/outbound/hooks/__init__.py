@@ -1,1 +1,1 @@
-"""Hooks over HTTP."""
+"""Hooks and webhooks over HTTP."""

@@ -211,6 +211,17 @@ class PostgresRegistry:
         )
         return rows[0][0], [Run.model_validate_json(row[1]) for row in rows if row[1] is not None]
 
+    async def parked(self, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs with a parked delivery, and the position at which it is so."""
+        rows = await self._fetch(
+            "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
+            " (SELECT state, parked_position FROM runs WHERE parked_position > %s"
+            f" AND to_position = {FOREVER} ORDER BY parked_position LIMIT %s) AS one ON true"
+            " ORDER BY one.parked_position",
+            [after, limit],
+        )
+        return rows[0][0], [Run.model_validate_json(row[1]) for row in rows if row[1] is not None]
+
     async def lanes(self) -> tuple[int, Sequence[LaneState]]:
         """Every lane that has somebody in it, and the position at which it is so."""
         rows = await self._fetch(

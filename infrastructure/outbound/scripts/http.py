@@ -3,19 +3,14 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Sequence
 
 import httpx2
 
 from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.problems import ConfigurationError
 from domain.context.script_request import ArgumentsTooLong
-from infrastructure.outbound.scripts.address_guard import (
-    ADDRESSES_MAX,
-    NameLookups,
-    ResolveHost,
-    address_complaint,
-)
+from infrastructure.outbound.guarded_http.address_guard import NameLookups, ResolveHost
+from infrastructure.outbound.guarded_http.request import NotCalled, called, new_transport
 from infrastructure.outbound.scripts.failures import status_failure
 from infrastructure.outbound.scripts.http_request import (
     REDIRECTS_MAX,
@@ -26,7 +21,6 @@ from infrastructure.outbound.scripts.http_request import (
 )
 from infrastructure.outbound.scripts.secrets import SourceOf
 
-CONNECT_SECONDS = 5.0
 CALLS_AT_ONCE_MAX = 100
 
 
@@ -52,12 +46,12 @@ class HttpScripts:
         included."""
         answer = _Answer(request.output_bytes_max)
         began = time.monotonic()
-        called: tuple[ScriptCall, ...] = ()
+        call: tuple[ScriptCall, ...] = ()
         error: str | None = None
         try:
             uri = self._source_of(request.pinned).resolve(request.script.uri)
             first = request_of(request, uri)
-            called = called_words(first) if request.script.log == "verbose" else ()
+            call = called_words(first) if request.script.log == "verbose" else ()
             async with asyncio.timeout(request.timeout_seconds):
                 async with self._room:
                     await self._follow(first, answer)
@@ -66,7 +60,7 @@ class HttpScripts:
             error = f"Script execution timed out after {request.timeout_seconds:g} seconds"
         except (ArgumentsTooLong, ConfigurationError) as failure:
             error = f"Script was not called: {failure}"
-        except ScriptNotCalled as failure:
+        except NotCalled as failure:
             error = str(failure)
         except httpx2.TransportError:
             error = "Script broke the connection off"
@@ -75,7 +69,7 @@ class HttpScripts:
             status_code=answer.status,
             error=error,
             duration_ms=round((time.monotonic() - began) * 1000),
-            called=called,
+            called=call,
         )
 
     async def _follow(self, first: ScriptRequest, answer: "_Answer") -> None:
@@ -89,49 +83,17 @@ class HttpScripts:
 
     async def _call(self, request: ScriptRequest, answer: "_Answer") -> ScriptRequest | None:
         """One request; gives the one that it is redirected to."""
-        addresses = await self._checked(request)
-        # A connection that is kept is found by its address, and may have been made to another
-        # name: none is kept.
-        async with httpx2.AsyncHTTPTransport(
-            verify=self._trusted(),
-            trust_env=False,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
-        ) as transport:
-            response = await _call_first_reachable(transport, request, addresses)
+        async with new_transport(self._trusted()) as transport:
+            response = await called(transport, request, self._resolve, "Script")
             try:
                 return await answer.take(request, response)
             finally:
                 await response.aclose()
 
-    async def _checked(self, request: ScriptRequest) -> Sequence[str]:
-        """The addresses of the host, when every one of them may be called."""
-        addresses = await self._resolve(request.host, request.port)
-        if not addresses:
-            raise ScriptNotCalled("Script host cannot be found")
-        for address in addresses:
-            complaint = address_complaint(address)
-            if complaint is not None:
-                raise ScriptNotCalled(complaint)
-        return addresses[:ADDRESSES_MAX]
-
     def _trusted(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = ssl.create_default_context()
         return self._tls
-
-
-async def _call_first_reachable(
-    transport: httpx2.AsyncHTTPTransport, request: ScriptRequest, addresses: Sequence[str]
-) -> httpx2.Response:
-    """The beginning of the answer of the first address at which somebody is."""
-    for address in addresses:
-        try:
-            return await transport.handle_async_request(request.to(address, CONNECT_SECONDS))
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            if _is_distrusted(error):
-                text = "Script cannot be reached: its certificate is not trusted here"
-                raise ScriptNotCalled(text) from None
-    raise ScriptNotCalled("Script cannot be reached")
 
 
 class _Answer:
@@ -179,12 +141,3 @@ class _Answer:
                 " less"
             )
         return None
-
-
-def _is_distrusted(error: BaseException) -> bool:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False

@@ -12,49 +12,21 @@ from domain.configuration.context_scripts import is_url
 from domain.configuration.secrets import without_url_secrets
 from domain.context.script_request import URL_BYTES_MAX, request_body, request_url
 from domain.values.text import replace_unstorable
+from infrastructure.outbound.guarded_http.request import DEFAULT_PORTS, GuardedRequest, NotCalled
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
 REDIRECTS_MAX = 3
 _NO_URL = "Script is at no URL that can be called"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class ScriptNotCalled(Exception):
+class ScriptNotCalled(NotCalled):
     """A script is not called, or not any further; the text says why, and shows no address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptRequest:
-    """One request. The URL is without a user name and a password: they are in the headers."""
-
-    method: str
-    url: httpx2.URL
-    headers: dict[str, str]
-    body: bytes | None = None
-
-    @property
-    def host(self) -> str:
-        """The host in ASCII."""
-        return self.url.raw_host.decode("ascii")
-
-    @property
-    def port(self) -> int:
-        """The port, that of the scheme where none is named."""
-        return self.url.port or _DEFAULT_PORTS[self.url.scheme]
-
-    def to(self, address: str, seconds: float) -> httpx2.Request:
-        """The request at one address of the host: whoever answers there has to be the host."""
-        return httpx2.Request(
-            self.method,
-            self.url.copy_with(host=address),
-            headers={**self.headers, "Host": self.url.netloc.decode("ascii")},
-            content=self.body,
-            extensions={
-                "sni_hostname": self.host.rstrip("."),
-                "timeout": httpx2.Timeout(None, connect=seconds).as_dict(),
-            },
-        )
+class ScriptRequest(GuardedRequest):
+    """One request of a script, and where a redirect of it leads."""
 
     def redirected_to(self, status: int, location: str) -> "ScriptRequest | None":
         """The request that a redirect asks for; None when it is none. `ScriptNotCalled` for one
@@ -95,7 +67,7 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     try:
         given = httpx2.URL(address)
         url = given.copy_with(userinfo=b"", fragment=None)
-        is_whole = url.host and url.scheme in _DEFAULT_PORTS
+        is_whole = url.host and url.scheme in DEFAULT_PORTS
         if not is_whole or not 0 < (url.port or 1) < 65_536:
             raise ScriptNotCalled(_NO_URL)
     except (httpx2.InvalidURL, UnicodeError, ValueError):

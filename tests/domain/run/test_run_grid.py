@@ -24,6 +24,7 @@ from domain.values.refusals import (
     WrongStage,
 )
 from tests.support.builders import continued_runs as sent
+from tests.support.builders import deliveries
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
@@ -102,6 +103,9 @@ EVENTS: tuple[RunEvent, ...] = (
     hooked.hook_told(),
     hooked.hook_failed(),
     hooked.hook_parked(),
+    deliveries.attempted(),
+    deliveries.parked(),
+    deliveries.redriven(),
     past.claimed(),
     past.started(),
     past.stop_requested(),

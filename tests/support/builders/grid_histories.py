@@ -80,9 +80,9 @@ HAVING_ALL: dict[RunStage, past.History] = {
     "queued": (*WITH_ALL, past.queued()),
     "started": ENDED_WITH_ALL[:-1],
     "ended": ENDED_WITH_ALL,
-    "announced": (*ENDED_WITH_ALL, past.announced()),
-    "archived": (*ENDED_WITH_ALL, past.announced(), past.archived()),
-    "refused": (*past.a_run_with_steps(), past.refused_and_told()),
+    "announced": (*ENDED_WITH_ALL, past.announced(webhooks=("gateway",))),
+    "archived": (*ENDED_WITH_ALL, past.announced(webhooks=("gateway",)), past.archived()),
+    "refused": (*past.a_run_with_steps(), past.refused_and_told(webhooks=("gateway",))),
 }
 
 

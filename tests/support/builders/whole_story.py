@@ -8,17 +8,19 @@ from application.log.envelope import Provenance
 from application.log.event_log import ContentKey, Decision, Submission, World
 from application.log.texts import TextStore
 from domain.event_types import ConfigurationActivated
+from domain.run.commands import NoteDelivery, RedriveDeliveries
 from domain.run.facts import HOOK_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
-from domain.session.decide import ProvideTranscript
+from domain.session.decide import ChangePreamble, ProvideTranscript
 from domain.session.decide import decide as decide_session
 from domain.values.record import CONFIG_STREAM, session_stream
+from tests.support.builders import continued_runs as sent
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import close
 from tests.support.builders.logged_family import LoggedFamily, content_key_of
 from tests.support.builders.logged_messages import finish, go_on, send
 from tests.support.builders.shared_story import tell_of_sharing, tell_of_waiting
-from tests.support.builders.storytelling import ref
+from tests.support.builders.storytelling import ref, run_id
 from tests.support.memory.served_log import ServedLog
 
 
@@ -60,6 +62,9 @@ async def tell_everything(running: ServedLog, family: LoggedFamily | None = None
     await _one_whose_steps_are_undone(family)
     await _one_that_others_are_told_of(family)
     await _a_session_that_goes_on_until_it_is_closed(family)
+    await _one_that_yields_and_cannot_go_on(family)
+    await _one_whose_messages_are_dropped(family)
+    await _one_that_is_sent_to_a_webhook(family)
     await _those_that_wait_and_share(family)
     await activate(running, '{"agents": {}}')
     return family
@@ -158,6 +163,58 @@ async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> No
     for name in ("third", "second", "talking"):
         await family.tell(name, ask.archive(transcript_path=f"/x/{name}.jsonl"))
     await go_on(family, "heard again", "heard")
+
+
+async def _one_that_yields_and_cannot_go_on(family: LoggedFamily) -> None:
+    await family.begin("boss")
+    await family.begin("helper", "boss")
+    await family.tell("boss", sent.yield_run())
+    await family.end("boss", reason="yielded")
+    await family.end("helper")
+    await family.announce("helper")
+    await family.tell("boss", sent.fail(79_001))
+    await family.announce("boss")
+
+
+async def _one_whose_messages_are_dropped(family: LoggedFamily) -> None:
+    await family.begin("other")
+    await family.tell("other", sent.queue(run_id=run_id(79_002)))
+    await _write_preamble(family, "other")
+    await family.tell("other", ask.stop())
+    await family.end("other", outcome="stopped", reason="stopped")
+    await family.announce("other")
+
+
+async def _one_that_is_sent_to_a_webhook(family: LoggedFamily) -> None:
+    await family.begin("sent")
+    await family.end("sent")
+    await family.tell("sent", ask.announce(webhooks=("gateway",)))
+    gone = NoteDelivery(
+        webhook="gateway", attempt=1, status_code=410, error=ref("HTTP 410"), refused=True
+    )
+    await family.tell("sent", gone)
+    await family.tell("sent", RedriveDeliveries(webhook=None, by="admin", reason=ref("it is back")))
+
+
+async def _write_preamble(family: LoggedFamily, name: str) -> None:
+    """Something else stands in front of the prompts of this session."""
+    key, session_id = family.key(name), family.session_id(name)
+
+    def decide(world: World) -> Decision[None]:
+        text_store = TextStore(session_id, content_key_of(session_id), uuid7)
+        command = ChangePreamble(text_store.store("preamble", "It rains."), "admin")
+        events = decide_session(world.sessions[key], command)
+        changes = [(session_stream(key), event) for event in events]
+        return Decision(None, changes, text_store.contents)
+
+    await family.log.submit(
+        Submission(
+            command_id=uuid7(),
+            streams=(session_stream(key),),
+            decide=decide,
+            provenance=Provenance(correlation=family.root, config_revision=1),
+        )
+    )
 
 
 async def _those_that_wait_and_share(family: LoggedFamily) -> None:

@@ -150,6 +150,20 @@ class MemoryRegistry:
 
         return await self._line.ask(found)
 
+    async def parked(self, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs with a parked delivery, and the position at which it is so."""
+
+        def found() -> tuple[int, Sequence[Run]]:
+            parked = [
+                (one.parked_position or 0, one.state)
+                for one in self._store.runs.rows()
+                if (one.parked_position or 0) > after
+            ]
+            parked.sort(key=lambda one: one[0])
+            return self._store.position, [run for _, run in parked[:limit]]
+
+        return await self._line.ask(found)
+
     async def lanes(self) -> tuple[int, Sequence[LaneState]]:
         """Every lane that has somebody in it, and the position at which it is so."""
         return await self._line.ask(

@@ -114,6 +114,9 @@ ended             DescendantsSettled        ended
 ended             StepUndone                ended
 ended             StepUndoFailed            ended
 ended             RunAnnounced              announced
+announced         DeliveryAttempted         announced
+announced         DeliveryParked            announced
+announced         DeliveryRedriven          announced
 announced         HookTold                  announced
 announced         HookFailed                announced
 announced         HookParked                announced
@@ -123,6 +126,9 @@ announced         AnnouncementAcknowledged  announced
 announced         StepUndone                announced
 announced         StepUndoFailed            announced
 announced         RunArchived               archived
+archived          DeliveryAttempted         archived
+archived          DeliveryParked            archived
+archived          DeliveryRedriven          archived
 archived          HookTold                  archived
 archived          HookFailed                archived
 archived          HookParked                archived
@@ -145,6 +151,9 @@ ended             ContinuationFailed        ended
 ended             RunContinued              ended
 ended             StopRequested             ended
 announced         ContinuationFailed        announced
+refused           DeliveryAttempted         refused
+refused           DeliveryParked            refused
+refused           DeliveryRedriven          refused
 refused           AnnouncementAcknowledged  refused
 refused           StepUndone                refused
 refused           StepUndoFailed            refused

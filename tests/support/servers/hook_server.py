@@ -31,16 +31,17 @@ class Call:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    sent: bytes = b""
 
     @property
     def hook(self) -> str:
-        """Which hook is asked."""
-        return str(self.body["hook"])
+        """Which hook is asked; of a webhook the last part of its path."""
+        return str(self.body.get("hook") or self.path.rpartition("/")[2])
 
     @property
     def key(self) -> str:
         """By what a repeat is told."""
-        return str(self.headers["Idempotency-Key"])
+        return str(self.headers.get("Idempotency-Key") or self.headers["webhook-id"])
 
     @property
     def event(self) -> dict[str, Any]:
@@ -147,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         body = json.loads(sent)
-        reply = self.server_of_hooks.take(Call(self.path, dict(self.headers), body))
+        reply = self.server_of_hooks.take(Call(self.path, dict(self.headers), body, sent))
         if reply.is_held:
             self.server_of_hooks.hold()
         self.close_connection = True

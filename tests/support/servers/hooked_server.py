@@ -61,10 +61,11 @@ class Hooked(Porter):
         hooks: dict[str, Any],
         *,
         order: str = "fail-point",
+        config: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        config = hooked(folder, hooks, **more)
+        config = config or hooked(folder, hooks, **more)
         super().__init__(data_dir, folder, database_url, config=config, order=order)
 
     def told(self, run_id: str) -> list[str]:

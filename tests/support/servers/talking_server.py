@@ -171,6 +171,14 @@ class Talking(Hooked):
         """The runs of a session, the newest first."""
         return [str(run["runId"]) for run in self.session(key)["ownRuns"]]
 
+    def taken(self, run_id: str) -> str:
+        """The run that a message becomes which waited, once it has."""
+        wait_for(
+            f"the message of run {run_id} to be taken",
+            lambda: self.http.get(f"/v1/runs/{run_id}").is_success,
+        )
+        return run_id
+
     def began(self, run_id: str) -> None:
         """Wait until its child stands where it waits to be let go."""
         self.note(f"{run_id}.began")

@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from infrastructure.inbound.command_line.display.output import print_note
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.demo.gateway import DemoGateway
 
 
 def demo(
@@ -33,6 +35,7 @@ def demo(
     """
     from infrastructure.inbound.command_line.client.client import Client
     from infrastructure.inbound.command_line.client.location import locate_server
+    from infrastructure.inbound.command_line.demo.gateway import copy_examples, start_demo_gateway
     from infrastructure.inbound.command_line.demo.server import (
         demo_data_directory,
         end_on_signals,
@@ -42,19 +45,25 @@ def demo(
 
     examples = examples_directory()
     config = examples / "spawnlog.json5"
-    with end_on_signals(), demo_data_directory(data_dir) as directory:
+    with (
+        end_on_signals(),
+        demo_data_directory(data_dir) as directory,
+        tempfile.TemporaryDirectory(prefix="spawnlog-demo-") as copies,
+        start_demo_gateway(examples) as gateway,
+    ):
         print_note(f"starting a server for {config} (the first start makes its database)")
-        with start_demo_server(config, directory) as url:
+        copied = copy_examples(examples, Path(copies))
+        with start_demo_server(copied, directory, gateway.environment) as url:
             print(f"The server is ready on {url}.")
             with Client(locate_server(url, directory, {})) as client:
-                unexpected = _play_stories(client, examples)
+                unexpected = _play_stories(client, examples, gateway)
     _print_next_steps(config, data_dir)
     if unexpected:
         raise RunFailed("not as expected:\n" + "\n".join(unexpected))
     print("\nEverything was as it should be.")
 
 
-def _play_stories(client: "Client", examples: Path) -> list[str]:
+def _play_stories(client: "Client", examples: Path, gateway: "DemoGateway") -> list[str]:
     """Play the stories one after another; what was not as expected."""
     from infrastructure.inbound.command_line.demo.stage import DemoStage
     from infrastructure.inbound.command_line.demo.stories import STORIES
@@ -62,7 +71,7 @@ def _play_stories(client: "Client", examples: Path) -> list[str]:
     unexpected: list[str] = []
     for number, story in enumerate(STORIES, 1):
         print(f"\n{number}. {story.title}\n  {story.about}", flush=True)
-        stage = DemoStage(client, requester=f"agent:main:demo-{number}")
+        stage = DemoStage(client, f"agent:main:demo-{number}", gateway)
         try:
             story.play(stage, examples)
         except CommandFailed as failure:

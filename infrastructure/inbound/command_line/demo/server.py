@@ -10,8 +10,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -53,14 +54,16 @@ def demo_data_directory(data_dir: Path | None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def start_demo_server(config: Path, data_dir: Path) -> Iterator[str]:
-    """A server for the time of the block; gives its URL.
+def start_demo_server(
+    config: Path, data_dir: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
+    """A server for the time of the block, with `more` variables in its environment; gives its URL.
 
     Raises CommandFailed, with the end of what the server said, when it does not get ready, or
     does not stop with exit status 0.
     """
     with tempfile.TemporaryFile() as errors:
-        process = _start_process(config, data_dir, errors)
+        process = _start_process(config, data_dir, errors, more)
         lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         reader = threading.Thread(target=_drain_output, args=(process, lines), daemon=True)
         reader.start()
@@ -91,7 +94,9 @@ def end_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _start_process(config: Path, data_dir: Path, errors: IO[bytes]) -> subprocess.Popen[str]:
+def _start_process(
+    config: Path, data_dir: Path, errors: IO[bytes], more: Mapping[str, str]
+) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", _MODULE, "serve", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", "0", "--data-dir", str(data_dir)]
     # The demo is the same on every machine: a database of somebody's environment is not for it.
@@ -101,7 +106,7 @@ def _start_process(config: Path, data_dir: Path, errors: IO[bytes]) -> subproces
     return subprocess.Popen(
         command,
         cwd=config.parent.parent,
-        env=environment,
+        env={**environment, **more},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=errors,

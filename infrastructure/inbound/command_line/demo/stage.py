@@ -1,5 +1,6 @@
 """What the stories of the demo are told with: asking, waiting, expecting, printing."""
 
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,19 +18,22 @@ from infrastructure.inbound.command_line.display.plain_text import printable_blo
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.demo.gateway import DemoGateway
 
 
 WAIT_SECONDS_MAX = 60.0
 EVENTS_MAX = 1000
+EVENT_SECONDS = 0.1
 RESULT_LINES_MAX = 12
 
 
 @dataclass
 class DemoStage:
-    """One story's place: `requester` is the session that asks in it."""
+    """One story's place: `requester` is the session that asks in it, `gateway` posts in a chat."""
 
     client: "Client"
     requester: str
+    gateway: "DemoGateway | None" = None
     unexpected: list[str] = field(default_factory=list)
 
     def spawn(self, task: str, agent: str, **options: object) -> str:
@@ -40,6 +44,18 @@ class DemoStage:
         """Ask for a child for each task, or none; the ids of their runs, in the tasks' order."""
         together = {**self._body("", agent, options), "task": tasks, "parallel": True}
         return [str(run.get("runId")) for run in post_spawn(self.client, together).get("runs", [])]
+
+    def spawn_from_chat(self, task: str, agent: str, channel: str, to: str) -> str:
+        """Ask for a child where its result is to be posted; the id of its run."""
+        body = self._body(task, agent, {})
+        body["requester"] |= {"channel": channel, "to": to}
+        return str(post_spawn(self.client, body).get("runId"))
+
+    def next_post(self) -> JsonObject:
+        """What is posted next in the chat."""
+        if self.gateway is None:
+            raise CommandFailed("there is no gateway that would post anything")
+        return self.gateway.next_post()
 
     def refused(self, task: str, agent: str) -> JsonObject:
         """Ask for a child that will be refused; the problem that says why."""
@@ -80,6 +96,16 @@ class DemoStage:
         )
         print_table(listing.items, event_columns(listing))
         return [str(event.get("type")) for event in listing.items]
+
+    def wait_for_event(self, run_id: str, event_type: str) -> None:
+        """Wait until such an event of a run is on record. CommandFailed when it does not come."""
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        while time.monotonic() < end:
+            listing = self.client.items(path_of("runs", run_id, "events"), {}, limit=EVENTS_MAX)
+            if any(event.get("type") == event_type for event in listing.items):
+                return
+            time.sleep(EVENT_SECONDS)
+        raise CommandFailed(f"run {run_id} has no event {event_type}")
 
     def show(self, heading: str, text: object) -> None:
         """Print what a run gave, its first lines."""

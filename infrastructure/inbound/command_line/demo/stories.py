@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from infrastructure.inbound.command_line.demo.gateway import CHANNEL
 from infrastructure.inbound.command_line.demo.stage import DemoStage
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
@@ -150,6 +151,17 @@ def _play_steer(stage: DemoStage, _examples: Path) -> None:
     stage.expect("the outcome of the last", last.get("outcome"), "success")
 
 
+def _play_webhook(stage: DemoStage, _examples: Path) -> None:
+    task = "Count the words of data/tides.txt"
+    run = stage.wait(stage.spawn_from_chat(task, "counter", CHANNEL, "channel:7"))
+    post = stage.next_post()
+    stage.show("posted to " + printable_line(post.get("to")), post.get("text"))
+    stage.expect("where it was posted", post.get("to"), "channel:7")
+    stage.expect_in("the post", post.get("text"), str(run.get("resultText")))
+    stage.wait_for_event(run["runId"], "DeliveryAttempted")
+    stage.expect_events(stage.events(run["runId"]), "RunAnnounced", "DeliveryAttempted")
+
+
 def _announced(run: JsonObject) -> object:
     return (run.get("announcement") or {}).get("state")
 
@@ -217,6 +229,11 @@ STORIES = (
         "A run that is steered",
         "It is told to do something else: the message goes on in its place.",
         _play_steer,
+    ),
+    Story(
+        "A result that is posted in a chat",
+        "A webhook sends it to a gateway, signed; the gateway posts it where it was asked for.",
+        _play_webhook,
     ),
     Story("A run that is stopped", "Stopped by hand, with a reason on record.", _play_stopped),
     Story(

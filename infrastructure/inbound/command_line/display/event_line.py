@@ -271,6 +271,19 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "HookTold": lambda payload: f"{payload['hook']}, attempt {payload['attempt']}",
     "HookFailed": _format_failed,
     "HookParked": lambda payload: f"{payload['hook']}, {payload['attempts']} attempt(s)",
+    "DeliveryAttempted": lambda payload: join_facts(
+        f"{payload['webhook']}, attempt {payload['attempt']}",
+        format_named("HTTP", payload.get("statusCode")),
+        "failed" if payload.get("error") else "taken",
+    ),
+    "DeliveryParked": lambda payload: join_facts(
+        f"{payload['webhook']}, {payload['attempts']} attempt(s)", payload["reason"]
+    ),
+    "DeliveryRedriven": lambda payload: join_facts(
+        payload["webhook"],
+        format_named("by", payload.get("by")),
+        format_named("reason", format_text_bytes(payload.get("reason"))),
+    ),
     "TranscriptProvided": lambda payload: f"{payload['entries']} entries",
     "SessionCreated": _format_created,
     "MessageReceived": _format_message,

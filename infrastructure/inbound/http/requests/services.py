@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from application.delivery.announce import Announcer
+from application.delivery.webhooks import WebhookSender
 from application.queries.access import TokenVerifier
 from application.queries.services import QueryServices
 from application.session.continue_session import SessionContinuation
@@ -28,6 +29,7 @@ class Services(QueryServices):
     continuing: SessionContinuation
     stopping: StopService
     announcing: Announcer
+    sending: WebhookSender
     tokens: TokenVerifier | None
     hosts: frozenset[str]
     readiness: Callable[[], Awaitable[Readiness]]

@@ -1,6 +1,9 @@
 """Sessions and their inboxes."""
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
 from application.log.event_log import Reservation
 from application.queries import inbox
@@ -34,9 +37,14 @@ from infrastructure.inbound.http.responses.described import (
     request_body_schema,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
-from infrastructure.inbound.http.schemas.answers import AcknowledgedAnswer
+from infrastructure.inbound.http.schemas.answers import AcknowledgedAnswer, RedrivenAnswer
 
 router = APIRouter(tags=["sessions"])
+
+REASON_CHARACTERS_MAX = 2000
+ParkedState = Annotated[
+    Literal["parked"], Query(description="Which announcements: those that are parked.")
+]
 
 
 @router.get(
@@ -123,3 +131,69 @@ async def acknowledge(
         )
 
     return await respond_once(request, services, caller, raw, take)
+
+
+@router.get(
+    "/v1/announcements",
+    dependencies=AT_POSITION,
+    operation_id="listParkedAnnouncements",
+    response_model=InboxView,
+    summary="Announcements that could not be delivered",
+    description=(
+        "Of all sessions that the token covers: those that a webhook has not taken and that are not"
+        " sent there any more, by the position at which that was recorded last, behind `after`. A"
+        " page may be shorter than `limit`; `nextAfter` says whether there is another one."
+    ),
+    responses=endpoint_responses(),
+)
+async def list_parked_announcements(
+    services: InjectedServices,
+    caller: ByCaller,
+    state: ParkedState,  # noqa: ARG001 (there is one that can be asked for)
+    after: After = 0,
+    limit: LimitParameter = LIMIT_DEFAULT,
+) -> Response:
+    """A page of what is parked."""
+    page = await inbox.list_parked(services, caller, after=after, limit=limit)
+    return view_response(services, page)
+
+
+class RedriveBody(Body):
+    """Why it is sent again, and to which webhook: without one to each that it is parked for."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS_MAX)]
+    webhook: str | None = None
+
+
+@router.post(
+    "/v1/announcements/{id}/redrive",
+    operation_id="redriveAnnouncement",
+    response_model=RedrivenAnswer,
+    summary="Send a parked announcement again",
+    description=(
+        "To the addresses and with the secrets of the configuration in force, as often as at first."
+        " The reason is on record."
+    ),
+    responses=endpoint_responses(
+        "not_found", "no_announcement", "erased", *BODY_PROBLEMS, *KEY_PROBLEMS
+    ),
+    openapi_extra=request_body_schema(RedriveBody),
+)
+async def redrive(
+    request: Request, services: InjectedServices, caller: ByCaller, id: AnnouncementInPath
+) -> Response:
+    """Redrive."""
+    require_scope(caller, "control")
+    body, raw = await read_body(request, RedriveBody)
+    run = await services.work.registry.run(run_id_of(id))
+    if run is None or not await services.access.covers_run(caller, run):
+        raise HttpProblem("not_found", "there is no such announcement")
+
+    async def again(reservation: Reservation | None) -> CommandResponse:
+        return CommandResponse(
+            await services.sending.redrive(
+                run, body.webhook, body.reason, caller.actor, reservation
+            )
+        )
+
+    return await respond_once(request, services, caller, raw, again)

@@ -146,6 +146,13 @@ class AcknowledgedAnswer(View):
     run_id: UUID
 
 
+class RedrivenAnswer(View):
+    """An announcement that is sent again, to these webhooks."""
+
+    run_id: UUID
+    webhooks: list[str]
+
+
 class TranscriptProvidedAnswer(View):
     """What is kept of a transcript that was sent."""
 

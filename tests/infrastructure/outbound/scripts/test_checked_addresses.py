@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.outbound.scripts.address_guard import (
+from infrastructure.outbound.guarded_http.address_guard import (
     LOOKUPS_AT_ONCE_MAX,
     NameLookups,
     address_complaint,
@@ -40,7 +40,7 @@ LINK_LOCAL = "Script resolves to a link-local address, and those are never calle
     ],
 )
 def test_link_local_addresses_are_refused_in_whatever_form(address: str) -> None:
-    assert address_complaint(address) == LINK_LOCAL
+    assert f"Script {address_complaint(address)}" == LINK_LOCAL
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,7 @@ def test_link_local_addresses_are_refused_in_whatever_form(address: str) -> None
 )
 def test_other_addresses_at_which_clouds_tell_the_same_are_refused(address: str) -> None:
     assert address_complaint(address) == (
-        "Script resolves to an address at which clouds tell their secrets, and those are never"
-        " called"
+        "resolves to an address at which clouds tell their secrets, and those are never called"
     )
 
 
@@ -164,7 +163,8 @@ async def test_names_of_this_machine_are_found() -> None:
 
 _STUCK = """
 import asyncio, pathlib, threading
-from infrastructure.outbound.scripts import address_guard, http
+from infrastructure.outbound.guarded_http import address_guard
+from infrastructure.outbound.scripts import http
 from tests.support.builders.script_runs import script_run, source_in
 address_guard.socket.getaddrinfo = lambda *_, **__: threading.Event().wait(600)
 async def call():

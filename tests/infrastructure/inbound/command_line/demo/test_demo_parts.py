@@ -135,4 +135,4 @@ def test_the_stories_fit_the_examples() -> None:
     assert f"maxChildrenPerAgent: {CHILDREN_MAX}," in config
     for agent in ("main", "counter", "searcher", "summer", "failing", "sleeper", "editor"):
         assert f'id: "{agent}"' in config
-    assert len(STORIES) == 11
+    assert len(STORIES) == 12

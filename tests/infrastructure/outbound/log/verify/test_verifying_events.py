@@ -46,7 +46,7 @@ def test_no_column_was_forgotten_here(told: ToldLog) -> None:
 
 def test_a_flipped_byte_is_found_and_said_in_words(told: ToldLog) -> None:
     told.do("UPDATE events SET state = set_byte(state, 7, 0) WHERE position = %s", HERE)
-    told.do("UPDATE events SET state = set_byte(state, 7, 0) WHERE position > %s", HERE + 9)
+    told.do("UPDATE events SET state = set_byte(state, 1, 0) WHERE position > %s", HERE + 9)
     assert told.says() == (
         f"position {HERE}: its bytes are not the ones that were recorded (chain)"
     )

@@ -48,7 +48,7 @@ async def test_a_log_in_which_everything_has_happened_is_right(
     ]
     assert [found.checked.run_rows, found.checked.session_rows] == rows
     assert found.checked.contents > 40
-    assert found.checked.transcripts == 12
+    assert found.checked.transcripts == 16
     assert 0 < found.seconds < 60
 
 

@@ -32,6 +32,7 @@ CHANGES_OF = {
         "due_at": "coalesce(due_at, now()) + interval '1 microsecond'",
         "effects_at": "coalesce(effects_at, now()) + interval '1 microsecond'",
         "inbox_position": "coalesce(inbox_position, 0) + 1",
+        "parked_position": "coalesce(parked_position, 0) + 1",
     },
     "sessions": {
         "version": "version + 1",

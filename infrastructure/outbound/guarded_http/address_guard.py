@@ -1,6 +1,6 @@
 """Which addresses of a network are never called, whatever name leads to them.
 
-At link-local addresses machines tell their secrets to whoever asks; no script of an operator is
+At link-local addresses machines tell their secrets to whoever asks; nothing of an operator is
 there. Addresses of private networks and of this machine are an operator's own, and are called.
 """
 
@@ -13,11 +13,11 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 LOOKUPS_AT_ONCE_MAX = 8
 ADDRESSES_MAX = 16
-_LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
+_LINK_LOCAL = "resolves to a link-local address, and those are never called"
 _OF_A_CLOUD = (
-    "Script resolves to an address at which clouds tell their secrets, and those are never called"
+    "resolves to an address at which clouds tell their secrets, and those are never called"
 )
-_NO_HOST = "Script resolves to an address that is no machine's, and those are never called"
+_NO_HOST = "resolves to an address that is no machine's, and those are never called"
 ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 """Gives the addresses of a name; none for one that is not found."""
 
@@ -32,8 +32,8 @@ _METADATA = frozenset(
 
 
 def address_complaint(address: str) -> str | None:
-    """Why an address is not called; None for one that is. An IPv6 address that stands for one of
-    IPv4 is judged as both."""
+    """Why nobody there is called, in words to be said of it; None for one that is. An IPv6 address
+    that stands for one of IPv4 is judged as both."""
     try:
         whole = ip_address(address.partition("%")[0])
     except ValueError:
@@ -95,7 +95,7 @@ class NameLookups:
                 # The loop may have ended meanwhile.
                 loop.call_soon_threadsafe(tell, found)
 
-        threading.Thread(target=look, name="script-name", daemon=True).start()
+        threading.Thread(target=look, name="name-lookup", daemon=True).start()
         return await addresses
 
 

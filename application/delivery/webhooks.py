@@ -1,0 +1,153 @@
+"""Sends announcements to webhooks, from the record, until they have taken them."""
+
+import asyncio
+import logging
+from typing import Literal
+from uuid import UUID
+
+from application.concurrency.bulkhead import Bulkhead, BulkheadFull
+from application.log.answers import redriven_response
+from application.log.envelope import Actor
+from application.log.event_log import Reservation, StoredAnswer
+from application.log.texts import ContentsErased
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
+from application.ports.fault_injection import FaultPoint
+from application.ports.webhooks import WebhookAnswer, WebhookClient, WebhookFailure
+from application.steps.thread_binding import inbox_origin
+from domain.delivery.announcement import with_present_path
+from domain.delivery.webhook import WebhookMessage, announcement_message, is_permanent
+from domain.run.commands import NoteDelivery, ParkDelivery, RedriveDeliveries
+from domain.run.facts import DeliveryState
+from domain.run.state import Run
+
+_log = logging.getLogger("spawnlog.webhooks")
+
+
+class WebhookSender:
+    """Whoever comes to it sends: no claim of the run is needed. A receiver tells a repeat by the id
+    of the message. Addresses and secrets are those of the configuration in force, so that what a
+    wrong one kept from being sent goes out with the right one."""
+
+    def __init__(
+        self, work: UnitOfWork, webhooks: WebhookClient, interruption: FaultPoint, rooms: Bulkhead
+    ) -> None:
+        self._work = work
+        self._webhooks = webhooks
+        self._interruption = interruption
+        self._rooms = rooms
+
+    async def send(self, run_id: UUID) -> None:
+        """Send what is due of a run, to all of its receivers side by side. What fails is on record
+        and is tried again later, or not any more when it was tried often enough. Raises
+        `BulkheadFull` when too many wait for a receiver."""
+        run = await self._work.run(run_id)
+        due = run.effects_at
+        states = [
+            one
+            for one in run.deliveries or ()
+            if due is not None and one.due_at is not None and one.due_at <= due
+        ]
+        if not states:
+            return
+        pinned = self._work.configurations.current()
+        try:
+            message = await self._message(run)
+        except ContentsErased:
+            for state in states:
+                await self._park(run, state, "erased")
+            return
+        sent = await asyncio.gather(
+            *(self._send(run, state, message, pinned) for state in states), return_exceptions=True
+        )
+        for one in sent:
+            if one is not None:
+                raise one
+
+    async def redrive(
+        self,
+        run: Run,
+        webhook: str | None,
+        reason: str,
+        actor: Actor,
+        reservation: Reservation | None = None,
+    ) -> StoredAnswer:
+        """Send again what is parked of a run, to one webhook or to each. Raises `NothingParked`,
+        and `ContentsErased` for a run of which nothing may be said any more."""
+        text_store = await self._work.text_store(run)
+        command = RedriveDeliveries(
+            webhook=webhook, by=actor.name, reason=text_store.store("redriveReason", reason)
+        )
+        answer = redriven_response(run, webhook)
+        await self._work.record(
+            run, (command,), text_store, actor=actor, reservation=reservation, answer=answer
+        )
+        return answer
+
+    async def _message(self, run: Run) -> WebhookMessage:
+        assert run.inbox is not None
+        text = await self._work.contents.text(run.inbox.text) if run.inbox.text else None
+        if text is not None:
+            sealed = run.transcript.path if run.transcript is not None else None
+            text = with_present_path(text, sealed, run.transcript_path)
+        return announcement_message(run, text, await inbox_origin(run, self._work.contents))
+
+    async def _send(
+        self, run: Run, state: DeliveryState, message: WebhookMessage, pinned: PinnedConfiguration
+    ) -> None:
+        if pinned.configuration.spawnlog.announce.named(state.webhook) is None:
+            await self._park(run, state, "not_configured")
+            return
+        try:
+            async with self._rooms.of(f"webhook {state.webhook}"):
+                self._interruption("before", f"webhook:{state.webhook}")
+                answer = await self._webhooks.send(pinned, state.webhook, message)
+        except WebhookFailure as failed:
+            if failed.has_no_room:
+                # Nobody was sent anything, and nobody outside is to blame: that is no attempt.
+                raise BulkheadFull(str(failed)) from None
+            await self._failed(run, state, None, str(failed), pinned)
+            return
+        self._interruption("after", f"webhook:{state.webhook}")
+        if not 200 <= answer.status_code < 300:
+            text = f"the webhook answered HTTP {answer.status_code}"
+            await self._failed(run, state, answer, text, pinned)
+            return
+        taken = NoteDelivery(
+            webhook=state.webhook, attempt=state.attempts + 1, status_code=answer.status_code
+        )
+        await self._work.record(run, (taken,))
+
+    async def _failed(
+        self,
+        run: Run,
+        state: DeliveryState,
+        answer: WebhookAnswer | None,
+        text: str,
+        pinned: PinnedConfiguration,
+    ) -> None:
+        _log.warning("run %s: webhook %s: %s", run.run_id, state.webhook, text)
+        try:
+            text_store = await self._work.text_store(run)
+        except ContentsErased:
+            # Nothing may be said of the run any more, to nobody.
+            await self._park(run, state, "erased")
+            return
+        announce = pinned.configuration.spawnlog.announce
+        failed = NoteDelivery(
+            webhook=state.webhook,
+            attempt=state.attempts + 1,
+            status_code=answer.status_code if answer is not None else None,
+            error=text_store.store("deliveryError", text),
+            refused=answer is not None and is_permanent(answer.status_code),
+            attempts_max=announce.attempts_max,
+            retry_seconds_max=announce.retry_seconds_max,
+            pause_seconds=(answer.pause_seconds if answer is not None else None) or 0,
+        )
+        await self._work.record(run, (failed,), text_store)
+
+    async def _park(
+        self, run: Run, state: DeliveryState, reason: Literal["not_configured", "erased"]
+    ) -> None:
+        _log.warning("run %s: webhook %s: parked (%s)", run.run_id, state.webhook, reason)
+        await self._work.record(run, (ParkDelivery(webhook=state.webhook, reason=reason),))

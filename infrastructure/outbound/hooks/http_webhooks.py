@@ -1,0 +1,147 @@
+"""Webhooks that are addresses: each delivery is a POST of JSON, signed."""
+
+import asyncio
+import ssl
+import time
+from collections import defaultdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import httpx2
+
+from application.ports.configurations import PinnedConfiguration
+from application.ports.webhooks import WebhookAnswer, WebhookFailure
+from domain.configuration.hooks import header_problem, url_problem
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.webhooks import Webhook, secret_problem, webhook_key
+from domain.delivery.webhook import WebhookMessage, requested_pause_seconds, signature_headers
+from infrastructure.outbound.configuration.files import RevisionFiles
+from infrastructure.outbound.guarded_http.address_guard import NameLookups, ResolveHost
+from infrastructure.outbound.guarded_http.request import (
+    GuardedRequest,
+    NotCalled,
+    called,
+    new_transport,
+)
+
+CALLS_AT_ONCE_MAX = 20
+"""Of one webhook: those of one that hangs are in the way of no other."""
+
+
+SLOT_WAIT_SECONDS = 0.5
+ANSWER_BYTES_MAX = 65_536
+"""So much of an answer is read, and nothing is made of it."""
+
+
+class HttpWebhooks:
+    """Implements `WebhookClient`. One a process; addresses, headers and secrets are looked up when
+    they are used. `resolve` looks names up, `tls` says whom to trust."""
+
+    def __init__(
+        self,
+        files: RevisionFiles,
+        *,
+        resolve: ResolveHost | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._files = files
+        self._resolve = resolve or NameLookups().resolve
+        self._tls = tls
+        self._agent = f"spawnlog/{version('spawnlog')}"
+        self._rooms: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(CALLS_AT_ONCE_MAX)
+        )
+
+    async def send(
+        self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
+    ) -> WebhookAnswer:
+        """Send, once. Nothing of the request or of the answer is in an error."""
+        webhook = pinned.configuration.spawnlog.announce.named(webhook_id)
+        if webhook is None:
+            raise WebhookFailure("the webhook is not configured")
+        request = self._request(pinned, webhook, message)
+        room = self._rooms[webhook_id]
+        try:
+            async with asyncio.timeout(SLOT_WAIT_SECONDS):
+                await room.acquire()
+        except TimeoutError:
+            text = "nothing was sent to the webhook: too many deliveries to it are under way"
+            raise WebhookFailure(text, has_no_room=True) from None
+        try:
+            return await self._exchange(request, float(webhook.timeout_seconds))
+        finally:
+            room.release()
+
+    async def _exchange(self, request: GuardedRequest, seconds: float) -> WebhookAnswer:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(request)
+        except TimeoutError:
+            raise WebhookFailure(f"the webhook did not answer in {seconds:g} s") from None
+        except NotCalled as why:
+            raise WebhookFailure(str(why)) from None
+        except httpx2.TransportError:
+            raise WebhookFailure("the webhook broke the connection off") from None
+
+    async def _answer(self, request: GuardedRequest) -> WebhookAnswer:
+        async with new_transport(self._trusted()) as transport:
+            response = await called(transport, request, self._resolve, "the webhook")
+            try:
+                read = 0
+                async for part in response.aiter_raw():
+                    read += len(part)
+                    if read > ANSWER_BYTES_MAX:
+                        break
+                asked = requested_pause_seconds(
+                    response.headers.get("Retry-After"), datetime.now(UTC)
+                )
+                return WebhookAnswer(response.status_code, asked)
+            finally:
+                await response.aclose()
+
+    def _request(
+        self, pinned: PinnedConfiguration, webhook: Webhook, message: WebhookMessage
+    ) -> GuardedRequest:
+        resolve = self._files.file_of(pinned).resolve
+        try:
+            address = resolve(webhook.url)
+            own = {name: resolve(value) for name, value in webhook.headers.items()}
+            secrets = [resolve(secret) for secret in webhook.secrets]
+        except ConfigurationError as error:
+            raise WebhookFailure(f"nothing can be sent to the webhook: {error}") from None
+        complaint = url_problem(address)
+        if complaint is not None:
+            raise WebhookFailure(f"nothing can be sent to the webhook: its url {complaint}")
+        for secret in secrets:
+            wrong = secret_problem(secret)
+            if wrong is not None:
+                raise WebhookFailure(f"nothing can be sent to the webhook: a secret of it {wrong}")
+        if any(header_problem(value) is not None for value in own.values()):
+            text = "nothing can be sent to the webhook: a header of it holds what no header can"
+            raise WebhookFailure(text)
+        try:
+            url = httpx2.URL(address)
+        except httpx2.InvalidURL:
+            text = "nothing can be sent to the webhook: its url must be a URL"
+            raise WebhookFailure(text) from None
+        keys = [webhook_key(secret) for secret in secrets]
+        # A header is one header in whatever case, and those that stand behind win.
+        headers = httpx2.Headers({"Accept": "*/*"})
+        headers.update(own)
+        headers.update(signature_headers(keys, message, int(time.time())))
+        headers.update(
+            {
+                "Accept-Encoding": "identity",
+                "Connection": "close",
+                "Content-Type": "application/json",
+                "User-Agent": self._agent,
+            }
+        )
+        return GuardedRequest(
+            method="POST", url=url, headers=dict(headers), body=message.body.encode()
+        )
+
+    def _trusted(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
