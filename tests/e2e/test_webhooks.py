@@ -63,7 +63,7 @@ def attempts(server: Announcing, run_id: str, name: str) -> list[dict[str, Any]]
     ]
 
 
-def test_a_result_is_sent_where_its_asker_is_and_to_nobody_else(
+def test_a3_a40_a_result_is_sent_where_its_asker_is_and_to_nobody_else(
     server: Announcing, outside: HookServer
 ) -> None:
     run_id, key = spawned(server, "where", **ORIGIN)

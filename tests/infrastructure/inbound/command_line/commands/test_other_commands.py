@@ -87,6 +87,25 @@ def test_an_inbox_is_listed_and_acknowledged(spawnlog: Command, api: RecordedApi
     assert api.asked[-1].method == "POST"
 
 
+def test_what_is_parked_is_listed_and_redriven(spawnlog: Command, api: RecordedApi) -> None:
+    deliveries = [
+        {"webhook": "ops", "state": "delivered", "attempts": 1, "error": None},
+        {"webhook": "chat", "state": "parked", "attempts": 15, "error": "HTTP 500\x1b"},
+    ]
+    entry = {"position": 9, "id": RUN, "requester": KEY, "deliveries": deliveries}
+    api.on("GET", "/v1/announcements", Reply({"items": [entry]}))
+    api.on("POST", f"/v1/announcements/{RUN}/redrive", Reply({"runId": RUN, "webhooks": ["chat"]}))
+    listed = spawnlog("announcement", "list", "--parked")
+    assert "chat: 15 attempt(s), HTTP 500\\x1b" in listed.stdout
+    assert "ops" not in listed.stdout
+    assert api.asked[0].query["state"] == "parked"
+    again = spawnlog("announcement", "redrive", RUN, "--reason", "it is back", "--webhook", "chat")
+    assert again.stdout == f"announcement {RUN} is sent again to chat\n"
+    assert api.asked[-1].body == {"reason": "it is back", "webhook": "chat"}
+    for given in ([], [KEY, "--parked"]):
+        assert spawnlog("announcement", "list", *given).exit_code == 2
+
+
 def test_nobody_at_the_address_exits_with_5_and_says_what_to_do(spawnlog: Command) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
