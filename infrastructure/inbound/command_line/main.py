@@ -21,6 +21,7 @@ from infrastructure.inbound.command_line.commands import (
     sessions,
     spawn,
     stop,
+    subagents,
 )
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -107,6 +108,13 @@ _run.command("explain")(run_records.explain_run)
 _run.command("stop")(stop.stop_run)
 _run.command("send")(send.send_message)
 _run.command("steer")(send.steer_run)
+_subagents = _group("subagents", "A session's sub-agents, in the words of /subagents.")
+_subagents.command("list")(subagents.list_subagents)
+_subagents.command("log")(subagents.show_log)
+_subagents.command("info")(subagents.show_info)
+_subagents.command("send")(subagents.send)
+_subagents.command("steer")(subagents.steer)
+_subagents.command("stop")(subagents.stop)
 _group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
 _group("event", "The events of the log.").command("list")(events.list_events)
 _announcement = _group("announcement", "The inbox of a session: the results of its children.")

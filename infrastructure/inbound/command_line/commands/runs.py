@@ -1,5 +1,6 @@
 """`spawnlog run list` and `spawnlog run get`."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -28,6 +29,8 @@ from infrastructure.inbound.command_line.display.tables import Item, TableColumn
 from infrastructure.inbound.command_line.display.times import format_duration, format_instant
 
 SHORT_ID_CHARACTERS = 8
+ME = "me"
+SESSION_VARIABLE = "SPAWNLOG_SESSION_KEY"
 _PLACE = "place"
 _CONTINUES = TableColumn("CONTINUES", lambda run: short_id(run.get("continues")))
 _COLUMNS = (
@@ -51,7 +54,11 @@ _STATUSES = (
 
 def list_runs(
     requester: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only what this session asked for.")
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Only what this session asked for; me: that of SPAWNLOG_SESSION_KEY, else main.",
+        ),
     ] = None,
     tree: Annotated[
         str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
@@ -78,7 +85,7 @@ def list_runs(
 ) -> None:
     """Show the runs, the newest first; what is refused is a run too."""
     filters: dict[str, str | int | None] = {
-        "requester": requester,
+        "requester": session_named(requester),
         "tree": tree,
         "agentId": agent,
         "label": label,
@@ -94,6 +101,11 @@ def list_runs(
     # A place in a list of some runs, or of the past, would name another run of today's.
     has_places = output is Output.TABLE and not any(filters.values())
     print_listing(listing, _columns_of(listing.items, has_places=has_places), output)
+
+
+def session_named(requester: str | None) -> str | None:
+    """The session that is meant; `me` is the one which a child finds in its environment."""
+    return os.environ.get(SESSION_VARIABLE, "main") if requester == ME else requester
 
 
 def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColumn, ...]:

@@ -1,0 +1,189 @@
+"""`spawnlog subagents`: the sub-agents of a session in the words, the numbering and the texts of
+the slash command `/subagents`."""
+
+import uuid
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.client.location import path_of
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    RequesterOption,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.submit import read_text_argument
+from infrastructure.inbound.command_line.client.wait import (
+    await_run,
+    has_reached,
+    wait_for_run,
+)
+from infrastructure.inbound.command_line.commands.stop import stop_and_wait
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import JsonObject, print_block
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.subagents import (
+    Subagent,
+    Subagents,
+    find_subagent,
+    info_text,
+    list_text,
+    log_text,
+    subagents_of,
+)
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+RUNS_MAX = 1_000
+"""So many of the newest runs of a session are looked through."""
+
+REPLY_SECONDS = 30.0
+LOG_ENTRIES_MAX = 200
+_STEER_FAILED = "send failed: {why}"
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The number in the list (#), a run id's or a label's beginning, a session key, last.",
+    ),
+]
+Message = Annotated[
+    str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
+]
+
+
+def list_subagents(
+    requester: RequesterOption = "main", url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Those at work, and those that ended in the last 30 minutes."""
+    with open_client(url, data_dir) as client:
+        found = _subagents(client, requester)
+    print_block(list_text(found))
+
+
+def show_info(
+    target: Target, requester: RequesterOption = "main", url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Everything about one of them."""
+    with open_client(url, data_dir) as client:
+        found = find_subagent(_subagents(client, requester), target)
+        whole = Subagent(client.get(path_of("runs", found.run_id)).body, found.pending)
+    print_block(info_text(whole, datetime.now(UTC)))
+
+
+def show_log(
+    target: Target,
+    limit: Annotated[
+        int, typer.Argument(metavar="[LIMIT]", min=1, max=LOG_ENTRIES_MAX, help="How many.")
+    ] = 20,
+    tools: Annotated[
+        str | None, typer.Argument(metavar="[tools]", help="Also the calls of tools.")
+    ] = None,
+    requester: RequesterOption = "main",
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """What was said in its run, the last messages."""
+    if tools not in (None, "tools"):
+        raise CommandFailed("📜 Usage: /subagents log <id|#> [limit] [tools]")
+    query: JsonObject = {"last": limit, "tools": "true" if tools else None}
+    with open_client(url, data_dir) as client:
+        found = find_subagent(_subagents(client, requester), target)
+        page = client.get(path_of("runs", found.run_id, "transcript"), query).body
+    print_block(log_text(found, page.get("items") or ()))
+
+
+def send(
+    target: Target,
+    message: Message,
+    requester: RequesterOption = "main",
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """A message to its session; waits half a minute for the answer."""
+    text = read_text_argument(message, "message")
+    with open_client(url, data_dir) as client:
+        found = find_subagent(_subagents(client, requester), target)
+        sent = _post(client, found, {"message": text})
+        run_id = str(sent.get("runId"))
+        short = run_id[: len(found.short_id)]
+        if sent.get("status") == "queued":
+            print_block(f"✅ Sent to {found.label} (run {short}).")
+            return
+        run = wait_for_run(client, run_id, until="ended", seconds_max=REPLY_SECONDS)
+    if not has_reached(run, "ended"):
+        print_block(f"⏳ Subagent still running (run {short}).")
+    elif run.get("outcome") != "success":
+        why = run.get("error") or run.get("outcome")
+        print_block(f"⚠️ Subagent error: {why} (run {short}).")
+    else:
+        print_block(str(run.get("resultText") or f"✅ Sent to {found.label} (run {short})."))
+
+
+def steer(
+    target: Target,
+    message: Message,
+    requester: RequesterOption = "main",
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """End what it is at, and have it do this instead."""
+    text = read_text_argument(message, "message")
+    with open_client(url, data_dir) as client:
+        found = find_subagent(_subagents(client, requester), target)
+        try:
+            sent = _post(client, found, {"message": text, "mode": "steer"})
+        except CommandFailed as failed:
+            why = printable_line(failed.message, 1000)
+            raise type(failed)(_STEER_FAILED.format(why=why), failed.problem) from None
+        if sent.get("status") == "done":
+            print_block(str(sent.get("text")))
+            return
+        await_run(client, str(sent.get("runId")), str(sent.get("childSessionKey")))
+    print_block(f"steered {found.label} (run {str(sent.get('runId'))[: len(found.short_id)]}).")
+
+
+def stop(
+    target: Annotated[
+        str, typer.Argument(metavar="ID", help="As the others take it, or all for all at work.")
+    ],
+    requester: RequesterOption = "main",
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Stop one and all below it; says nothing when it is done."""
+    with open_client(url, data_dir) as client:
+        known = _subagents(client, requester)
+        if target in ("all", "*"):
+            for one in known.active:
+                stop_and_wait(client, one.run_id, None)
+            return
+        found = find_subagent(known, target)
+        if not found.is_active:
+            print_block(f"{found.label} is already finished.")
+            return
+        stop_and_wait(client, found.run_id, None)
+
+
+def _post(client: "Client", found: Subagent, body: JsonObject) -> JsonObject:
+    path = path_of("runs", found.run_id, "messages")
+    return client.post(path, body, idempotency_key=str(uuid.uuid4())).body
+
+
+def _subagents(client: "Client", requester: str) -> Subagents:
+    """The children of a session; of those that have ended and are not announced it is looked up for
+    how many below them they wait."""
+    runs = client.items("/v1/runs", {"requester": requester}, limit=RUNS_MAX).items
+    known = subagents_of(runs, datetime.now(UTC))
+    return Subagents(tuple(_with_pending(client, one) for one in known.active), known.recent)
+
+
+def _with_pending(client: "Client", one: Subagent) -> Subagent:
+    if one.run.get("stage") != "ended":
+        return one
+    session = client.get(path_of("sessions", str(one.run.get("childSessionKey")))).body
+    return Subagent(one.run, int(session.get("pendingDescendants") or 0))

@@ -1,0 +1,249 @@
+"""Sub-agents as the slash command `/subagents` shows, numbers and names them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from domain.values.text import single_line
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+
+RECENT = timedelta(minutes=30)
+NAME_CHARACTERS_MAX = 48
+TASK_CHARACTERS_MAX = 110
+SHORT_ID_CHARACTERS = 8
+_LABEL_CHARACTERS_MAX = 72
+_INDEX = re.compile(r"#?([0-9]+)")
+_OVER = ("announced", "archived")
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Subagent:
+    """A child of a session by its newest run, as the server shows that; `pending` is how many are
+    at work below it."""
+
+    run: Mapping[str, Any]
+    pending: int = 0
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return str(self.run.get("runId"))
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it, or one below it, is at work."""
+        return self.run.get("stage") not in _OVER
+
+    @property
+    def label(self) -> str:
+        """What it is called: its label, else its task."""
+        name = self.run.get("label") or self.run.get("task") or self.run.get("taskPreview")
+        return single_line(str(name or ""), characters_max=_LABEL_CHARACTERS_MAX) or "subagent"
+
+    @property
+    def short_id(self) -> str:
+        """The beginning of the run's id."""
+        return self.run_id[:SHORT_ID_CHARACTERS]
+
+    @property
+    def status(self) -> str:
+        """`running`, `done`, `failed`, `timeout`, or what it waits for."""
+        if self.pending and self.run.get("stage") == "ended":
+            children = "child" if self.pending == 1 else "children"
+            return f"active (waiting on {self.pending} {children})"
+        if self.is_active:
+            return "running"
+        return {"success": "done", "timeout": "timeout"}.get(str(self.run.get("outcome")), "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Subagents:
+    """The children of a session: those at work, then those that ended lately, the newest first."""
+
+    active: tuple[Subagent, ...]
+    recent: tuple[Subagent, ...]
+
+    @property
+    def numbered(self) -> tuple[Subagent, ...]:
+        """All of them; the first one has the number 1."""
+        return (*self.active, *self.recent)
+
+
+def subagents_of(runs: Sequence[Mapping[str, Any]], now: datetime) -> Subagents:
+    """The children whose runs these are. One that went on has the place of its newest run."""
+    newest: dict[str, Subagent] = {}
+    for run in sorted(runs, key=_began, reverse=True):
+        key = run.get("childSessionKey")
+        if key is not None:
+            newest.setdefault(str(key), Subagent(run))
+    found = tuple(newest.values())
+    return Subagents(
+        active=tuple(one for one in found if one.is_active),
+        recent=tuple(one for one in found if not one.is_active and _ended_since(one, now - RECENT)),
+    )
+
+
+def list_text(subagents: Subagents) -> str:
+    """Both lists, numbered through."""
+    lines = ["active subagents:", "-----"]
+    lines += [_line(number, one) for number, one in enumerate(subagents.active, 1)] or ["(none)"]
+    lines += ["", "recent subagents (last 30m):", "-----"]
+    first = len(subagents.active) + 1
+    lines += [_line(number, one) for number, one in enumerate(subagents.recent, first)] or [
+        "(none)"
+    ]
+    return "\n".join(lines)
+
+
+def find_subagent(subagents: Subagents, target: str) -> Subagent:
+    """The one that is meant: `last`, a number, a child session key, a label or its beginning, the
+    beginning of a run's id. Raises `NotFound` or `CommandFailed` in the words of the command."""
+    name, known = target.strip(), subagents.numbered
+    if not name:
+        raise CommandFailed("Missing subagent id.")
+    if name == "last":
+        if not known:
+            raise NotFound(f"Unknown subagent id: {name}")
+        return max(known, key=lambda one: _began(one.run))
+    index = _INDEX.fullmatch(name)
+    if index is not None:
+        number = int(index[1])
+        if not 0 < number <= len(known):
+            raise NotFound(f"Invalid subagent index: {name}")
+        return known[number - 1]
+    if ":" in name:
+        found = [one for one in known if one.run.get("childSessionKey") == name]
+        return _only(found, None, f"Unknown subagent session: {name}")
+    labels = {one.run_id: one.label.lower() for one in known}
+    same = [one for one in known if labels[one.run_id] == name.lower()]
+    if same:
+        return _only(same, f"Ambiguous subagent label: {name}", "")
+    begins = [one for one in known if labels[one.run_id].startswith(name.lower())]
+    if begins:
+        return _only(begins, f"Ambiguous subagent label prefix: {name}", "")
+    by_id = [one for one in known if one.run_id.startswith(name)]
+    return _only(by_id, f"Ambiguous run id prefix: {name}", f"Unknown subagent id: {name}")
+
+
+def info_text(subagent: Subagent, now: datetime) -> str:
+    """Everything about one of them."""
+    run = subagent.run
+    outcome = run.get("outcome")
+    error = f" ({run['error']})" if run.get("error") else ""
+    facts = {
+        "Status": subagent.status,
+        "Label": subagent.label,
+        "Task": run.get("task") or run.get("taskPreview"),
+        "Run": subagent.run_id,
+        "Session": run.get("childSessionKey"),
+        "SessionId": run.get("sessionId"),
+        "Transcript": run.get("transcriptPath") or "n/a",
+        "Runtime": runtime_text(run.get("runtimeMs")),
+        "Created": _time_text(run.get("createdAt"), now),
+        "Started": _time_text(run.get("startedAt"), now),
+        "Ended": _time_text(run.get("endedAt"), now),
+        "Cleanup": run.get("cleanup"),
+        "Archive": run.get("archiveAt"),
+        "Cleanup handled": "yes" if run.get("archivedAt") else None,
+        "Outcome": f"{outcome}{error}" if outcome else "n/a",
+        "Delivery": (run.get("announcement") or {}).get("state"),
+    }
+    lines = [f"{name}: {text}" for name, text in facts.items() if text is not None]
+    return "\n".join(["ℹ️ Subagent info", *lines])
+
+
+def log_text(subagent: Subagent, entries: Sequence[Mapping[str, Any]]) -> str:
+    """What was said, and what tools were called if they are among the entries."""
+    lines = [line for line in map(_entry_line, entries) if line]
+    return "\n".join([f"📜 Subagent log: {subagent.label}", *(lines or ["(no messages)"])])
+
+
+def runtime_text(milliseconds: object) -> str:
+    """`340ms`, `42s`, `5m12s`, `1h5m`, `1d2h`; parts that are zero are left out."""
+    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
+        return "n/a"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f}ms"
+    seconds = round(milliseconds / 1000)
+    for place, (_, size) in enumerate(_UNITS):
+        if seconds >= size:
+            shown = _UNITS[place : place + 2]
+            break
+    parts = []
+    for unit, size in shown:
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts)
+
+
+def tokens_text(usage: object) -> str | None:
+    """`tokens 1k (in 12 / out 1k), prompt/cache 197k`; None where nothing was reported."""
+    if not isinstance(usage, Mapping):
+        return None
+    taken, given = _count(usage, "inputTokens"), _count(usage, "outputTokens")
+    cached = _count(usage, "cacheReadTokens") + _count(usage, "cacheWriteTokens")
+    text = f"tokens {_rounded(taken + given)} (in {_rounded(taken)} / out {_rounded(given)})"
+    return f"{text}, prompt/cache {_rounded(taken + cached)}" if cached else text
+
+
+def _line(number: int, one: Subagent) -> str:
+    run = one.run
+    name = single_line(one.label, characters_max=NAME_CHARACTERS_MAX)
+    facts = (run.get("model"), runtime_text(run.get("runtimeMs")), tokens_text(run.get("usage")))
+    shown = ", ".join(str(fact) for fact in facts if fact)
+    task = single_line(
+        str(run.get("task") or run.get("taskPreview") or ""), characters_max=TASK_CHARACTERS_MAX
+    )
+    tail = f" - {task}" if task and task != one.label else ""
+    return f"{number}. {name} ({shown}) {one.status}{tail}"
+
+
+def _only(found: Sequence[Subagent], several: str | None, nothing: str) -> Subagent:
+    if not found:
+        raise NotFound(nothing)
+    if len(found) > 1 and several is not None:
+        raise CommandFailed(several)
+    return found[0]
+
+
+def _entry_line(entry: Mapping[str, Any]) -> str | None:
+    body = entry.get("body")
+    facts: Mapping[str, Any] = body if isinstance(body, Mapping) else {"text": body}
+    text = str(facts.get("text") or "").strip()
+    if entry.get("kind") == "tool":
+        return f"Tool: {facts.get('name') or ''}"
+    if not text:
+        return None
+    speaker = "User" if facts.get("role") == "user" else "Assistant"
+    return f"{speaker}: {text}"
+
+
+def _began(run: Mapping[str, Any]) -> str:
+    return str(run.get("startedAt") or run.get("createdAt") or "")
+
+
+def _ended_since(one: Subagent, since: datetime) -> bool:
+    ended = one.run.get("endedAt")
+    return ended is not None and datetime.fromisoformat(str(ended)) >= since
+
+
+def _time_text(instant: object, now: datetime) -> str:
+    if not instant:
+        return "n/a"
+    age = now - datetime.fromisoformat(str(instant))
+    return f"{instant} ({runtime_text(max(0.0, age.total_seconds() * 1000))} ago)"
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int:
+    return int(usage.get(name) or 0)
+
+
+def _rounded(tokens: int) -> str:
+    if tokens < 1000:
+        return str(tokens)
+    if tokens < 10_000:
+        return f"{tokens / 1000:.1f}".removesuffix(".0") + "k"
+    return f"{round(tokens / 1000)}k"

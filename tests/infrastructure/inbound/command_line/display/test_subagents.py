@@ -1,0 +1,168 @@
+"""Sub-agents as `/subagents` lists, numbers, names and shows them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.subagents import (
+    Subagent,
+    Subagents,
+    find_subagent,
+    info_text,
+    list_text,
+    log_text,
+    runtime_text,
+    subagents_of,
+    tokens_text,
+)
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def run(number: int, minutes_ago: int, stage: str = "started", **more: Any) -> dict[str, Any]:
+    began = NOW - timedelta(minutes=minutes_ago)
+    is_over = stage in ("ended", "announced", "archived")
+    return {
+        "runId": f"{number}{number}abcdef-0000-4000-8000-000000000000",
+        "childSessionKey": f"agent:main:subagent:{number}",
+        "stage": stage,
+        "startedAt": began.isoformat(),
+        "endedAt": (began + timedelta(minutes=1)).isoformat() if is_over else None,
+        "outcome": "success" if is_over else None,
+        "label": f"job {number}",
+        "taskPreview": f"do job {number}",
+        "model": "small",
+        "runtimeMs": 42_000,
+        **more,
+    }
+
+
+KNOWN = subagents_of(
+    [
+        run(1, 20, "announced"),
+        run(2, 10),
+        run(3, 5, usage={"inputTokens": 12, "outputTokens": 1000, "cacheReadTokens": 197_000}),
+        run(4, 90, "announced"),
+        run(5, 2, childSessionKey=None),
+        run(6, 15, "announced", outcome="error", label="Ship it", taskPreview="Ship it"),
+    ],
+    NOW,
+)
+
+
+def test_they_are_numbered_through_the_newest_first_and_those_of_long_ago_are_left_out() -> None:
+    assert list_text(KNOWN) == (
+        "active subagents:\n-----\n"
+        "1. job 3 (small, 42s, tokens 1k (in 12 / out 1k), prompt/cache 197k) running - do job 3\n"
+        "2. job 2 (small, 42s) running - do job 2\n"
+        "\nrecent subagents (last 30m):\n-----\n"
+        "3. Ship it (small, 42s) failed\n"
+        "4. job 1 (small, 42s) done - do job 1"
+    )
+
+
+def test_nobody_is_none_of_both() -> None:
+    nobody = list_text(Subagents((), ()))
+    assert nobody == (
+        "active subagents:\n-----\n(none)\n\nrecent subagents (last 30m):\n-----\n(none)"
+    )
+
+
+def test_a_session_that_went_on_has_one_line_by_its_newest_run() -> None:
+    both = [run(1, 20, "announced"), run(7, 1, childSessionKey="agent:main:subagent:1")]
+    (only,) = subagents_of(both, NOW).numbered
+    assert only.run_id.startswith("77")
+
+
+@pytest.mark.parametrize(
+    ("pending", "status"),
+    [(1, "active (waiting on 1 child)"), (2, "active (waiting on 2 children)"), (0, "running")],
+)
+def test_one_that_ended_waits_for_those_below_it(pending: int, status: str) -> None:
+    assert Subagent(run(1, 5, "ended"), pending).status == status
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("1", "33"),
+        ("#3", "66"),
+        ("last", "33"),
+        ("agent:main:subagent:2", "22"),
+        ("JOB 2", "22"),
+        ("ship", "66"),
+        ("22ab", "22"),
+    ],
+)
+def test_one_is_named_by_number_key_label_or_the_beginning_of_its_id(
+    target: str, found: str
+) -> None:
+    assert find_subagent(KNOWN, target).run_id[:2] == found
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        (" ", "Missing subagent id."),
+        ("9", "Invalid subagent index: 9"),
+        ("0", "Invalid subagent index: 0"),
+        ("agent:main:subagent:9", "Unknown subagent session: agent:main:subagent:9"),
+        ("job", "Ambiguous subagent label prefix: job"),
+        ("nobody", "Unknown subagent id: nobody"),
+    ],
+)
+def test_what_names_nobody_or_several_is_told_in_the_words_of_the_command(
+    target: str, why: str
+) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        find_subagent(KNOWN, target)
+    assert caught.value.message == why
+
+
+def test_everything_about_one_of_them() -> None:
+    one = Subagent(run(1, 20, "announced", error="it broke", outcome="error", cleanup="keep"))
+    shown = info_text(one, NOW).splitlines()
+    assert shown[:3] == ["ℹ️ Subagent info", "Status: failed", "Label: job 1"]
+    assert "Outcome: error (it broke)" in shown
+    assert f"Started: {one.run['startedAt']} (20m ago)" in shown
+    assert "Created: n/a" in shown
+
+
+def test_a_log_has_both_sides_and_tools_if_they_are_there() -> None:
+    entries: list[dict[str, Any]] = [
+        {"kind": "message", "body": {"role": "user", "text": "do it"}},
+        {"kind": "tool", "body": {"name": "exec"}},
+        {"kind": "result", "body": {"text": "done"}},
+        {"kind": "message", "body": {"role": "assistant", "text": " "}},
+    ]
+    one = KNOWN.numbered[0]
+    assert log_text(one, entries) == (
+        "📜 Subagent log: job 3\nUser: do it\nTool: exec\nAssistant: done"
+    )
+    assert log_text(one, []) == "📜 Subagent log: job 3\n(no messages)"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (340, "340ms"),
+        (42_000, "42s"),
+        (312_000, "5m12s"),
+        (3_900_000, "1h5m"),
+        (93_600_000, "1d2h"),
+        (3_600_000, "1h"),
+        (None, "n/a"),
+    ],
+)
+def test_a_runtime_has_its_two_largest_parts(milliseconds: int | None, text: str) -> None:
+    assert runtime_text(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("taken", "text"),
+    [(999, "999"), (1000, "1k"), (1540, "1.5k"), (9940, "9.9k"), (197_400, "197k")],
+)
+def test_tokens_are_rounded(taken: int, text: str) -> None:
+    assert tokens_text({"inputTokens": taken}) == f"tokens {text} (in {text} / out 0)"
