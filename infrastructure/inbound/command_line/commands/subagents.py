@@ -51,7 +51,7 @@ Target = Annotated[
         help="The number in the list (#), a run id's or a label's beginning, a session key, last.",
     ),
 ]
-Message = Annotated[
+MessageText = Annotated[
     str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
 ]
 
@@ -99,7 +99,7 @@ def show_log(
 
 def send(
     target: Target,
-    message: Message,
+    message: MessageText,
     requester: RequesterOption = "main",
     url: Url = None,
     data_dir: DataDir = None,
@@ -126,7 +126,7 @@ def send(
 
 def steer(
     target: Target,
-    message: Message,
+    message: MessageText,
     requester: RequesterOption = "main",
     url: Url = None,
     data_dir: DataDir = None,
