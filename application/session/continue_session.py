@@ -36,7 +36,7 @@ from domain.delivery.wake import wake_message
 from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.plan.tools import YIELD_TOOL, permits_tool
 from domain.run.commands import FailContinuation, QueueMessage, YieldRun
-from domain.run.continuation import CannotYield
+from domain.run.continuation import CannotYield, must_steer
 from domain.run.decide import decide as decide_run
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.evolve import initial_run
@@ -78,16 +78,11 @@ class SentMessage:
     position: int
 
 
-STEER_CHARACTERS_MAX = 4_000
 NAME_CHARACTERS_MAX = 72
 WOKEN_BY = "its sub-agents"
 YIELDED = "Turn yielded."
 _BUSY = "the session changes too fast to be continued; ask again in a moment"
 _log = logging.getLogger("spawnlog.continuing")
-
-
-class SteerTooLong(Rejected):
-    """A message that steers has a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +167,7 @@ class SessionContinuation:
     ) -> SentMessage:
         """End what the session of `run` is at, and go on with the message in its place. One that is
         over stays as it is. Raises `SteerTooLong`, `SteeredTooSoon`, and what `send` raises."""
-        if len(text) > STEER_CHARACTERS_MAX:
-            raise SteerTooLong(f"Message too long ({len(text)} chars, max {STEER_CHARACTERS_MAX}).")
+        must_steer(text)
         run_id = self._work.identities.run_id()
 
         async def steer(_: Rejected | None) -> SentMessage:

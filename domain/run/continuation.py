@@ -29,6 +29,7 @@ from domain.values.record import Stamp
 from domain.values.refusals import Rejected, WrongStage
 
 QUEUED_MESSAGES_MAX = 20
+STEER_CHARACTERS_MAX = 4_000
 STEER_SECONDS_MIN = 2.0
 """Between two messages by which one caller steers one session."""
 
@@ -41,8 +42,18 @@ class SteeredTooSoon(Rejected):
     """The same caller has steered the session a moment ago."""
 
 
+class SteerTooLong(Rejected):
+    """A message that steers has a limit of its own."""
+
+
 class CannotYield(Rejected):
     """There is nothing at work that could yield, or nothing that it could wait for."""
+
+
+def must_steer(text: str) -> None:
+    """Raises `SteerTooLong`."""
+    if len(text) > STEER_CHARACTERS_MAX:
+        raise SteerTooLong(f"Message too long ({len(text)} chars, max {STEER_CHARACTERS_MAX}).")
 
 
 def queue_message(run: Run, command: QueueMessage) -> tuple[RunEvent, ...]:

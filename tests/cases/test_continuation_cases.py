@@ -1,12 +1,19 @@
 """Messages to sessions, stops of many, and the children of one of a session's runs."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from application.log import answers
+from domain.run.continuation import SteeredTooSoon, SteerTooLong, must_steer
+from domain.values.refusals import Rejected
+from tests.support.builders import continued_runs as continued
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import at, run_id
+from tests.support.builders.storytelling import given as given_run
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold
 from tests.support.cases.control import announced_text, may_send, stop_run, stop_session, stopped
@@ -110,14 +117,41 @@ def windowed(given: Given) -> Answer:
 
 
 def _children(family: CaseFamily, created: list[int]) -> None:
-    for at in created:
-        _begin(family, str(at), "before", f"child {at}")
-        family.end(str(at))
+    for number in created:
+        _begin(family, str(number), "before", f"child {number}")
+        family.end(str(number))
         family.announce(str(at))
+
+
+def steered(given: Given) -> Answer:
+    """What is answered to one that steers a run at work: to the second within two seconds, and to
+    one that is too long."""
+    if "message_length" in given:
+        return _steer_refused(lambda: must_steer("x" * given["message_length"]))
+    first, second = (timedelta(milliseconds=ms) for ms in given["steers_at_ms"])
+    at_work = past.a_started_run()
+    once = given_run(*at_work).when(continued.queue(cause="steer", at=at(1) + first)).after()
+    again = continued.queue(cause="steer", at=at(1) + second, run_id=run_id(8))
+    return {"second": _steer_refused(lambda: once.when(again).after())}
+
+
+_STATUS_OF_STEERS: Mapping[type[Rejected], str] = {
+    SteeredTooSoon: "rate_limited",
+    SteerTooLong: "error",
+}
+
+
+def _steer_refused(steer: Callable[[], object]) -> Answer:
+    try:
+        steer()
+    except Rejected as refused:
+        return {"status": _STATUS_OF_STEERS[type(refused)], "error": str(refused)}
+    return {"status": "accepted"}
 
 
 RUNNERS: Mapping[str, Runner] = {
     "control.send": sent,
+    "control.steer": steered,
     "control.kill": killed,
     "registry.list": windowed,
 }

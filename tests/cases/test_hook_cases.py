@@ -11,6 +11,7 @@ from domain.delivery.hook_payloads import notification_call
 from domain.run.events import HookTold, RunAnnounced, RunEnded
 from domain.run.facts import HookName, HookState, SpawnOptions
 from domain.values.refusals import Refusal
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import hooked_runs as hooks
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import child_key
@@ -83,7 +84,10 @@ def killed(given: Given) -> Answer:
 
 
 def completed_in_session_mode(given: Given) -> Answer:
-    """Whether the hook is called once such a run is over and announced."""
+    """Whether the hook is called once such a run is over and announced; and whether one that ended
+    for a message which could not take its place is announced after all."""
+    if given.get("marked_then_ended"):
+        return _announced_after_all()
     family = hooked(mode=given["spawnMode"])
     family.end("a")
     family.announce("a")
@@ -92,6 +96,17 @@ def completed_in_session_mode(given: Given) -> Answer:
         "hook_calls": int(_state(family).phase != "waiting"),
         "cleanupCompletedAt": "set" if run.announced_at else None,
     }
+
+
+def _announced_after_all() -> Answer:
+    family = hooked()
+    family.tell("a", continued.queue(cause="steer"))
+    family.end("a")
+    assert family.run("a").is_paused
+    family.tell("a", continued.fail())
+    family.announce("a")
+    inbox = family.run("a").inbox
+    return {"announce_calls": int(inbox is not None and inbox.disposition == "inbox")}
 
 
 def put_away(given: Given) -> Answer:

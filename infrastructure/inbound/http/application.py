@@ -16,10 +16,9 @@ from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.texts import ContentsErased
 from application.queries.errors import QueryError
-from application.session.continue_session import SteerTooLong
 from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
-from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon
+from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon, SteerTooLong
 from domain.run.webhook_delivery import NothingParked
 from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
 from domain.spawn.continuation import NoSession, RunIsActive
