@@ -120,7 +120,7 @@ def _children(family: CaseFamily, created: list[int]) -> None:
     for number in created:
         _begin(family, str(number), "before", f"child {number}")
         family.end(str(number))
-        family.announce(str(at))
+        family.announce(str(number))
 
 
 def steered(given: Given) -> Answer:
