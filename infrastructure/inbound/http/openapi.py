@@ -15,7 +15,7 @@ from infrastructure.inbound.http.routes.control import (
     StopBody,
     YieldBody,
 )
-from infrastructure.inbound.http.routes.sessions import AckBody
+from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.schemas.spawn import SpawnBody
 from infrastructure.inbound.http.schemas.transcript import TranscriptBody
@@ -27,6 +27,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     YieldBody,
     MessageBody,
     AckBody,
+    RedriveBody,
     TranscriptBody,
     SharedContextPatch,
 )

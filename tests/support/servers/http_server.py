@@ -167,6 +167,15 @@ def open_house(folder: Path) -> House:
     return House(server, gates, secrets)
 
 
+NOWHERE = {
+    "id": "nowhere",
+    # What is there is never called, so that an attempt fails at once.
+    "url": "http://169.254.0.1/",
+    "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+    "origin": {"channel": "nowhere"},
+}
+
+
 def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
     narrow = {**scripted("narrow"), "subagents": {"allowAgents": ["narrow"]}}
     long = [{"afterMs": 300_000}]
@@ -215,6 +224,7 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
     )
     made["spawnlog"] |= {
         "drainSeconds": 0,
+        "announce": {"webhooks": [NOWHERE], "attemptsMax": 1},
         "allowedHosts": ["spawnlog.example"],
         "tokens": [
             {

@@ -43,7 +43,11 @@ router = APIRouter(tags=["sessions"])
 
 REASON_CHARACTERS_MAX = 2000
 ParkedState = Annotated[
-    Literal["parked"], Query(description="Which announcements: those that are parked.")
+    Literal["parked"],
+    Query(
+        description="Which announcements: those that are parked.",
+        json_schema_extra={"enum": ["parked"]},
+    ),
 ]
 
 

@@ -31,6 +31,8 @@ SERVED = {
     "clearPreamble": ("delete", "/v1/sessions/{key}/preamble"),
     "listAnnouncements": ("get", "/v1/sessions/{key}/announcements"),
     "acknowledgeAnnouncement": ("post", "/v1/sessions/{key}/announcements/{id}/ack"),
+    "listParkedAnnouncements": ("get", "/v1/announcements"),
+    "redriveAnnouncement": ("post", "/v1/announcements/{id}/redrive"),
     "provideTranscript": ("put", "/v1/sessions/{key}/transcript"),
     "listAgents": ("get", "/v1/agents"),
     "listLanes": ("get", "/v1/lanes"),
@@ -40,7 +42,13 @@ SERVED = {
 }
 OPEN = {"getHealth", "getReadiness"}
 BODIES = {"spawn", "stopRun", "sendMessage", "stopSession"}
-BODIES |= {"acknowledgeAnnouncement", "provideTranscript", "yieldSession", "writePreamble"}
+BODIES |= {
+    "acknowledgeAnnouncement",
+    "redriveAnnouncement",
+    "provideTranscript",
+    "yieldSession",
+    "writePreamble",
+}
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 from tests.support.builders.submitted_transcripts import tell
 from tests.support.servers.attachment_server import AttachingHouse
 from tests.support.servers.http_server import House
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -58,6 +59,8 @@ def test_examples_have_no_member_that_answers_have_not(
             "explainRun": house.http.get(f"/v1/runs/{run_id}/explain"),
             "getSession": house.http.get(f"/v1/sessions/{session}"),
             "listAnnouncements": house.http.get(f"/v1/sessions/{session}/announcements"),
+            "listParkedAnnouncements": parked(house),
+            "redriveAnnouncement": redriven(house),
             "acknowledgeAnnouncement": house.http.post(
                 f"/v1/sessions/{session}/announcements/{run_id}/ack"
             ),
@@ -92,6 +95,24 @@ def yielded(house: House) -> httpx2.Response:
     """The answer to an orchestrator that yields for a child of its own."""
     with house.held(house.session()) as above, house.held(above.child):
         return house.http.post(f"/v1/sessions/{above.child}/yield")
+
+
+def parked(house: House) -> httpx2.Response:
+    """The announcements that could not be delivered, once there is one."""
+    requester = {"sessionKey": house.session(), "channel": "nowhere", "to": "x"}
+    assert house.server.spawn("hello", requester=requester).is_success
+
+    def there() -> httpx2.Response | None:
+        answer = house.http.get("/v1/announcements", params={"state": "parked"})
+        return answer if answer.json()["items"] else None
+
+    return wait_for("a parked announcement", there)
+
+
+def redriven(house: House) -> httpx2.Response:
+    """The answer to whoever sends one of them again."""
+    run_id = parked(house).json()["items"][0]["runId"]
+    return house.http.post(f"/v1/announcements/{run_id}/redrive", json={"reason": "try again"})
 
 
 def same_members(example: Any, real: Any, path: str = "") -> list[str]:
