@@ -28,13 +28,14 @@ from application.log.unit_of_work import UnitOfWork, provenance_of, with_fresh_r
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles
+from application.session.tool_policy import ToolGuard
 from application.spawn.create import LANE
 from application.spawn.direct_delivery import delivers_directly
 from application.spawn.plan import plan_continuation
 from domain.configuration.configuration import EffectiveAgent
 from domain.delivery.wake import wake_message
 from domain.plan.child import IneligiblePlan, PlannedChild
-from domain.plan.tools import YIELD_TOOL, permits_tool
+from domain.plan.tools import YIELD_TOOL
 from domain.run.commands import FailContinuation, QueueMessage, YieldRun
 from domain.run.continuation import CannotYield, must_steer
 from domain.run.decide import decide as decide_run
@@ -63,7 +64,6 @@ from domain.values.refusals import (
     ReadAgain,
     Rejected,
     SessionIsClosed,
-    ToolDenied,
     WrongStage,
 )
 from domain.values.text import single_line
@@ -336,13 +336,12 @@ class SessionContinuation:
         if session is None or session.run_id is None:
             raise CannotYield("No session context: this session has no run here that could yield")
         run = await work.run(session.run_id)
+        await ToolGuard(work).must_permit(run.run_id, YIELD_TOOL, actor)
 
         def decide(world: World) -> Decision[StoredAnswer]:
             own, now = world.sessions[key], world.runs[run.run_id]
             if own.run_id != run.run_id:
                 raise ReadAgain("the session went on meanwhile; read it and ask again")
-            if now.plan is not None and not permits_tool(now.plan, YIELD_TOOL):
-                raise ToolDenied(YIELD_TOOL)
             command = YieldRun(by=actor.name, awaits=bool(own.unsettled or own.reports))
             events = decide_run(now, command)
             answer = yielded_response(now, message or YIELDED)

@@ -123,6 +123,15 @@ class PreambleChanged(Event):
     by: str
 
 
+class ToolRefused(Event):
+    """A run of the session asked for something that its tool policy denies (rule `tools`). `about`
+    is the run or the session of which it asked that; None for its own."""
+
+    tool: str
+    by: str
+    about: str | None = None
+
+
 SessionEvent = (
     SessionObserved
     | ChildAdmitted
@@ -134,4 +143,5 @@ SessionEvent = (
     | SharedContextChanged
     | SharedContextInherited
     | PreambleChanged
+    | ToolRefused
 )

@@ -18,6 +18,7 @@ from domain.session.events import (
     SessionObserved,
     SharedContextChanged,
     SharedContextInherited,
+    ToolRefused,
     TranscriptProvided,
 )
 from domain.values.record import ContentRef, Fact, Stamp
@@ -38,6 +39,7 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         SharedContextChanged: "open",
         SharedContextInherited: "open",
         PreambleChanged: "open",
+        ToolRefused: "open",
     },
     "closed": {
         ChildAdmitted: "closed",
@@ -45,6 +47,7 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         ChildSettled: "closed",
         SharedContextChanged: "closed",
         SharedContextInherited: "closed",
+        ToolRefused: "closed",
     },
 }
 
@@ -197,6 +200,8 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
             return {"inherited": event.keys or None, "shared_position": stamp.position}
         case PreambleChanged():
             return {"preamble": event.preamble, "preamble_position": stamp.position}
+        case ToolRefused():
+            return {}
         case _:
             assert_never(event)
 

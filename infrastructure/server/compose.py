@@ -43,6 +43,7 @@ from application.ports.webhooks import WebhookClient
 from application.queries.access import Access
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
+from application.session.tool_policy import ToolGuard
 from application.spawn.dependencies import DependencyWaits
 from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnService
@@ -331,6 +332,7 @@ class ServerProcess:
             stopping=StopService(work, workers.preparing),
             announcing=workers.announcing,
             sending=workers.sending,
+            tool_policy=ToolGuard(work),
             transcripts=transcripts,
             tail=self.log.tail,
             access=Access(work.registry),

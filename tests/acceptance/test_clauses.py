@@ -21,6 +21,22 @@ ECHO = (
     "import json, sys; given = json.load(sys.stdin);"
     " print(json.dumps({'type': 'result', 'text': json.dumps(given)}))"
 )
+MEDDLING = """
+import json, os, urllib.error, urllib.request
+asked = urllib.request.Request(
+    os.environ["SPAWNLOG_URL"] + "/v1/sessions/agent:main:main/stop", data=b"{}", method="POST",
+    headers={
+        "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
+        "Content-Type": "application/json",
+    },
+)
+try:
+    urllib.request.urlopen(asked, timeout=30)
+    answer = {}
+except urllib.error.HTTPError as refused:
+    answer = {"status": refused.code, **json.load(refused)}
+print(json.dumps({"type": "result", "text": json.dumps(answer)}))
+"""
 FAILING = """#!/bin/sh
 printf '{"oops": null, "message": "M"}'
 """
@@ -51,6 +67,7 @@ def server(serve: Serve, gates: Path) -> RunningServer:
         scripted("lost", outcome="unknown", error="nobody knows"),
         {**scripted("told"), "subagents": {"contextScripts": {"run": scripts}}},
         {"id": "echo", "runtime": echo},
+        {"id": "meddler", "runtime": echo | {"command": [sys.executable, "-I", "-c", MEDDLING]}},
         waiter("waiter", gates),
     ]
     return serve(*agents, further=priced({"m": 1, "x": 1000}), maxSpawnDepth=2)
@@ -124,6 +141,22 @@ def test_t37_a14_the_depth_rule_speaks_to_a_leaf_and_is_recorded(
     assert server.run(refused["runId"])["stage"] == "refused"
     for run in (leaf, above):
         (gates / f"{run['runId']}.go").touch()
+
+
+def test_what_the_tool_policy_denies_a_session_is_refused_and_recorded(
+    server: RunningServer, gates: Path
+) -> None:
+    above = at_work(server, gates)
+    leaf = ended(server, "meddler", requester={"sessionKey": above["childSessionKey"]})
+    refused = json.loads(leaf["resultText"])
+    assert (refused["status"], refused["code"], refused["rule"]) == (403, "not_permitted", "tools")
+    assert refused["detail"] == "subagents is not allowed by the tool policy of this session"
+    events = server.http.get("/v1/events", params={"types": "ToolRefused", "limit": 500}).json()
+    (recorded,) = [one for one in events["items"] if one["runId"] == leaf["runId"]]
+    assert recorded["stream"] == f"session:{leaf['childSessionKey']}"
+    payload = recorded["payload"]
+    assert (payload["tool"], payload["about"]) == ("subagents", "agent:main:main")
+    (gates / f"{above['runId']}.go").touch()
 
 
 def test_t52_a_session_shows_its_model_and_where_that_comes_from(server: RunningServer) -> None:

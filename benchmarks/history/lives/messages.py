@@ -11,6 +11,7 @@ from benchmarks.history.lives.requests import Child
 from benchmarks.history.world.fates import Fate
 from benchmarks.history.world.society import OPERATOR, Society
 from domain.plan.child import IneligiblePlan
+from domain.plan.tools import CONTROL_TOOL
 from domain.run.events import ContinuationPlanned
 from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
@@ -18,6 +19,7 @@ from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.decide import ChangePreamble
 from domain.session.decide import decide as decide_session
+from domain.session.events import ToolRefused
 from domain.session.state import Session
 from domain.spawn.continuation import Message, message_received
 from domain.values.record import Stamp, run_stream, session_stream
@@ -43,7 +45,8 @@ def new_message(
 
 
 def new_preamble(society: Society, first: Child, last: Run) -> Submission[None]:
-    """Something else in front of the prompts of the session's later runs."""
+    """Something else in front of the prompts of the session's later runs; and it has tried to
+    control others, which its tools do not have."""
     assert last.child_session_key is not None
     key, kept = last.child_session_key, first.text_store(society)
     actor = _sender(society, first)
@@ -51,7 +54,8 @@ def new_preamble(society: Society, first: Child, last: Run) -> Submission[None]:
     def decide_preamble(world: World) -> Decision[None]:
         text = kept.store("preamble", society.texts.text(1, 2))
         events = decide_session(world.sessions[key], ChangePreamble(text, actor.name))
-        changes = [(session_stream(key), event) for event in events]
+        refused = ToolRefused(tool=CONTROL_TOOL, by=actor.name, about=str(last.run_id))
+        changes = [(session_stream(key), event) for event in (*events, refused)]
         return Decision(None, changes, kept.contents)
 
     return Submission(

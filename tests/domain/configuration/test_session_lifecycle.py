@@ -45,6 +45,7 @@ from tests.support.builders.session_histories import (
     RELEASED,
     SETTLED,
     SHARED,
+    TOOL_REFUSED,
     admitted,
 )
 from tests.support.builders.storytelling import (
@@ -86,11 +87,13 @@ open     SessionClosed       closed
 open     SharedContextChanged    open
 open     SharedContextInherited  open
 open     PreambleChanged         open
+open     ToolRefused             open
 closed   ChildAdmitted       closed
 closed   ChildReleased       closed
 closed   ChildSettled        closed
 closed   SharedContextChanged    closed
 closed   SharedContextInherited  closed
+closed   ToolRefused             closed
 """
 
 COMMANDS: dict[str, Callable[[], SessionCommand]] = {
@@ -109,7 +112,7 @@ COMMANDS: dict[str, Callable[[], SessionCommand]] = {
 EVENTS: tuple[SessionEvent, ...] = (
     *(observed(), admitted(10), RELEASED),
     *(SETTLED, PROVIDED, CONTINUED, CLOSED),
-    *(SHARED, INHERITED, PREAMBLE_CHANGED),
+    *(SHARED, INHERITED, PREAMBLE_CHANGED, TOOL_REFUSED),
 )
 NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
 RECORDED: dict[str, tuple[str, ...]] = {

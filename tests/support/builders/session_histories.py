@@ -11,6 +11,7 @@ from domain.session.events import (
     SessionEvent,
     SharedContextChanged,
     SharedContextInherited,
+    ToolRefused,
     TranscriptProvided,
 )
 from domain.values.shared_values import SharedChange, SharedKey
@@ -30,6 +31,7 @@ RELEASED = ChildReleased(run_id=CHILD_RUN)
 SETTLED = ChildSettled(run_id=CHILD_RUN)
 CHANGES = (SharedChange(key="goal", value=ref('"win"')),)
 KEYS = (SharedKey(key="goal", value=ref('"win"'), session_key=ROOT, position=5),)
+TOOL_REFUSED = ToolRefused(tool="subagents", by="child")
 PREAMBLE_CHANGED = PreambleChanged(preamble=ref("It rains."), by=ROOT)
 SHARED = SharedContextChanged(cause="patch", changes=CHANGES, by=ROOT)
 INHERITED = SharedContextInherited(run_id=run_id(1), from_session=ROOT, at_position=7, keys=KEYS)

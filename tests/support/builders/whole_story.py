@@ -12,6 +12,7 @@ from domain.run.commands import NoteDelivery, RedriveDeliveries
 from domain.run.facts import HOOK_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
 from domain.session.decide import ChangePreamble, ProvideTranscript
 from domain.session.decide import decide as decide_session
+from domain.session.events import ToolRefused
 from domain.values.record import CONFIG_STREAM, session_stream
 from tests.support.builders import continued_runs as sent
 from tests.support.builders import hooked_runs as hooked
@@ -197,14 +198,15 @@ async def _one_that_is_sent_to_a_webhook(family: LoggedFamily) -> None:
 
 
 async def _write_preamble(family: LoggedFamily, name: str) -> None:
-    """Something else stands in front of the prompts of this session."""
+    """Something else stands in front of the prompts of this session, and it may not stop others."""
     key, session_id = family.key(name), family.session_id(name)
 
     def decide(world: World) -> Decision[None]:
         text_store = TextStore(session_id, content_key_of(session_id), uuid7)
         command = ChangePreamble(text_store.store("preamble", "It rains."), "admin")
         events = decide_session(world.sessions[key], command)
-        changes = [(session_stream(key), event) for event in events]
+        refused = ToolRefused(tool="subagents", by="child")
+        changes = [(session_stream(key), event) for event in (*events, refused)]
         return Decision(None, changes, text_store.contents)
 
     await family.log.submit(

@@ -301,6 +301,11 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
         format_text_bytes(payload.get("preamble")) or "taken away",
         format_named("by", payload.get("by")),
     ),
+    "ToolRefused": lambda payload: join_facts(
+        payload["tool"],
+        format_named("about", payload.get("about")),
+        format_named("by", payload.get("by")),
+    ),
     "RunContinued": lambda payload: f"by run {payload['runId']}",
     "ArchiveScheduled": lambda payload: str(payload["reason"]),
     "SessionContinued": lambda payload: join_facts(_format_child(payload), payload.get("role")),

@@ -9,6 +9,7 @@ from application.queries.access import TokenVerifier
 from application.queries.services import QueryServices
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
+from application.session.tool_policy import ToolGuard
 from application.spawn.service import SpawnService
 
 
@@ -30,6 +31,7 @@ class Services(QueryServices):
     stopping: StopService
     announcing: Announcer
     sending: WebhookSender
+    tool_policy: ToolGuard
     tokens: TokenVerifier | None
     hosts: frozenset[str]
     readiness: Callable[[], Awaitable[Readiness]]

@@ -9,8 +9,9 @@ from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
 from application.queries.as_of import resolve_as_of
 from application.queries.runs import visible_run
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import UUID_TEXT, resolve_session_key
 from application.session.preamble import PreambleWriter
+from domain.plan.tools import CONTROL_TOOL
 from domain.run.state import Run
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -72,7 +73,7 @@ async def stop_run(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Stop a run."""
-    require_scope(caller, "control")
+    await _require_control(services, caller, runId)
     body, raw = await read_body(request, StopBody)
     run = await _controlled_run(services, caller, runId, "stop")
 
@@ -82,6 +83,15 @@ async def stop_run(
         )
 
     return await respond_once(request, services, caller, raw, stop)
+
+
+async def _require_control(services: Services, caller: Caller, about: str) -> None:
+    """Whether it may control others; what the tool policy of a child denies it is on record, with
+    the run or the session that it is about."""
+    if caller.run_id is not None and not caller.may("control"):
+        known = about if UUID_TEXT.fullmatch(about) or about.startswith("agent:") else None
+        await services.tool_policy.must_permit(caller.run_id, CONTROL_TOOL, caller.actor, known)
+    require_scope(caller, "control")
 
 
 async def _controlled_run(services: Services, caller: Caller, run_id: str, verb: str) -> Run:
@@ -115,9 +125,9 @@ async def stop_session(
     request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Stop a session."""
-    require_scope(caller, "control")
-    body, raw = await read_body(request, StopBody)
     session_key = await resolve_session_key(services, caller, key)
+    await _require_control(services, caller, session_key)
+    body, raw = await read_body(request, StopBody)
     session = await services.work.registry.session(session_key)
     if session is None or not await services.access.covers_session(caller, session_key):
         raise HttpProblem("not_found", "there is no such session on record")
@@ -196,7 +206,7 @@ async def send_message(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Take a message."""
-    require_scope(caller, "control")
+    await _require_control(services, caller, runId)
     if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, MessageBody)
