@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from domain.configuration.hooks import AnyHook
+from domain.configuration.webhooks import WEBHOOKS_MAX
 from domain.run.facts import StepName
 
 AT_ONCE_MAX = 50
@@ -16,8 +17,8 @@ CALLS_MAX = 1_000
 """So many are in one room, or wait for it."""
 
 
-COMPARTMENTS_MAX = 5
-"""Files, and the hooks that are told or asked to undo something."""
+COMPARTMENTS_MAX = 5 + WEBHOOKS_MAX
+"""Files, the hooks that are told or asked to undo something, and the webhooks."""
 
 
 _UNDO_HOOKS: dict[StepName, AnyHook] = {

@@ -195,14 +195,20 @@ class Announcer:
         return await findings_of(self._work, children)
 
     async def acknowledge(
-        self, run: Run, actor: Actor, reservation: Reservation | None = None
+        self,
+        run: Run,
+        actor: Actor,
+        reservation: Reservation | None = None,
+        *,
+        position: int | None = None,
     ) -> StoredAnswer:
-        """The requester has taken the announcement. Repeating it changes nothing.
+        """The requester has taken the announcement, as it read it at `position`: one that stands
+        further on since is not taken. Repeating it changes nothing.
 
         Raises `CannotDeliver` when the run has no announcement in an inbox.
         """
         answer = StoredAnswer("acknowledged", {"id": str(run.run_id), "runId": str(run.run_id)})
-        command = AcknowledgeAnnouncement(by=actor.name)
+        command = AcknowledgeAnnouncement(by=actor.name, position=position)
         await self._work.record(
             run, (command,), actor=actor, reservation=reservation, answer=answer
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from domain.run.facts import DeliveryState
 from domain.run.state import Run
 
 _log = logging.getLogger("spawnlog.webhooks")
+_BROKEN = "nothing was made of the webhook's answer; the log of the server has why"
 
 
 class WebhookSender:
@@ -42,27 +44,22 @@ class WebhookSender:
         and is tried again later, or not any more when it was tried often enough. Raises
         `BulkheadFull` when too many wait for a receiver."""
         run = await self._work.run(run_id)
-        due = run.effects_at
+        now = datetime.now(UTC)
         states = [
-            one
-            for one in run.deliveries or ()
-            if due is not None and one.due_at is not None and one.due_at <= due
+            one for one in run.deliveries or () if one.due_at is not None and one.due_at <= now
         ]
         if not states:
             return
         pinned = self._work.configurations.current()
-        try:
-            message = await self._message(run)
-        except ContentsErased:
-            for state in states:
-                await self._park(run, state, "erased")
-            return
+        message = await self._message(run)
         sent = await asyncio.gather(
             *(self._send(run, state, message, pinned) for state in states), return_exceptions=True
         )
-        for one in sent:
-            if one is not None:
-                raise one
+        failures = [one for one in sent if one is not None]
+        for one in failures[1:]:
+            _log.warning("run %s: a webhook: %r", run_id, one)
+        if failures:
+            raise failures[0]
 
     async def redrive(
         self,
@@ -107,6 +104,13 @@ class WebhookSender:
                 # Nobody was sent anything, and nobody outside is to blame: that is no attempt.
                 raise BulkheadFull(str(failed)) from None
             await self._failed(run, state, None, str(failed), pinned)
+            return
+        except BulkheadFull:
+            raise
+        except Exception:
+            # Whatever it is, it is an attempt: one without an end would never be parked.
+            _log.exception("run %s: webhook %s", run.run_id, state.webhook)
+            await self._failed(run, state, None, _BROKEN, pinned)
             return
         self._interruption("after", f"webhook:{state.webhook}")
         if not 200 <= answer.status_code < 300:

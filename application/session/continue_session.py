@@ -207,7 +207,12 @@ class SessionContinuation:
 
         try:
             await with_fresh_reads(go_on, _BUSY, conflicts=(ReadAgain, ConfigurationMoved))
-        except (NotYet, WrongStage, SessionIsClosed, RunIsActive) as why:
+        except SessionIsClosed as why:
+            _log.info("run %s: its session does not go on: %s", run_id, why)
+            last = await self._work.run(run_id)
+            if last.is_paused:
+                await self._give_up(last)
+        except (NotYet, WrongStage, RunIsActive) as why:
             _log.info("run %s: its session does not go on now: %s", run_id, why)
         except ContentsErased as erased:
             _log.warning("run %s: its session does not go on: %s", run_id, erased)

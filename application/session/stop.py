@@ -90,7 +90,7 @@ class StopService:
         run = await self._work.run(session.run_id) if session.run_id is not None else None
         closes = run is not None and run.options.mode == "session"
         if run is not None and closes:
-            run = await self._close(run, actor)
+            run = await self._close(run, actor, stop)
         was_over = run is None or run.stage in OVER
         if run is not None:
             after = await self._stop_one(run, stop)
@@ -113,13 +113,17 @@ class StopService:
         await self._store_response(provenance, reservation, answer)
         return answer
 
-    async def _close(self, run: Run, actor: Actor) -> Run:
+    async def _close(self, run: Run, actor: Actor, stop: StopRequest) -> Run:
         """Close the session of its last run; gives the run that is the last one then."""
         command = ScheduleArchive(reason="session_closed")
 
         async def close(conflict: Rejected | None) -> Run:
             last = await self._last(run) if conflict else run
-            appended = await self._work.record(last, (command,), actor=actor)
+            # Behind a run that has yielded nothing goes on once its session is closed: it is
+            # stopped in the same append, or a server that died in between had it wait for ever.
+            ends = last.is_paused or last.stage == "started"
+            stops = (self._command(last, stop, "", None),) if ends else ()
+            appended = await self._work.record(last, (command, *stops), actor=actor)
             return appended.runs[last.run_id]
 
         return await with_fresh_reads(
@@ -154,7 +158,7 @@ class StopService:
                 one
                 for one in below
                 if _is_to_be_stopped(one)
-                and one.stop_requested_by is None
+                and (one.stop_requested_by is None or one.queue)
                 and one.run_id not in notified
             ]
             if not fresh:

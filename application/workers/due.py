@@ -156,9 +156,17 @@ def effect_work(
 ) -> DueWork:
     """What has to be undone, told or sent outside."""
 
-    async def carry_out(run_id: UUID) -> None:
+    async def undo_and_tell(run_id: UUID) -> None:
         await undoing.undo(run_id)
         await telling.tell(run_id)
-        await sending.send(run_id)
+
+    async def carry_out(run_id: UUID) -> None:
+        # Whoever is told nothing now is in the way of nobody who is sent something.
+        came = await asyncio.gather(
+            undo_and_tell(run_id), sending.send(run_id), return_exceptions=True
+        )
+        for failure in came:
+            if failure is not None:
+                raise failure
 
     return DueWork("effects", claims, carry_out, at_once_max=EFFECTS_AT_ONCE_MAX)

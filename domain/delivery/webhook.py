@@ -119,7 +119,7 @@ def requested_pause_seconds(retry_after: str | None, now: datetime) -> int | Non
         return int(text[:9])
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)

@@ -339,10 +339,11 @@ class AnnounceRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgeAnnouncement:
-    """The requester has taken it."""
+    """The requester has taken it, as it stood in the inbox at `position`; None for as it is."""
 
     action: ClassVar[str] = "acknowledge the announcement"
     by: str
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,7 +155,8 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
             ),
         )
     if run.stop_requested_by is not None:
-        return ()
+        # What was sent since then is not to be gone on with either.
+        return drop_messages(run)
     stop = StopRequested(by=command.by, by_requester=command.by_requester, reason=command.reason)
     return (stop, *drop_messages(run))
 
@@ -385,6 +386,9 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
     if run.inbox is None or run.inbox.disposition != "inbox":
         raise CannotDeliver("this run has no announcement to acknowledge")
     if run.inbox.acknowledged_at is not None:
+        return ()
+    if command.position is not None and command.position < run.inbox.position:
+        # What it stands there again for has not been read.
         return ()
     return (AnnouncementAcknowledged(by=command.by),)
 

@@ -17,6 +17,7 @@ from domain.run.facts import (
     HookName,
     Ingredient,
     MessageCause,
+    ParkReason,
     Plan,
     PromptPart,
     QueuedMessage,
@@ -132,9 +133,6 @@ HookEvent = HookTold | HookFailed | HookParked
 
 
 # What can happen to an announcement that is sent to a webhook.
-
-
-ParkReason = Literal["attempts", "refused", "not_configured", "erased"]
 
 
 class DeliveryAttempted(Event):

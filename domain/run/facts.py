@@ -378,11 +378,14 @@ class HookState(Fact):
 # The deliveries of an announcement beyond the inbox, and how far each has come.
 
 
+ParkReason = Literal["attempts", "refused", "not_configured", "erased"]
+
+
 class DeliveryState(Fact):
     """The announcement of a run on its way to one webhook. `due_at` (UTC) is when it is to be sent,
     not before; None when it is not to be, any more. `attempts` counts those that were made,
     `attempts_before` those of them that were made before it was redriven last. `error` and
-    `status_code` are those of the last attempt."""
+    `status_code` are those of the last attempt, `reason` why it is parked."""
 
     webhook: str
     phase: Literal["due", "delivered", "parked"] = "due"
@@ -391,3 +394,4 @@ class DeliveryState(Fact):
     due_at: datetime | None = None
     error: ContentRef | None = None
     status_code: int | None = None
+    reason: ParkReason | None = None

@@ -125,7 +125,7 @@ def delivery_changes(run: Run, event: DeliveryEvent, stamp: Stamp) -> dict[str, 
                 changes["phase"] = "delivered"
             return {"deliveries": _replaced(run, event.webhook, changes)}
         case DeliveryParked():
-            changes = {"phase": "parked", "due_at": None}
+            changes = {"phase": "parked", "due_at": None, "reason": event.reason}
             return {
                 "deliveries": _replaced(run, event.webhook, changes),
                 # Whoever reads the inbox is told, also when the announcement was taken already.
@@ -143,6 +143,7 @@ def delivery_changes(run: Run, event: DeliveryEvent, stamp: Stamp) -> dict[str, 
             changes = {
                 "phase": "due",
                 "due_at": stamp.recorded_at,
+                "reason": None,
                 "attempts_before": state.attempts,
             }
             return {"deliveries": _replaced(run, event.webhook, changes)}

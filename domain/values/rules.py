@@ -77,7 +77,10 @@ AGENT_ID = Rule("agent_id", _ERROR, "what is given as agentId has not the form o
 MODE = Rule("mode", _ERROR, "mode `session` is asked for without a thread")
 DEPTH = Rule("depth", _FORBIDDEN, "the requester is as deep as sessions may be")
 SPAWN_TOOL = Rule(
-    "tools", _FORBIDDEN, "the tool policy of the requester's session denies `sessions_spawn`"
+    "tools",
+    _FORBIDDEN,
+    "the tool policy of the requester's session denies `sessions_spawn`; a stop, a message or a"
+    " yield that it denies is refused too, and on record as `ToolRefused`",
 )
 ACTIVE_CHILDREN = Rule(
     "active_children", _FORBIDDEN, "the requester's session has not so many places for children"

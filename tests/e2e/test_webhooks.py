@@ -196,6 +196,19 @@ def test_an_answer_that_is_for_good_is_not_waited_for(
     assert [one.get("reason") for one in attempts(server, run_id, "all")] == [None, "refused"]
 
 
+def test_a_receiver_that_hangs_is_not_in_the_way_of_another_one(
+    server: Announcing, outside: HookServer
+) -> None:
+    outside.replies("all", Reply(503, headers={"Retry-After": "3600"}))
+    outside.replies("discord", Reply(500), Reply(204))
+    run_id, key = spawned(server, "beside", **ORIGIN)
+    server.delivery(key, "discord", "delivered")
+    # The one that wants to be left alone is left alone while the other is sent it again.
+    assert len(outside.calls("all")) == 1
+    (pause,) = attempts(server, run_id, "all")
+    assert pause["retryAfterSeconds"] == 3600
+
+
 def test_an_address_at_which_machines_tell_their_secrets_is_never_called(
     server: Announcing, outside: HookServer
 ) -> None:

@@ -10,6 +10,7 @@ from application.queries.views.run import AnnouncementStateName, announcement_st
 from application.queries.views.view import View
 from domain.context.thread_binding import read_origin
 from domain.delivery.announcement import with_present_path
+from domain.run.facts import ParkReason
 from domain.run.state import Run
 
 DeliveryPhase = Literal["due", "delivered", "parked"]
@@ -17,7 +18,7 @@ DeliveryPhase = Literal["due", "delivered", "parked"]
 
 class DeliveryView(View):
     """How far an announcement has come on its way to one webhook. `statusCode` and `error` are of
-    the last attempt, `nextAttemptAt` is null when there is to be none."""
+    the last attempt, `nextAttemptAt` is null when there is to be none; `parkedFor` is why then."""
 
     webhook: str
     state: DeliveryPhase
@@ -25,6 +26,7 @@ class DeliveryView(View):
     status_code: int | None
     error: str | None
     next_attempt_at: datetime | None
+    parked_for: ParkReason | None
 
 
 class AnnouncementView(View):
@@ -97,6 +99,7 @@ def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> A
                 status_code=one.status_code,
                 error=texts.get(one.error.id) if one.error is not None else None,
                 next_attempt_at=one.due_at,
+                parked_for=one.reason,
             )
             for one in run.deliveries or ()
         ],

@@ -67,11 +67,12 @@ def _is_of_no_host(address: IPv4Address | IPv6Address) -> bool:
 
 
 class NameLookups:
-    """Looks names up in threads of its own, eight at once: one that hangs is in the way of no other
-    work, and keeps no server from ending."""
+    """Looks names up in threads of its own, eight at once, each name once at a time: one that hangs
+    is in the way of no other work, and keeps no server from ending."""
 
     def __init__(self) -> None:
         self._room = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
+        self._under_way: dict[tuple[str, int], asyncio.Task[Sequence[str]]] = {}
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         """The addresses of a host, in the order in which they are to be tried."""
@@ -79,6 +80,16 @@ class NameLookups:
             return (str(ip_address(host)),)
         except ValueError:
             pass
+        place = (host, port)
+        lookup = self._under_way.get(place)
+        if lookup is None:
+            lookup = asyncio.create_task(self._look_up(host, port), name="name lookup")
+            self._under_way[place] = lookup
+            lookup.add_done_callback(lambda _: self._under_way.pop(place, None))
+        # Whoever waits no longer leaves it to the others.
+        return await asyncio.shield(lookup)
+
+    async def _look_up(self, host: str, port: int) -> Sequence[str]:
         await self._room.acquire()
         loop = asyncio.get_running_loop()
         addresses: asyncio.Future[Sequence[str]] = loop.create_future()

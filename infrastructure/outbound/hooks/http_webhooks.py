@@ -1,6 +1,7 @@
 """Webhooks that are addresses: each delivery is a POST of JSON, signed."""
 
 import asyncio
+import re
 import ssl
 import time
 from collections import defaultdict
@@ -13,6 +14,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.webhooks import WebhookAnswer, WebhookFailure
 from domain.configuration.hooks import header_problem, url_problem
 from domain.configuration.problems import ConfigurationError
+from domain.configuration.secrets import SecretReference
 from domain.configuration.webhooks import Webhook, secret_problem, webhook_key
 from domain.delivery.webhook import WebhookMessage, requested_pause_seconds, signature_headers
 from infrastructure.outbound.configuration.files import RevisionFiles
@@ -31,6 +33,11 @@ CALLS_AT_ONCE_MAX = 20
 SLOT_WAIT_SECONDS = 0.5
 ANSWER_BYTES_MAX = 65_536
 """So much of an answer is read, and nothing is made of it."""
+
+
+_PLACE = re.compile(r"/spawnlog/announce/webhooks/[0-9]+(?=/)")
+"""Where a webhook stands in a file: a revision of another server's file has its secrets by places,
+and what stands there in the file of this one may be somebody else's."""
 
 
 class HttpWebhooks:
@@ -102,7 +109,15 @@ class HttpWebhooks:
     def _request(
         self, pinned: PinnedConfiguration, webhook: Webhook, message: WebhookMessage
     ) -> GuardedRequest:
-        resolve = self._files.file_of(pinned).resolve
+        file = self._files.file_of(pinned)
+
+        def resolve(value: str | SecretReference) -> str:
+            place = _PLACE.match(value.pointer) if isinstance(value, SecretReference) else None
+            if place is not None and file.resolve_secret(f"{place[0]}/id") != webhook.id:
+                text = "the file of this server has another webhook in the place of this one"
+                raise WebhookFailure(text, has_no_room=True)
+            return file.resolve(value)
+
         try:
             address = resolve(webhook.url)
             own = {name: resolve(value) for name, value in webhook.headers.items()}

@@ -43,6 +43,7 @@ def test_some_answers_are_for_good(status: int, is_last: bool) -> None:
         ("Sun, 01 Mar 2026 08:00:00 GMT", 0),
         ("9" * 40, 999_999_999),
         ("-1", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
         ("soon", None),
         ("", None),
         (None, None),

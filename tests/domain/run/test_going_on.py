@@ -167,6 +167,11 @@ def test_a_stop_drops_what_waits(events: tuple[RunEvent, ...]) -> None:
     assert story.state.queue is None
 
 
+def test_a_second_stop_drops_what_was_sent_since_the_first_one() -> None:
+    story = given(*STARTED, past.stop_requested(), sent.message_queued()).when(ask.stop())
+    story.then(MessagesDropped(run_ids=(run_id(7),)))
+
+
 def test_a_stop_of_one_that_waits_for_its_children_is_its_outcome() -> None:
     run = run_of(*YIELDED, past.stop_requested())
     assert (run.outcome, run.is_paused) == ("stopped", False)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from domain.run.commands import AcknowledgeAnnouncement
 from domain.run.events import DeliveryAttempted, DeliveryParked, DeliveryRedriven
 from domain.run.webhook_delivery import PAUSE_SECONDS_MAX, NothingParked
 from domain.values.refusals import CorruptHistory
@@ -84,6 +85,28 @@ def test_an_attempt_that_two_servers_made_is_recorded_once() -> None:
     story = given(*sent.an_announced_run()).when(sent.failed()).after()
     story.when(sent.failed()).then()
     story.when(sent.took(attempt=2)).after().when(sent.failed(attempt=3)).then()
+
+
+def test_who_took_it_before_it_was_parked_has_not_taken_that() -> None:
+    story = given(*sent.an_announced_run(), sent.attempted(), sent.parked())
+    run = story.state
+    assert run is not None
+    assert run.inbox is not None
+    read_at = run.inbox.announced_position
+    story.when(AcknowledgeAnnouncement(by="main", position=read_at)).then()
+    again = AcknowledgeAnnouncement(by="main", position=run.inbox.position)
+    after = story.when(again).after()
+    assert after.state is not None
+    assert after.state.inbox is not None
+    assert after.state.inbox.acknowledged_at is not None
+
+
+def test_why_it_is_parked_is_known_until_it_is_redriven() -> None:
+    story = given(*sent.an_announced_run()).when(sent.park()).after()
+    again = story.when(sent.redrive()).after()
+    states = (story.state, again.state)
+    reasons = [one.reason for run in states if run for one in run.deliveries or ()]
+    assert reasons == ["not_configured", None]
 
 
 def test_what_is_parked_is_sent_as_often_as_at_first_once_it_is_redriven() -> None:

@@ -38,7 +38,7 @@ _COLUMNS = (
 def _parked(announcement: Mapping[str, Any]) -> str:
     """Of each webhook that it is not sent to any more: how often it was, and what came of that."""
     return "; ".join(
-        f"{one['webhook']}: {one['attempts']} attempt(s), {one['error'] or 'no answer'}"
+        f"{one['webhook']}: {one['attempts']} attempt(s), {one['error'] or one['parkedFor']}"
         for one in announcement["deliveries"]
         if one["state"] == "parked"
     )

@@ -73,11 +73,12 @@ class Subagents:
 
 
 def subagents_of(runs: Sequence[Mapping[str, Any]], now: datetime) -> Subagents:
-    """The children whose runs these are. One that went on has the place of its newest run."""
+    """The children whose runs these are. One that went on has the place of its newest run; what was
+    refused is none."""
     newest: dict[str, Subagent] = {}
     for run in sorted(runs, key=_began, reverse=True):
         key = run.get("childSessionKey")
-        if key is not None:
+        if key is not None and run.get("stage") != "refused":
             newest.setdefault(str(key), Subagent(run))
     found = tuple(newest.values())
     return Subagents(

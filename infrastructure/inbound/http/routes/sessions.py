@@ -100,7 +100,10 @@ async def list_announcements(
 
 
 class AckBody(Body):
-    """Nothing is asked."""
+    """The position at which the announcement was read: when a delivery of it was parked since, it
+    stands further on, and is not taken."""
+
+    position: Annotated[int, Field(ge=1, le=2**62)] | None = None
 
 
 @router.post(
@@ -124,14 +127,16 @@ async def acknowledge(
     require_session_access(caller, session_key)
     if caller.run_id is None:
         require_scope(caller, "control")
-    _, raw = await read_body(request, AckBody)
+    body, raw = await read_body(request, AckBody)
     run = await services.work.registry.run(run_id_of(id))
     if run is None or run.requester.session_key != session_key:
         raise HttpProblem("not_found", "there is no such announcement in this inbox")
 
     async def take(reservation: Reservation | None) -> CommandResponse:
         return CommandResponse(
-            await services.announcing.acknowledge(run, caller.actor, reservation)
+            await services.announcing.acknowledge(
+                run, caller.actor, reservation, position=body.position
+            )
         )
 
     return await respond_once(request, services, caller, raw, take)

@@ -92,11 +92,14 @@ def test_what_is_parked_is_listed_and_redriven(spawnlog: Command, api: RecordedA
         {"webhook": "ops", "state": "delivered", "attempts": 1, "error": None},
         {"webhook": "chat", "state": "parked", "attempts": 15, "error": "HTTP 500\x1b"},
     ]
+    gone = {"webhook": "old", "state": "parked", "attempts": 0, "error": None}
+    deliveries.append({**gone, "parkedFor": "not_configured"})
     entry = {"position": 9, "id": RUN, "requester": KEY, "deliveries": deliveries}
     api.on("GET", "/v1/announcements", Reply({"items": [entry]}))
     api.on("POST", f"/v1/announcements/{RUN}/redrive", Reply({"runId": RUN, "webhooks": ["chat"]}))
     listed = spawnlog("announcement", "list", "--parked")
     assert "chat: 15 attempt(s), HTTP 500\\x1b" in listed.stdout
+    assert "old: 0 attempt(s), not_configured" in listed.stdout
     assert "ops" not in listed.stdout
     assert api.asked[0].query["state"] == "parked"
     again = spawnlog("announcement", "redrive", RUN, "--reason", "it is back", "--webhook", "chat")

@@ -46,6 +46,7 @@ KNOWN = subagents_of(
         run(3, 5, usage={"inputTokens": 12, "outputTokens": 1000, "cacheReadTokens": 197_000}),
         run(4, 90, "announced"),
         run(5, 2, childSessionKey=None),
+        run(8, 1, "refused", childSessionKey="agent:main:subagent:2"),
         run(6, 15, "announced", outcome="error", label="Ship it", taskPreview="Ship it"),
     ],
     NOW,
