@@ -93,6 +93,23 @@ def test_a_child_begins_with_all_that_its_requester_had_said_in_every_run(
     assert spoken(server, again) == ["before: six", "after: six"]
 
 
+def test_t87_a_context_engine_is_told_the_file_of_what_the_requester_said_last(
+    server: Talking, outside: HookServer
+) -> None:
+    first = server.asked_for(staying("engine", agentId="lingerer", task="one"))
+    server.began(first)
+    server.let_go(first)
+    said = server.run(first, "announced")
+    second = server.goes_on(first, "two")
+    server.began(second)
+    requester = {"sessionKey": said["childSessionKey"]}
+    heir = server.spawn("three", requester=requester, agentId="talker").json()["runId"]
+    prepared = {call.run_id: call.event for call in outside.calls("prepareSubagentSpawn")}
+    assert prepared[heir]["parentSessionFile"] == said["transcriptPath"]
+    assert "parentSessionFile" not in prepared[first]
+    server.let_go(second)
+
+
 def test_a_session_waits_for_its_children_and_tells_of_those_of_each_run(
     server: Talking,
 ) -> None:

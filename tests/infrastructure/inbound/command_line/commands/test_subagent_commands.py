@@ -32,7 +32,7 @@ def test_the_list_is_that_of_the_session(spawnlog: Command, known: RecordedApi) 
     assert known.asked[0].query["requester"] == "agent:main:x"
 
 
-def test_a_message_is_answered_with_the_new_text_or_waits(
+def test_a10_a_message_is_answered_with_the_new_text_or_waits(
     spawnlog: Command, known: RecordedApi
 ) -> None:
     path = f"/v1/runs/{RUN}/messages"

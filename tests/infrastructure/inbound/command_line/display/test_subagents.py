@@ -53,7 +53,7 @@ KNOWN = subagents_of(
 )
 
 
-def test_they_are_numbered_through_the_newest_first_and_those_of_long_ago_are_left_out() -> None:
+def test_a5_they_are_numbered_through_the_newest_first_and_those_of_long_ago_are_left_out() -> None:
     assert list_text(KNOWN) == (
         "active subagents:\n-----\n"
         "1. job 3 (small, 42s, tokens 1k (in 12 / out 1k), prompt/cache 197k) running - do job 3\n"
