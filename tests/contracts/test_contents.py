@@ -108,4 +108,4 @@ async def test_no_free_text_stands_in_an_event_or_a_row(
         column = "encode(state, 'escape')" if table == "events" else "state::text"
         rows = await postgres.ask(f"SELECT {column} FROM {table}")
         assert rows
-        assert not [row for row in rows if "4711" in row[0]]
+        assert not [row for row in rows if "nobody 4711" in row[0]]
