@@ -113,7 +113,7 @@ class TranscriptFileWriter:
     async def _write_alone(self, one: _QueuedFile) -> None:
         """One that was left may be one that cannot be read: it keeps nobody else waiting."""
         try:
-            await self._write([one])
+            await self._write([one], are_left=True)
         except LogUnavailable:
             raise
         except Exception:
@@ -128,8 +128,9 @@ class TranscriptFileWriter:
                 found.append(_QueuedFile(_due_file(run), file))
         return found
 
-    async def _write(self, queued: Sequence[_QueuedFile]) -> None:
-        failures = await self._transcripts.write_files([one.file for one in queued])
+    async def _write(self, queued: Sequence[_QueuedFile], *, are_left: bool = False) -> None:
+        files = [one.file for one in queued]
+        failures = await self._transcripts.write_files(files, are_left=are_left)
         written: list[DueFile] = []
         for one, failure in zip(queued, failures, strict=True):
             if failure is None:

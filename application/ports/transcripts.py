@@ -111,9 +111,12 @@ class Transcripts(Protocol):
         the run too."""
         ...
 
-    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+    async def write_files(
+        self, files: Sequence[TranscriptFile], *, are_left: bool = False
+    ) -> Sequence[OSError | None]:
         """See to it that each file is at its path, whole: it is renamed, written from the rows, or
-        there already. May be repeated. For each that cannot be there, why."""
+        there already. May be repeated. For each that cannot be there, why. With `are_left` a
+        process that died may have been at them, and what it left of attempts goes."""
         ...
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:

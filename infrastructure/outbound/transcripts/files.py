@@ -25,6 +25,8 @@ from infrastructure.outbound.files.rooted_folder import (
 )
 
 PART = ".part"
+PID_MAX = 2**22
+"""No process of Linux has a higher id."""
 CHUNK_BYTES = 256 * 1024
 
 
@@ -100,6 +102,32 @@ def drop_file(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def drop_parts_of_the_dead(folders: TranscriptFolders, path: str) -> None:
+    """Remove what processes that died have left of attempts to write a file, under the name from
+    before it was archived too."""
+    agent_id, name = place_of(path)
+    before = name.partition(ARCHIVED_MARK)[0]
+    with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
+        for part in folder.names():
+            if part.startswith(f"{before}.") and part.endswith(PART) and _is_of_the_dead(part):
+                with suppress(FileNotFoundError):
+                    folder.unlink(part)
+
+
+def _is_of_the_dead(part: str) -> bool:
+    """Whether no process has the id that stands in the name of a part."""
+    pid = part.removesuffix(PART).rpartition(".")[2]
+    if not (pid.isascii() and pid.isdigit() and 0 < int(pid) < PID_MAX):
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class KnownFile(NamedTuple):

@@ -28,6 +28,7 @@ from infrastructure.outbound.transcripts.files import (
     TranscriptFolders,
     atomic_file_async,
     drop_former,
+    drop_parts_of_the_dead,
     place_of,
     write_known_files,
 )
@@ -168,13 +169,18 @@ class StoredTranscripts:
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         return str(self._folders.path / agent_id / name)
 
-    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+    async def write_files(
+        self, files: Sequence[TranscriptFile], *, are_left: bool = False
+    ) -> Sequence[OSError | None]:
         """See to it that each file is at its path, whole."""
         # What one process writes has one name until it is whole.
         async with self._writing:
             failures, left = await asyncio.to_thread(_write_known, self._folders, files)
             for number in left:
                 failures[number] = await self._write_from_rows(files[number])
+            for file, failure in zip(files if are_left else (), failures, strict=False):
+                if failure is None:
+                    await asyncio.to_thread(drop_parts_of_the_dead, self._folders, file.path)
         return failures
 
     async def _write_from_rows(self, file: TranscriptFile) -> OSError | None:

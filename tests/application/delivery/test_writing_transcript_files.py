@@ -28,7 +28,9 @@ class SlowDisk:
         self.written: list[UUID] = []
         self.is_deaf = False
 
-    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+    async def write_files(
+        self, files: Sequence[TranscriptFile], *, are_left: bool = False
+    ) -> Sequence[OSError | None]:
         """Wait, and write them. A deaf one cannot be broken off."""
         self.begun.set()
         waiting = asyncio.ensure_future(self.may_go_on.wait())
@@ -107,7 +109,9 @@ class LeftFiles(SlowDisk):
         """As it ended."""
         return ended_run(run_id.int % 2**32)
 
-    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+    async def write_files(
+        self, files: Sequence[TranscriptFile], *, are_left: bool = False
+    ) -> Sequence[OSError | None]:
         """Write them, up to the one that cannot be read."""
         for one in files:
             if one.run_id == run_id(2):

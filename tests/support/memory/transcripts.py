@@ -99,7 +99,9 @@ class MemoryTranscripts:
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         return f"{FOLDER}/{agent_id}/{name}"
 
-    async def write_files(self, files: Sequence[TranscriptFile]) -> Sequence[OSError | None]:
+    async def write_files(
+        self, files: Sequence[TranscriptFile], *, are_left: bool = False
+    ) -> Sequence[OSError | None]:
         """See to it that each file is at its path, whole."""
         for file in files:
             before = file.path.partition(ARCHIVED_MARK)[0]

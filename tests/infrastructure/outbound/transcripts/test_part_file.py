@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from infrastructure.outbound.transcripts.files import (
     atomic_file,
     atomic_file_async,
     drop_file,
+    drop_parts_of_the_dead,
     has_content,
     is_in_place,
     write_known_files,
@@ -119,6 +122,22 @@ def test_several_files_are_written_each_whole_or_not_at_all(
     assert isinstance(failure, IsADirectoryError)
     assert sorted(one.name for one in place.iterdir()) == ["a.jsonl", "b.jsonl", "c.jsonl"]
     assert (place / "b.jsonl").read_bytes() == b"ok\n"
+
+
+def test_what_the_dead_have_left_of_a_file_goes_and_nothing_else(
+    folders: TranscriptFolders, tmp_path: Path
+) -> None:
+    place = tmp_path / "transcripts" / "main"
+    place.mkdir(parents=True)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    archived = "x.jsonl.deleted.2026-03-01T09-00-00-000000Z"
+    left = [f"{name}.{gone.pid}.part" for name in ("x.jsonl", archived)]
+    kept = [f"x.jsonl.{os.getpid()}.part", f"y.jsonl.{gone.pid}.part", "x.jsonl.no.part", archived]
+    for name in (*left, *kept):
+        (place / name).write_bytes(b"half")
+    drop_parts_of_the_dead(folders, str(place / archived))
+    assert sorted(one.name for one in place.iterdir()) == sorted(kept)
 
 
 def test_a_folder_that_was_moved_while_several_were_written_keeps_nothing(tmp_path: Path) -> None:
