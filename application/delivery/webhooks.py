@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
@@ -21,6 +21,9 @@ from domain.delivery.webhook import WebhookMessage, announcement_message, is_per
 from domain.run.commands import NoteDelivery, ParkDelivery, RedriveDeliveries
 from domain.run.facts import DeliveryState
 from domain.run.state import Run
+
+CLOCKS_APART = timedelta(seconds=1)
+"""So far the clocks of a server and of its database may be apart without a delay."""
 
 _log = logging.getLogger("spawnlog.webhooks")
 _BROKEN = "nothing was made of the webhook's answer; the log of the server has why"
@@ -44,9 +47,10 @@ class WebhookSender:
         and is tried again later, or not any more when it was tried often enough. Raises
         `BulkheadFull` when too many wait for a receiver."""
         run = await self._work.run(run_id)
-        now = datetime.now(UTC)
+        # What is due was told by the clock of the database.
+        soon = datetime.now(UTC) + CLOCKS_APART
         states = [
-            one for one in run.deliveries or () if one.due_at is not None and one.due_at <= now
+            one for one in run.deliveries or () if one.due_at is not None and one.due_at <= soon
         ]
         if not states:
             return
