@@ -9,9 +9,9 @@ from uuid import UUID
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
 from application.log.answers import redriven_response
 from application.log.envelope import Actor
-from application.log.event_log import Reservation, StoredAnswer
+from application.log.event_log import Decision, Reservation, StoredAnswer, World
 from application.log.texts import ContentsErased
-from application.log.unit_of_work import UnitOfWork
+from application.log.unit_of_work import UnitOfWork, provenance_of
 from application.ports.configurations import PinnedConfiguration
 from application.ports.fault_injection import FaultPoint
 from application.ports.webhooks import WebhookAnswer, WebhookClient, WebhookFailure
@@ -21,6 +21,8 @@ from domain.delivery.webhook import WebhookMessage, announcement_message, is_per
 from domain.run.commands import NoteDelivery, ParkDelivery, RedriveDeliveries
 from domain.run.facts import DeliveryState
 from domain.run.state import Run
+from domain.run.webhook_delivery import redrive_deliveries
+from domain.values.record import run_stream
 
 CLOCKS_APART = timedelta(seconds=1)
 """So far the clocks of a server and of its database may be apart without a delay."""
@@ -76,14 +78,21 @@ class WebhookSender:
         """Send again what is parked of a run, to one webhook or to each. Raises `NothingParked`,
         and `ContentsErased` for a run of which nothing may be said any more."""
         text_store = await self._work.text_store(run)
-        command = RedriveDeliveries(
-            webhook=webhook, by=actor.name, reason=text_store.store("redriveReason", reason)
+        stream = run_stream(run.run_id)
+
+        def decide(world: World) -> Decision[StoredAnswer]:
+            texts = text_store.empty_copy()
+            kept = texts.store("redriveReason", reason)
+            command = RedriveDeliveries(webhook=webhook, by=actor.name, reason=kept)
+            events = redrive_deliveries(world.runs[run.run_id], command)
+            answer = redriven_response(run, [one.webhook for one in events])
+            changes = [(stream, event) for event in events]
+            return Decision(answer, changes, texts.contents, answer=answer)
+
+        appended = await self._work.submit(
+            (stream,), decide, provenance_of(run, actor), reservation=reservation
         )
-        answer = redriven_response(run, webhook)
-        await self._work.record(
-            run, (command,), text_store, actor=actor, reservation=reservation, answer=answer
-        )
-        return answer
+        return appended.result
 
     async def _message(self, run: Run) -> WebhookMessage:
         assert run.inbox is not None
@@ -104,8 +113,7 @@ class WebhookSender:
                 self._interruption("before", f"webhook:{state.webhook}")
                 answer = await self._webhooks.send(pinned, state.webhook, message)
         except WebhookFailure as failed:
-            if failed.has_no_room:
-                # Nobody was sent anything, and nobody outside is to blame: that is no attempt.
+            if failed.is_for_later:
                 raise BulkheadFull(str(failed)) from None
             await self._failed(run, state, None, str(failed), pinned)
             return

@@ -146,14 +146,9 @@ def finished_response(last: Run, name: str) -> StoredAnswer:
     return StoredAnswer("finished", body)
 
 
-def redriven_response(run: Run, webhook: str | None) -> StoredAnswer:
+def redriven_response(run: Run, webhooks: Sequence[str]) -> StoredAnswer:
     """The answer to whoever has what was parked sent again."""
-    again = [
-        one.webhook
-        for one in run.deliveries or ()
-        if one.phase == "parked" and webhook in (None, one.webhook)
-    ]
-    return StoredAnswer("redriven", {"runId": str(run.run_id), "webhooks": again})
+    return StoredAnswer("redriven", {"runId": str(run.run_id), "webhooks": list(webhooks)})
 
 
 def yielded_response(run: Run, message: str) -> StoredAnswer:

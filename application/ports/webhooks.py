@@ -18,11 +18,11 @@ class WebhookAnswer:
 
 class WebhookFailure(Exception):
     """No answer. The text says why, without the address and without anything that was sent. With
-    `has_no_room` it was not sent because too many are under way here."""
+    `is_for_later` nothing was sent, and nobody outside is to blame."""
 
-    def __init__(self, text: str, *, has_no_room: bool = False) -> None:
+    def __init__(self, text: str, *, is_for_later: bool = False) -> None:
         super().__init__(text)
-        self.has_no_room = has_no_room
+        self.is_for_later = is_for_later
 
 
 class WebhookClient(Protocol):

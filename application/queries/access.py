@@ -1,7 +1,6 @@
 """Who may do what: callers, their scopes, and the sessions they may act for."""
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from application.ports.registry import Registry
 from application.queries.errors import QueryError
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
+from domain.values.text import fits
 
 AccessScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
 ALL_SCOPES: frozenset[AccessScope] = frozenset(
@@ -46,12 +46,7 @@ class Caller:
 
     def acts_for(self, session_key: str) -> bool:
         """Whether it may act for this session."""
-        return any(fnmatchcase(session_key, _literal(pattern)) for pattern in self.patterns)
-
-
-def _literal(pattern: str) -> str:
-    """Only `*` is special in a pattern; `?` and `[` stand for themselves."""
-    return pattern.replace("[", "[[]").replace("?", "[?]")
+        return any(fits(session_key, pattern) for pattern in self.patterns)
 
 
 class TokenVerifier(Protocol):

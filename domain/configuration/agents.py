@@ -79,7 +79,8 @@ BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]
 BootstrapTotalChars = Annotated[Whole, Field(ge=1, le=10_000_000)]
 
 
-def _agent_id(text: str) -> str:
+def read_agent_id(text: str) -> str:
+    """The id of an agent in lower case."""
     if not is_valid_agent_id(text):
         message = (
             "an agent id is 1 to 64 letters, digits, underscores and hyphens, "
@@ -98,7 +99,7 @@ class Sandbox(SharedSection):
 class Agent(SharedSection):
     """One entry of `agents.list`; the id in lower case."""
 
-    id: Annotated[Text, AfterValidator(_agent_id)]
+    id: Annotated[Text, AfterValidator(read_agent_id)]
     name: Text | None = None
     default: Flag = False
     workspace: NameText | None = None

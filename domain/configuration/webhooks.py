@@ -6,12 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, field_validator
 
+from domain.configuration.agents import read_agent_id
 from domain.configuration.hooks import Hook
 from domain.configuration.secrets import SecretReference, SecretText, variables_in
 from domain.configuration.sections import NameText, OwnSection, Text, Whole, section_error
-from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 
 WEBHOOKS_MAX = 20
+WEBHOOK_ID_CHARACTERS_MAX = 64
 AGENTS_MAX = 100
 SECRETS_MAX = 2
 """The one in use, and while it is replaced the one before it."""
@@ -55,12 +56,6 @@ def _secret(value: str | SecretReference) -> str | SecretReference:
     return value
 
 
-def _agent_id(text: str) -> str:
-    if not is_valid_agent_id(text):
-        raise section_error("agent_id", "is not the id of an agent")
-    return normalise_agent_id(text)
-
-
 class OriginPattern(OwnSection):
     """Where a spawn was asked for. In each text `*` stands for anything; what is absent is not
     looked at, and an origin without what is looked at does not fit."""
@@ -75,14 +70,14 @@ class Webhook(Hook):
     agents whose sessions asked for the run, `origin` where they were asked; without both it is sent
     all."""
 
-    id: Annotated[NameText, Field(max_length=64)]
+    id: Annotated[NameText, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)]
     secrets: Annotated[
         tuple[Annotated[SecretText, AfterValidator(_secret)], ...],
         Field(min_length=1, max_length=SECRETS_MAX, repr=False),
     ]
     agents: (
         Annotated[
-            tuple[Annotated[Text, AfterValidator(_agent_id)], ...],
+            tuple[Annotated[Text, AfterValidator(read_agent_id)], ...],
             Field(min_length=1, max_length=AGENTS_MAX),
         ]
         | None

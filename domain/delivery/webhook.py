@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from fnmatch import fnmatchcase
 from uuid import UUID
 
 from domain.configuration.webhooks import AnnounceSection, OriginPattern
 from domain.context.thread_binding import Origin
 from domain.run.state import Run
 from domain.values.json_text import compact_json
+from domain.values.text import fits
 
 MESSAGE_TYPE = "announcement"
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -45,15 +45,10 @@ def receivers(announce: AnnounceSection, agent_id: str, origin: Origin) -> tuple
 def _fits(pattern: OriginPattern, origin: Origin) -> bool:
     looked_at = {"channel": pattern.channel, "accountId": pattern.account_id, "to": pattern.to}
     return all(
-        name in origin and fnmatchcase(str(origin[name]), _literal(expected))
+        name in origin and fits(str(origin[name]), expected)
         for name, expected in looked_at.items()
         if expected is not None
     )
-
-
-def _literal(pattern: str) -> str:
-    """Only `*` is special in a pattern; `?` and `[` stand for themselves."""
-    return pattern.replace("[", "[[]").replace("?", "[?]")
 
 
 def message_key(run_id: UUID) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from fnmatch import fnmatchcase
 
 SHOWN_CHARACTERS_MAX = 100
 ELLIPSIS = "…"
@@ -31,6 +32,12 @@ _DECEIVING_SPANS = (("\u202a", "\u202e"), ("\u2066", "\u206f"), ("\ufff9", "\uff
 def replace_unstorable(text: str) -> str:
     """The text with NUL and lone surrogates, which no UTF-8 store takes, replaced by U+FFFD."""
     return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def fits(text: str, pattern: str) -> bool:
+    """Whether a pattern in which `*` stands for anything fits the whole text. Nothing else is
+    special in it: `?` and `[` stand for themselves."""
+    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 def single_line(text: str, *, characters_max: int) -> str:

@@ -14,6 +14,7 @@ from tests.support.servers.mortal_server import Mortal, mortal_on
 from tests.support.servers.preparing_server import Porter
 from tests.support.servers.spawning_server import Stories
 from tests.support.servers.talking_server import Talking, talking_on
+from tests.support.servers.yielding_server import Yielding, yielding_on
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +86,13 @@ def partner(server: Stories) -> Iterator[Stories]:
 def outside() -> Iterator[HookServer]:
     """Who is told and asked over HTTP."""
     with HookServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def one_yielding(made_data_dir: Path, databases: Databases) -> Iterator[Yielding]:
+    """Orchestrators that yield, on a server of the module's own."""
+    with yielding_on(made_data_dir, databases) as server:
         yield server
 
 

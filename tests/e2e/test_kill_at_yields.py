@@ -2,16 +2,13 @@
 nothing is there twice."""
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.support.servers.databases import Databases
-from tests.support.servers.yielding_server import Yielding, yielding_on
+from tests.support.servers.yielding_server import Yielding
 
 pytestmark = pytest.mark.server
 
@@ -28,12 +25,6 @@ OF_A_YIELD = (
 )
 OF_A_STEER = ("MessageQueued", "RunEnded", "RunContinued", "RunStarted")
 OF_A_QUEUE = ("MessageQueued", "RunAnnounced", "RunContinued", "RunQueued")
-
-
-@pytest.fixture(scope="module")
-def one_yielding(made_data_dir: Path, databases: Databases) -> Iterator[Yielding]:
-    with yielding_on(made_data_dir, databases) as server:
-        yield server
 
 
 @pytest.fixture

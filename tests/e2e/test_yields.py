@@ -1,21 +1,11 @@
 """An orchestrator yields, and is woken by what its children report."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.support.servers.databases import Databases
 from tests.support.servers.running_server import wait_for
-from tests.support.servers.yielding_server import Yielding, yielding_on
+from tests.support.servers.yielding_server import Yielding
 
 pytestmark = pytest.mark.server
-
-
-@pytest.fixture(scope="module")
-def one_yielding(made_data_dir: Path, databases: Databases) -> Iterator[Yielding]:
-    with yielding_on(made_data_dir, databases) as server:
-        yield server
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import asyncio
 import re
 import ssl
 import time
-from collections import defaultdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -26,11 +25,6 @@ from infrastructure.outbound.guarded_http.request import (
     new_transport,
 )
 
-CALLS_AT_ONCE_MAX = 20
-"""Of one webhook: those of one that hangs are in the way of no other."""
-
-
-SLOT_WAIT_SECONDS = 0.5
 ANSWER_BYTES_MAX = 65_536
 """So much of an answer is read, and nothing is made of it."""
 
@@ -41,8 +35,9 @@ and what stands there in the file of this one may be somebody else's."""
 
 
 class HttpWebhooks:
-    """Implements `WebhookClient`. One a process; addresses, headers and secrets are looked up when
-    they are used. `resolve` looks names up, `tls` says whom to trust."""
+    """Implements `WebhookClient`. How many are under way is for those who send to limit. Addresses,
+    headers and secrets are looked up when they are used. `resolve` looks names up, `tls` says whom
+    to trust."""
 
     def __init__(
         self,
@@ -55,9 +50,6 @@ class HttpWebhooks:
         self._resolve = resolve or NameLookups().resolve
         self._tls = tls
         self._agent = f"spawnlog/{version('spawnlog')}"
-        self._rooms: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(CALLS_AT_ONCE_MAX)
-        )
 
     async def send(
         self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
@@ -67,17 +59,7 @@ class HttpWebhooks:
         if webhook is None:
             raise WebhookFailure("the webhook is not configured")
         request = self._request(pinned, webhook, message)
-        room = self._rooms[webhook_id]
-        try:
-            async with asyncio.timeout(SLOT_WAIT_SECONDS):
-                await room.acquire()
-        except TimeoutError:
-            text = "nothing was sent to the webhook: too many deliveries to it are under way"
-            raise WebhookFailure(text, has_no_room=True) from None
-        try:
-            return await self._exchange(request, float(webhook.timeout_seconds))
-        finally:
-            room.release()
+        return await self._exchange(request, float(webhook.timeout_seconds))
 
     async def _exchange(self, request: GuardedRequest, seconds: float) -> WebhookAnswer:
         try:
@@ -115,7 +97,7 @@ class HttpWebhooks:
             place = _PLACE.match(value.pointer) if isinstance(value, SecretReference) else None
             if place is not None and file.resolve_secret(f"{place[0]}/id") != webhook.id:
                 text = "the file of this server has another webhook in the place of this one"
-                raise WebhookFailure(text, has_no_room=True)
+                raise WebhookFailure(text, is_for_later=True)
             return file.resolve(value)
 
         try:

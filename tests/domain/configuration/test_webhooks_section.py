@@ -32,7 +32,7 @@ def test_a_secret_is_the_base64_of_the_key() -> None:
         ({"secrets": [f"{SECRET}*"]}, "must be whsec_ and the base64"),
         ({"headers": {"Webhook-Signature": "v1,x"}}, "is set by spawnlog for each request"),
         ({"agents": []}, "at least 1 item"),
-        ({"agents": ["no id!"]}, "is not the id of an agent"),
+        ({"agents": ["no id!"]}, "an agent id is 1 to 64 letters"),
         ({"origin": {"thread": "7"}}, "Extra inputs are not permitted"),
         ({"url": "ftp://gateway.example/"}, "begins with http"),
     ],

@@ -118,18 +118,7 @@ def read_request(path: Path) -> JsonObject:
     name = f"the file {printable_line(path)} of --file"
     if str(path) == "-":
         return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input")
-    try:
-        with open(path, "rb") as file:
-            content = file.read(REQUEST_BYTES_MAX + 1)
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise CommandFailed(f"{name} is not UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise CommandFailed(f"{name} cannot be read: {reason or 'that is no path'}") from None
-    if len(content) > REQUEST_BYTES_MAX:
-        raise CommandFailed(f"{name} has more than {REQUEST_BYTES_MAX} bytes")
-    return _object(text, name)
+    return _object(_file_text(path, name, REQUEST_BYTES_MAX), name)
 
 
 def parse_shared_context(given: Sequence[str]) -> JsonObject:
@@ -147,18 +136,23 @@ def _source(given: str) -> tuple[str, str]:
         return given, "--shared"
     path = given.removeprefix(FILE_SIGN)
     name = f"the file {printable_line(path)} of --shared"
+    return _file_text(path, name, FILE_BYTES_MAX), name
+
+
+def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
+    """What is in a file, which errors call by this name."""
     try:
         with open(path, "rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+            content = file.read(bytes_max + 1)
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise CommandFailed(f"{name} is not UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise CommandFailed(f"{name} cannot be read: {reason or 'that is no path'}") from None
-    if len(content) > FILE_BYTES_MAX:
-        raise CommandFailed(f"{name} has more than {FILE_BYTES_MAX} bytes")
-    return text, name
+    if len(content) > bytes_max:
+        raise CommandFailed(f"{name} has more than {bytes_max} bytes")
+    return text
 
 
 def _object(text: str, name: str) -> JsonObject:

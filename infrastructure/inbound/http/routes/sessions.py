@@ -14,6 +14,7 @@ from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
+from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
@@ -171,7 +172,7 @@ class RedriveBody(Body):
     """Why it is sent again, and to which webhook: without one to each that it is parked for."""
 
     reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS_MAX)]
-    webhook: str | None = None
+    webhook: Annotated[str, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)] | None = None
 
 
 @router.post(

@@ -220,7 +220,7 @@ def test_what_cannot_be_removed_is_told_with_its_place_and_why(
     ) in result.stdout
 
 
-def test_all_that_a_session_has_at_work_is_stopped(spawnlog: Command, api: RecordedApi) -> None:
+def test_a6_all_that_a_session_has_at_work_is_stopped(spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": [FIRST]}))
     api.on("POST", f"/v1/runs/{FIRST}/stop", Reply({}))
     api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST, status="stopped")))
