@@ -2,6 +2,7 @@
 the slash command `/subagents`."""
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ from infrastructure.inbound.command_line.client.wait import (
     has_reached,
     wait_for_run,
 )
+from infrastructure.inbound.command_line.commands.run_records import LAST_ENTRIES_MAX
 from infrastructure.inbound.command_line.commands.stop import stop_and_wait
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_block
@@ -71,8 +73,8 @@ def show_info(
     """Everything about one of them."""
     with open_client(url, data_dir) as client:
         found = find_subagent(_subagents(client, requester), target)
-        whole = Subagent(client.get(path_of("runs", found.run_id)).body, found.pending)
-    print_block(info_text(whole, datetime.now(UTC)))
+        run = client.get(path_of("runs", found.run_id)).body
+    print_block(info_text(replace(found, run=run)))
 
 
 def show_log(
@@ -90,11 +92,12 @@ def show_log(
     """What was said in its run, the last messages."""
     if tools not in (None, "tools"):
         raise CommandFailed("📜 Usage: /subagents log <id|#> [limit] [tools]")
-    query: JsonObject = {"last": limit, "tools": "true" if tools else None}
+    # Progress is none of it, and may stand between.
+    query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
     with open_client(url, data_dir) as client:
         found = find_subagent(_subagents(client, requester), target)
         page = client.get(path_of("runs", found.run_id, "transcript"), query).body
-    print_block(log_text(found, page.get("items") or ()))
+    print_block(log_text(found, page.get("items") or (), limit))
 
 
 def send(
@@ -186,4 +189,4 @@ def _with_pending(client: "Client", one: Subagent) -> Subagent:
     if one.run.get("stage") != "ended":
         return one
     session = client.get(path_of("sessions", str(one.run.get("childSessionKey")))).body
-    return Subagent(one.run, int(session.get("pendingDescendants") or 0))
+    return replace(one, pending=int(session.get("pendingDescendants") or 0))

@@ -15,16 +15,18 @@ TASK_CHARACTERS_MAX = 110
 SHORT_ID_CHARACTERS = 8
 _LABEL_CHARACTERS_MAX = 72
 _INDEX = re.compile(r"#?([0-9]+)")
+_SPOKEN = ("message", "result", "text")
 _OVER = ("announced", "archived")
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Subagent:
-    """A child of a session by its newest run, as the server shows that; `pending` is how many are
-    at work below it."""
+    """A child of a session by its newest run, as the server shows that, at the time `now`;
+    `pending` is how many are at work below it."""
 
     run: Mapping[str, Any]
+    now: datetime
     pending: int = 0
 
     @property
@@ -47,6 +49,17 @@ class Subagent:
     def short_id(self) -> str:
         """The beginning of the run's id."""
         return self.run_id[:SHORT_ID_CHARACTERS]
+
+    @property
+    def runtime_ms(self) -> float | None:
+        """How long its run took, or is at work by now; None for one that has not begun."""
+        took = self.run.get("runtimeMs")
+        if isinstance(took, int | float):
+            return took
+        began = self.run.get("startedAt")
+        if not self.is_active or not began:
+            return None
+        return max(0.0, (self.now - datetime.fromisoformat(str(began))).total_seconds() * 1000)
 
     @property
     def status(self) -> str:
@@ -79,7 +92,7 @@ def subagents_of(runs: Sequence[Mapping[str, Any]], now: datetime) -> Subagents:
     for run in sorted(runs, key=_began, reverse=True):
         key = run.get("childSessionKey")
         if key is not None and run.get("stage") != "refused":
-            newest.setdefault(str(key), Subagent(run))
+            newest.setdefault(str(key), Subagent(run, now))
     found = tuple(newest.values())
     return Subagents(
         active=tuple(one for one in found if one.is_active),
@@ -129,9 +142,9 @@ def find_subagent(subagents: Subagents, target: str) -> Subagent:
     return _only(by_id, f"Ambiguous run id prefix: {name}", f"Unknown subagent id: {name}")
 
 
-def info_text(subagent: Subagent, now: datetime) -> str:
+def info_text(subagent: Subagent) -> str:
     """Everything about one of them."""
-    run = subagent.run
+    run, now = subagent.run, subagent.now
     outcome = run.get("outcome")
     error = f" ({run['error']})" if run.get("error") else ""
     facts = {
@@ -142,7 +155,7 @@ def info_text(subagent: Subagent, now: datetime) -> str:
         "Session": run.get("childSessionKey"),
         "SessionId": run.get("sessionId"),
         "Transcript": run.get("transcriptPath") or "n/a",
-        "Runtime": runtime_text(run.get("runtimeMs")),
+        "Runtime": runtime_text(subagent.runtime_ms),
         "Created": _time_text(run.get("createdAt"), now),
         "Started": _time_text(run.get("startedAt"), now),
         "Ended": _time_text(run.get("endedAt"), now),
@@ -156,9 +169,10 @@ def info_text(subagent: Subagent, now: datetime) -> str:
     return "\n".join(["ℹ️ Subagent info", *lines])
 
 
-def log_text(subagent: Subagent, entries: Sequence[Mapping[str, Any]]) -> str:
-    """What was said, and what tools were called if they are among the entries."""
-    lines = [line for line in map(_entry_line, entries) if line]
+def log_text(subagent: Subagent, entries: Sequence[Mapping[str, Any]], limit: int) -> str:
+    """What was said last, so many of it, and what tools were called if they are among the
+    entries."""
+    lines = [line for line in map(_entry_line, entries) if line][-limit:]
     return "\n".join([f"📜 Subagent log: {subagent.label}", *(lines or ["(no messages)"])])
 
 
@@ -193,7 +207,7 @@ def tokens_text(usage: object) -> str | None:
 def _line(number: int, one: Subagent) -> str:
     run = one.run
     name = single_line(one.label, characters_max=NAME_CHARACTERS_MAX)
-    facts = (run.get("model"), runtime_text(run.get("runtimeMs")), tokens_text(run.get("usage")))
+    facts = (run.get("model"), runtime_text(one.runtime_ms), tokens_text(run.get("usage")))
     shown = ", ".join(str(fact) for fact in facts if fact)
     task = single_line(
         str(run.get("task") or run.get("taskPreview") or ""), characters_max=TASK_CHARACTERS_MAX
@@ -216,7 +230,7 @@ def _entry_line(entry: Mapping[str, Any]) -> str | None:
     text = str(facts.get("text") or "").strip()
     if entry.get("kind") == "tool":
         return f"Tool: {facts.get('name') or ''}"
-    if not text:
+    if not text or entry.get("kind") not in _SPOKEN:
         return None
     speaker = "User" if facts.get("role") == "user" else "Assistant"
     return f"{speaker}: {text}"

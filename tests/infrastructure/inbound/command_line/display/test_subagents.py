@@ -82,7 +82,7 @@ def test_a_session_that_went_on_has_one_line_by_its_newest_run() -> None:
     [(1, "active (waiting on 1 child)"), (2, "active (waiting on 2 children)"), (0, "running")],
 )
 def test_one_that_ended_waits_for_those_below_it(pending: int, status: str) -> None:
-    assert Subagent(run(1, 5, "ended"), pending).status == status
+    assert Subagent(run(1, 5, "ended"), NOW, pending).status == status
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,16 @@ def test_what_names_nobody_or_several_is_told_in_the_words_of_the_command(
     assert caught.value.message == why
 
 
+def test_the_runtime_of_one_at_work_is_what_it_took_so_far() -> None:
+    at_work = Subagent(run(1, 5, runtimeMs=None), NOW)
+    assert runtime_text(at_work.runtime_ms) == "5m"
+    assert Subagent(run(1, 5, runtimeMs=None, startedAt=None), NOW).runtime_ms is None
+
+
 def test_everything_about_one_of_them() -> None:
-    one = Subagent(run(1, 20, "announced", error="it broke", outcome="error", cleanup="keep"))
-    shown = info_text(one, NOW).splitlines()
+    over = run(1, 20, "announced", error="it broke", outcome="error", cleanup="keep")
+    one = Subagent(over, NOW)
+    shown = info_text(one).splitlines()
     assert shown[:3] == ["ℹ️ Subagent info", "Status: failed", "Label: job 1"]
     assert "Outcome: error (it broke)" in shown
     assert f"Started: {one.run['startedAt']} (20m ago)" in shown
@@ -139,10 +146,12 @@ def test_a_log_has_both_sides_and_tools_if_they_are_there() -> None:
         {"kind": "message", "body": {"role": "assistant", "text": " "}},
     ]
     one = KNOWN.numbered[0]
-    assert log_text(one, entries) == (
+    entries.insert(1, {"kind": "progress", "body": {"text": "half of it"}})
+    assert log_text(one, entries, 20) == (
         "📜 Subagent log: job 3\nUser: do it\nTool: exec\nAssistant: done"
     )
-    assert log_text(one, []) == "📜 Subagent log: job 3\n(no messages)"
+    assert log_text(one, entries, 1) == "📜 Subagent log: job 3\nAssistant: done"
+    assert log_text(one, [], 20) == "📜 Subagent log: job 3\n(no messages)"
 
 
 @pytest.mark.parametrize(
