@@ -3,12 +3,11 @@
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
 from application.log.answers import redriven_response
-from application.log.envelope import Actor
+from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, provenance_of
@@ -21,8 +20,9 @@ from domain.delivery.webhook import WebhookMessage, announcement_message, is_per
 from domain.run.commands import NoteDelivery, ParkDelivery, RedriveDeliveries
 from domain.run.facts import DeliveryState
 from domain.run.state import Run
-from domain.run.webhook_delivery import redrive_deliveries
+from domain.run.webhook_delivery import decide_delivery, redrive_deliveries
 from domain.values.record import run_stream
+from domain.values.refusals import ConfigurationMoved
 
 CLOCKS_APART = timedelta(seconds=1)
 """So far the clocks of a server and of its database may be apart without a delay."""
@@ -106,7 +106,7 @@ class WebhookSender:
         self, run: Run, state: DeliveryState, message: WebhookMessage, pinned: PinnedConfiguration
     ) -> None:
         if pinned.configuration.spawnlog.announce.named(state.webhook) is None:
-            await self._park(run, state, "not_configured")
+            await self._park_unknown(run, state, pinned)
             return
         try:
             async with self._rooms.of(f"webhook {state.webhook}"):
@@ -146,8 +146,7 @@ class WebhookSender:
         try:
             text_store = await self._work.text_store(run)
         except ContentsErased:
-            # Nothing may be said of the run any more, to nobody.
-            await self._park(run, state, "erased")
+            await self._park_erased(run, state)
             return
         announce = pinned.configuration.spawnlog.announce
         failed = NoteDelivery(
@@ -162,8 +161,27 @@ class WebhookSender:
         )
         await self._work.record(run, (failed,), text_store)
 
-    async def _park(
-        self, run: Run, state: DeliveryState, reason: Literal["not_configured", "erased"]
+    async def _park_unknown(
+        self, run: Run, state: DeliveryState, pinned: PinnedConfiguration
     ) -> None:
-        _log.warning("run %s: webhook %s: parked (%s)", run.run_id, state.webhook, reason)
-        await self._work.record(run, (ParkDelivery(webhook=state.webhook, reason=reason),))
+        """There is no such webhook, if this server is right about the configuration in force: one
+        that has not heard of the newest yet leaves it to later."""
+        stream = run_stream(run.run_id)
+
+        def decide(world: World) -> Decision[None]:
+            pinned.must_be_current(world.config_version)
+            command = ParkDelivery(webhook=state.webhook, reason="not_configured")
+            events = decide_delivery(world.runs[run.run_id], command)
+            return Decision(None, [(stream, event) for event in events])
+
+        try:
+            await self._work.submit((stream,), decide, provenance_of(run, SYSTEM))
+        except ConfigurationMoved as moved:
+            _log.info("run %s: webhook %s: %s", run.run_id, state.webhook, moved)
+        else:
+            _log.warning("run %s: webhook %s is not configured: parked", run.run_id, state.webhook)
+
+    async def _park_erased(self, run: Run, state: DeliveryState) -> None:
+        """Nothing may be said of the run any more, to nobody."""
+        _log.warning("run %s: webhook %s: its texts were erased: parked", run.run_id, state.webhook)
+        await self._work.record(run, (ParkDelivery(webhook=state.webhook, reason="erased"),))

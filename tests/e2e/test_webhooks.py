@@ -53,6 +53,10 @@ def spawned(server: Announcing, name: str, **origin: Any) -> tuple[str, str]:
     return server.asked_for(body), f"agent:main:{name}"
 
 
+def without_webhooks(config: dict[str, Any]) -> None:
+    config["spawnlog"]["announce"]["webhooks"] = []
+
+
 def attempts(server: Announcing, run_id: str, name: str) -> list[dict[str, Any]]:
     """What is on record of a delivery, without the errors' texts."""
     items = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
@@ -184,6 +188,22 @@ def test_what_was_not_taken_often_enough_is_parked_told_and_redriven_with_a_reas
     nothing = server.http.post(redrive, json={"reason": "once more"})
     problem_of(nothing, 409, "no_announcement")
     assert [one["runId"] for one in server.inbox(key)] == [run_id]
+
+
+def test_what_was_to_go_to_a_webhook_that_is_taken_away_is_parked_and_redriven_when_it_is_back(
+    server: Announcing, outside: HookServer
+) -> None:
+    outside.replies("all", Reply(503, headers={"Retry-After": "2"}))
+    run_id, key = spawned(server, "taken-away")
+    outside.called("all")
+    with server.configured(without_webhooks):
+        entry = server.delivery(key, "all", "parked")
+        (own,) = [one for one in entry["deliveries"] if one["webhook"] == "all"]
+        assert own["parkedFor"] == "not_configured"
+    outside.replies("all", Reply(204))
+    redrive = f"/v1/announcements/{run_id}/redrive"
+    assert server.http.post(redrive, json={"reason": "it is back"}).is_success
+    server.delivery(key, "all", "delivered")
 
 
 def test_an_answer_that_is_for_good_is_not_waited_for(

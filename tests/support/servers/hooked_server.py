@@ -1,6 +1,8 @@
 """A server whose sub-agents are told of over HTTP, and the requests for them."""
 
-from collections.abc import Iterator, Sequence
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,27 @@ class Hooked(Porter):
         folder.mkdir(parents=True, exist_ok=True)
         config = config or hooked(folder, hooks, **more)
         super().__init__(data_dir, folder, database_url, config=config, order=order)
+
+    @contextmanager
+    def configured(self, change: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+        """By another configuration until the end of the block."""
+        assert self.config is not None
+        as_it_was = self.config.read_text("utf-8")
+        changed = json.loads(as_it_was)
+        change(changed)
+        self._reloads(json.dumps(changed))
+        try:
+            yield
+        finally:
+            self._reloads(as_it_was)
+
+    def _reloads(self, text: str) -> None:
+        assert self.config is not None
+        assert self.process is not None
+        seen = len(self.log())
+        self.config.write_text(text, "utf-8")
+        self.process.send_signal(signal.SIGHUP)
+        wait_for("the reload", lambda: "is active" in self.log()[seen:])
 
     def told(self, run_id: str) -> list[str]:
         """The types of a run's events in order, those of steps and hooks with the name."""

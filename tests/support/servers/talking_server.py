@@ -1,9 +1,8 @@
 """A server whose child stays, and tells of each message what it was given with it."""
 
 import json
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,27 +118,6 @@ class Talking(Hooked):
         twin = Talking(*place, order="order-of-the-twin", **self._more)
         twin.log_path = self.log_path.with_name("twin.log")
         return twin
-
-    @contextmanager
-    def configured(self, change: Callable[[dict[str, Any]], None]) -> Iterator[None]:
-        """By another configuration until the end of the block."""
-        assert self.config is not None
-        as_it_was = self.config.read_text("utf-8")
-        changed = json.loads(as_it_was)
-        change(changed)
-        self._reloads(json.dumps(changed))
-        try:
-            yield
-        finally:
-            self._reloads(as_it_was)
-
-    def _reloads(self, text: str) -> None:
-        assert self.config is not None
-        assert self.process is not None
-        seen = len(self.log())
-        self.config.write_text(text, "utf-8")
-        self.process.send_signal(signal.SIGHUP)
-        wait_for("the reload", lambda: "is active" in self.log()[seen:])
 
     def send(self, run_id: str, message: str, key: str | None = None) -> httpx2.Response:
         """A message to the session of a run."""
