@@ -1,5 +1,7 @@
 """Messages to a session at work wait for its run; one that steers ends it."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.support.http.problems import problem_of
@@ -39,6 +41,24 @@ def test_messages_to_a_run_at_work_are_taken_in_their_order(server: Yielding) ->
     assert [one["runId"] for one in runs[1:]] == [one.json()["runId"] for one in answers]
     assert [one["cause"] for one in runs] == [None, "message", "message"]
     assert server.session("agent:actor:queue")["activeChildren"] == 0
+
+
+def test_a47_a_run_whose_server_is_gone_took_as_long_as_it_showed_a_sign_of_life(
+    server: Yielding,
+) -> None:
+    first = at_work(server, "gone")
+    server.kill()
+    killed_at = datetime.now(UTC)
+    server.again()
+    run = server.run(first, "announced")
+    assert (run["outcome"], run["error"].split(":")[0]) == ("error", "interrupted")
+    items = server.http.get(f"/v1/runs/{first}/events").json()["items"]
+    (ended,) = [one["payload"] for one in items if one["type"] == "RunEnded"]
+    alive_until = datetime.fromisoformat(ended["aliveUntil"])
+    started_at = datetime.fromisoformat(run["startedAt"])
+    assert alive_until <= killed_at
+    expected = max(timedelta(0), alive_until - started_at) // timedelta(milliseconds=1)
+    assert run["runtimeMs"] == expected
 
 
 def test_the_last_entries_of_a_transcript_are_its_end(server: Yielding) -> None:

@@ -1,6 +1,7 @@
 """A child that is bound to a thread stays: messages continue its session until that is stopped."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -54,3 +55,19 @@ def test_a_session_goes_on_with_messages_until_it_is_stopped(
     answer = server.send(first, "too late")
     assert (answer.status_code, answer.json()["code"]) == (409, "session_closed")
     assert items[0]["origin"] == AT_THE_THREAD
+
+
+def test_a_session_that_nobody_speaks_to_is_closed_when_its_idle_hours_are_over(
+    server: Talking,
+) -> None:
+    with server.configured(closes_when_idle):
+        first = server.asked_for(staying("idle"))
+        run = server.run(first, "archived")
+    assert server.session(run["childSessionKey"])["stage"] == "closed"
+    assert server.send(first, "too late").json()["code"] == "session_closed"
+
+
+def closes_when_idle(config: dict[str, Any]) -> None:
+    """After a second."""
+    bindings = config.setdefault("session", {}).setdefault("threadBindings", {})
+    bindings["idleHours"] = 1 / 3600

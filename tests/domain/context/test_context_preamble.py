@@ -35,6 +35,11 @@ def test_the_usual_limit_is_4000_characters() -> None:
     assert cut == ("word " * 800).rstrip() + TRUNCATED
 
 
+def test_a_cut_between_words_may_lose_just_half() -> None:
+    assert truncated_preamble("hello brave new world", 10) == f"hello{TRUNCATED}"
+    assert truncated_preamble("hell brave new world", 10) == f"hell brave{TRUNCATED}"
+
+
 def test_a_text_without_spaces_is_cut_at_the_limit() -> None:
     assert truncated_preamble("a " + "漢" * 50, 20) == "a " + "漢" * 18 + TRUNCATED
 
