@@ -10,12 +10,11 @@ from domain.configuration.configuration import EffectiveAgent
 from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
 from domain.delivery.announcement import RunStats, announce
+from domain.prompt.run_prompt import BOOTSTRAP_SOURCE, SCRIPT_SOURCE
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run
 from domain.values.record import ContentRef
-
-BOOTSTRAP_SOURCE = "bootstrap:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class BootstrapIngredients:
 def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[Ingredient, ...]:
     """What scripts put in front, the task, what they put behind: in the order of the message."""
     scripts = [
-        Ingredient(source=f"script:{one.id}", position=one.position, content=one.injected)
+        Ingredient(source=f"{SCRIPT_SOURCE}{one.id}", position=one.position, content=one.injected)
         for one in injected_receipts(receipts)
         if one.injected is not None
     ]

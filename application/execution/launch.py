@@ -3,9 +3,7 @@
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
-from application.context.prompt_inputs import BOOTSTRAP_SOURCE
 from application.context.shared_context import SharedStart, read_shared_start
 from application.coordination.lane import QueuedChild
 from application.log.texts import TextStore
@@ -18,93 +16,21 @@ from application.ports.transcripts import TranscriptFile, Transcripts
 from application.spawn.plan import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
 from domain.configuration.runtimes import Runtime
-from domain.context.bootstrap_files import BootstrapFile
-from domain.context.fork import forked_entries, inherited_rows
+from domain.context.fork import inherited_rows
 from domain.context.thread_binding import Origin, read_origin
-from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, permits_tool
-from domain.prompt.child_prompt import (
-    AttachmentsNote,
-    ChildFacts,
-    ComposedPrompt,
-    Surroundings,
-    compose_continuation,
-    compose_prompt,
-)
-from domain.prompt.pieces import Contribution, TextPart, task_pieces
-from domain.prompt.role import SpawnTools
-from domain.prompt.shared_context import shared_pieces
+from domain.prompt.child_prompt import ComposedPrompt
+from domain.prompt.pieces import TextPart
+from domain.prompt.run_prompt import address_refs, attachments_step, compose_run_prompt
 from domain.run.commands import StartRun
 from domain.run.events import ContinuationPlanned, SessionCreated
-from domain.run.facts import Plan, PromptPart, StepState
+from domain.run.facts import PromptPart
 from domain.run.state import Run
 from domain.values.json_text import NotJson, read_json
-from domain.values.record import ContentRef
-
-# What a child is told of itself, read off its run.
-
-
-def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
-    """Who the child is; `texts` holds the addresses of its thread and of its requester."""
-    assert run.child_session_key is not None
-    return ChildFacts(
-        depth=run.depth,
-        max_spawn_depth=max_depth,
-        child_session_key=run.child_session_key,
-        label=run.label,
-        requester_session_key=run.requester.session_key,
-        requester_channel=_channel(run, texts),
-        is_persistent=run.options.mode == "session",
-        tools=_spawn_tools(run.plan),
-    )
-
-
-def _spawn_tools(plan: Plan | None) -> SpawnTools:
-    assert plan is not None
-    return SpawnTools(
-        spawn=permits_tool(plan, SPAWN_TOOL),
-        control=permits_tool(plan, CONTROL_TOOL),
-        yield_turn=permits_tool(plan, YIELD_TOOL),
-    )
-
-
-def address_refs(run: Run) -> tuple[ContentRef, ...]:
-    """What is kept of where its thread and its requester are."""
-    return tuple(one for one in (run.delivery_origin, run.requester.origin) if one is not None)
-
-
-def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
-    """The channel that the child was asked for from: that of its thread, if it is bound to one."""
-    for one in address_refs(run):
-        channel = read_origin(texts.get(one.id)).get("channel")
-        if channel is not None:
-            return str(channel)
-    return None
-
-
-def _attachments_step(run: Run) -> StepState | None:
-    """The step that wrote what was attached; None when nothing of it lies in the workspace."""
-    step = run.step("attachments")
-    if step is None or step.phase != "taken" or step.undo_at is not None:
-        return None
-    return step if step.manifest else None
-
-
-def attachments_note(run: Run) -> AttachmentsNote | None:
-    """What the prompt says of it."""
-    step, attachments = _attachments_step(run), run.attachments
-    if step is None or attachments is None:
-        return None
-    return AttachmentsNote(
-        count=step.file_count or 0,
-        total_bytes=step.total_bytes or 0,
-        relative_dir=step.relative or "",
-        mount_path_hint=attachments.mount_path_hint,
-    )
 
 
 def attachments_dir(run: Run) -> str | None:
     """Where it lies, as an absolute path."""
-    step = _attachments_step(run)
+    step = attachments_step(run)
     if step is None or step.root is None or step.relative is None:
         return None
     return posixpath.join(step.root, step.relative)
@@ -310,34 +236,9 @@ class LaunchComposer:
         planned = in_hand.created if in_hand is not None else await self._planned(run)
         refs = [*(one.content for one in planned.ingredients), *address_refs(run)]
         texts = in_hand.texts if in_hand is not None else await self._work.contents.texts(refs)
-        pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
-        bootstrap: list[BootstrapFile] = []
-        task = preamble = ""
-        for one in planned.ingredients:
-            text = texts.get(one.content.id, "")
-            match one.position:
-                case "task":
-                    task = text
-                case "preamble":
-                    preamble = text
-                case "bootstrap":
-                    name = one.source.removeprefix(BOOTSTRAP_SOURCE)
-                    bootstrap.append(BootstrapFile(name, text))
-                case "prepend" | "append":
-                    source = one.source.removeprefix("script:")
-                    pieces[one.position].append(Contribution(source, text))
-        child = build_child_facts(run, planned.max_depth, texts)
-        surroundings = Surroundings(
-            preamble=preamble,
-            fork_entries=forked_entries(opened.fork),
-            bootstrap=tuple(bootstrap),
-            attachments=attachments_note(opened),
-            shared_context=shared_pieces(shared.values, run.run_id),
+        return compose_run_prompt(
+            run, opened, planned.ingredients, planned.max_depth, shared.values, texts
         )
-        if run.continues is not None:
-            return compose_continuation(child, task, surroundings)
-        message_pieces = task_pieces(task, prepend=pieces["prepend"], append=pieces["append"])
-        return compose_prompt(child, message_pieces, surroundings)
 
     async def _planned(self, run: Run) -> SessionCreated | ContinuationPlanned:
         if run.continues is None:

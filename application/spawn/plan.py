@@ -7,7 +7,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden, Workspaces
 from application.steps.workspace import unusable_workspace_text
 from domain.configuration.configuration import EffectiveAgent
-from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
+from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
@@ -48,7 +48,9 @@ def plan_spawn(
     if isinstance(planned, IneligiblePlan):
         return planned
     warnings = (*planned.warnings, *workspace_warnings(run, texts.workspace))
-    return replace(planned, plan=_with_hours(planned.plan, run, pinned), warnings=warnings)
+    return replace(
+        planned, plan=plan_with_hours(planned.plan, run, pinned.configuration), warnings=warnings
+    )
 
 
 def plan_continuation(
@@ -76,19 +78,7 @@ def plan_continuation(
         return planned
     # Before sources were recorded, links were not resolved either: there is none to make up.
     plan = planned.plan.changed({"workspace_source": last.workspace_source})
-    return replace(planned, plan=_with_hours(plan, run, pinned))
-
-
-def _with_hours(plan: Plan, run: Run, pinned: PinnedConfiguration) -> Plan:
-    """When a session that stays open is put away."""
-    if run.options.mode != "session":
-        return plan
-    bindings = pinned.configuration.session.thread_bindings
-    hours: dict[str, object] = {
-        "idle_hours": bindings.idle_hours or None,
-        "max_age_hours": bindings.max_age_hours or None,
-    }
-    return plan.changed(hours) if any(hours.values()) else plan
+    return replace(planned, plan=plan_with_hours(plan, run, pinned.configuration))
 
 
 # The folder that a child works in: its requester's for a child of the same agent, else its agent's

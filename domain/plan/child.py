@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from domain.configuration.configuration import EffectiveAgent
+from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.plan.agent import agent_tool_policy
 from domain.plan.eligibility import EligibilityTable, judge_eligibility
 from domain.plan.request import PlanRequest
 from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts
+from domain.run.state import Run
 from domain.session.role import Capabilities, capabilities_at
 from domain.values.refusals import Refusal
 
@@ -66,3 +67,15 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
     )
     warnings = (*model.warnings, *run_timeout_warnings(requested, configured))
     return PlannedChild(agent, plan, capabilities, warnings, facts)
+
+
+def plan_with_hours(plan: Plan, run: Run, configuration: Configuration) -> Plan:
+    """The plan, with when a session that stays open is put away."""
+    if run.options.mode != "session":
+        return plan
+    bindings = configuration.session.thread_bindings
+    hours: dict[str, object] = {
+        "idle_hours": bindings.idle_hours or None,
+        "max_age_hours": bindings.max_age_hours or None,
+    }
+    return plan.changed(hours) if any(hours.values()) else plan

@@ -1,0 +1,124 @@
+"""The prompt of a run, composed from what is on record of it and the texts beside the log."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from domain.context.bootstrap_files import BootstrapFile
+from domain.context.fork import forked_entries
+from domain.context.thread_binding import read_origin
+from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, permits_tool
+from domain.prompt.child_prompt import (
+    AttachmentsNote,
+    ChildFacts,
+    ComposedPrompt,
+    Surroundings,
+    compose_continuation,
+    compose_prompt,
+)
+from domain.prompt.pieces import Contribution, task_pieces
+from domain.prompt.role import SpawnTools
+from domain.prompt.shared_context import SharedValue, shared_pieces
+from domain.run.facts import Ingredient, Plan, StepState
+from domain.run.state import Run
+from domain.values.record import ContentRef
+
+BOOTSTRAP_SOURCE = "bootstrap:"
+SCRIPT_SOURCE = "script:"
+
+
+def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
+    """Who the child is; `texts` holds the addresses of its thread and of its requester."""
+    assert run.child_session_key is not None
+    return ChildFacts(
+        depth=run.depth,
+        max_spawn_depth=max_depth,
+        child_session_key=run.child_session_key,
+        label=run.label,
+        requester_session_key=run.requester.session_key,
+        requester_channel=_channel(run, texts),
+        is_persistent=run.options.mode == "session",
+        tools=_spawn_tools(run.plan),
+    )
+
+
+def _spawn_tools(plan: Plan | None) -> SpawnTools:
+    assert plan is not None
+    return SpawnTools(
+        spawn=permits_tool(plan, SPAWN_TOOL),
+        control=permits_tool(plan, CONTROL_TOOL),
+        yield_turn=permits_tool(plan, YIELD_TOOL),
+    )
+
+
+def address_refs(run: Run) -> tuple[ContentRef, ...]:
+    """What is kept of where its thread and its requester are."""
+    return tuple(one for one in (run.delivery_origin, run.requester.origin) if one is not None)
+
+
+def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
+    """The channel that the child was asked for from: that of its thread, if it is bound to one."""
+    for one in address_refs(run):
+        channel = read_origin(texts.get(one.id)).get("channel")
+        if channel is not None:
+            return str(channel)
+    return None
+
+
+def attachments_step(run: Run) -> StepState | None:
+    """The step that wrote what was attached; None when nothing of it lies in the workspace."""
+    step = run.step("attachments")
+    if step is None or step.phase != "taken" or step.undo_at is not None:
+        return None
+    return step if step.manifest else None
+
+
+def attachments_note(run: Run) -> AttachmentsNote | None:
+    """What the prompt says of it."""
+    step, attachments = attachments_step(run), run.attachments
+    if step is None or attachments is None:
+        return None
+    return AttachmentsNote(
+        count=step.file_count or 0,
+        total_bytes=step.total_bytes or 0,
+        relative_dir=step.relative or "",
+        mount_path_hint=attachments.mount_path_hint,
+    )
+
+
+def compose_run_prompt(
+    run: Run,
+    opened: Run,
+    ingredients: Sequence[Ingredient],
+    max_depth: int,
+    shared: Sequence[SharedValue],
+    texts: Mapping[UUID, str],
+) -> ComposedPrompt:
+    """Both texts. `opened` is the run that its session began with, `shared` what it is given of its
+    family's context; `texts` holds those of the ingredients and of the addresses."""
+    pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
+    bootstrap: list[BootstrapFile] = []
+    task = preamble = ""
+    for one in ingredients:
+        text = texts.get(one.content.id, "")
+        match one.position:
+            case "task":
+                task = text
+            case "preamble":
+                preamble = text
+            case "bootstrap":
+                bootstrap.append(BootstrapFile(one.source.removeprefix(BOOTSTRAP_SOURCE), text))
+            case "prepend" | "append":
+                source = one.source.removeprefix(SCRIPT_SOURCE)
+                pieces[one.position].append(Contribution(source, text))
+    child = build_child_facts(run, max_depth, texts)
+    surroundings = Surroundings(
+        preamble=preamble,
+        fork_entries=forked_entries(opened.fork),
+        bootstrap=tuple(bootstrap),
+        attachments=attachments_note(opened),
+        shared_context=shared_pieces(shared, run.run_id),
+    )
+    if run.continues is not None:
+        return compose_continuation(child, task, surroundings)
+    message_pieces = task_pieces(task, prepend=pieces["prepend"], append=pieces["append"])
+    return compose_prompt(child, message_pieces, surroundings)
