@@ -226,6 +226,12 @@ class EventLog(Protocol):
         """The first event of a type of a run."""
         ...
 
+    async def read_streams(
+        self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
+    ) -> Sequence[RecordedEvent]:
+        """All events of these streams up to a position, in order of position."""
+        ...
+
 
 class Tail(Protocol):
     """Follows the log as it grows; shared by everything in the process that waits."""

@@ -66,3 +66,13 @@ class Configurations(Protocol):
         """An earlier revision, for what was begun under it. Raises `RevisionErased`, and
         `ConfigurationError` for one that this program cannot read."""
         ...
+
+
+class CandidateReader(Protocol):
+    """Reads a configuration that is nobody's file and becomes no revision. Nothing that it refers
+    to is looked up, and secrets in it become references."""
+
+    def read(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
+        """A text of JSON5: the configuration, and the whole of it as a revision would keep it.
+        `ConfigurationError` says what is wrong and where."""
+        ...

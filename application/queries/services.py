@@ -4,20 +4,25 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from application.concurrency.bulkhead import Bulkhead
 from application.log.event_log import Tail
 from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import CandidateReader
 from application.ports.transcripts import Transcripts
 from application.queries.access import Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryServices:
-    """Put together by the composition root. `closing` says whether the server stops, and `stopped`
-    is done then."""
+    """Put together by the composition root. `candidates` reads configurations that are only thought
+    of, `processor_room` is for questions that take a whole processor. `closing` says whether the
+    server stops, and `stopped` is done then."""
 
     work: UnitOfWork
     transcripts: Transcripts
     tail: Tail
     access: Access
+    candidates: CandidateReader
+    processor_room: Bulkhead
     closing: Callable[[], bool]
     stopped: "asyncio.Future[None]"

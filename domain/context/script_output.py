@@ -150,3 +150,11 @@ def encode_output(raw: bytes) -> tuple[str, OutputEncoding]:
     if "\0" in text:
         return base64.b64encode(raw).decode(), "base64"
     return text, "utf-8"
+
+
+def decode_output(kept: str, encoding: OutputEncoding | None) -> str:
+    """The text of an output from how it is kept; before version 2 of `ScriptsResolved` it was kept
+    as that text."""
+    if encoding is None:
+        return kept
+    return decode_printed_text(base64.b64decode(kept) if encoding == "base64" else kept.encode())

@@ -41,6 +41,7 @@ from application.ports.scripts import ScriptRunner, ScriptSecrets
 from application.ports.transcripts import Transcripts
 from application.ports.webhooks import WebhookClient
 from application.queries.access import Access
+from application.queries.what_if import AT_ONCE_MAX as QUESTIONS_MAX
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
 from application.session.tool_policy import ToolGuard
@@ -59,6 +60,7 @@ from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.configuration.workspaces import ConfiguredWorkspaces
@@ -336,6 +338,8 @@ class ServerProcess:
             transcripts=transcripts,
             tail=self.log.tail,
             access=Access(work.registry),
+            candidates=CandidateTexts(),
+            processor_room=Bulkhead(at_once_max=QUESTIONS_MAX, calls_max=QUESTIONS_MAX),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

@@ -46,6 +46,7 @@ from infrastructure.inbound.http.routes import (
     shared_context,
     spawns,
     transcripts,
+    what_if,
 )
 
 ROUTERS = (
@@ -59,6 +60,7 @@ ROUTERS = (
     shared_context.router,
     agents.router,
     events.router,
+    what_if.router,
     health.router,
 )
 

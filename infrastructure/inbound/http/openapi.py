@@ -17,6 +17,7 @@ from infrastructure.inbound.http.routes.control import (
 )
 from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
+from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
 from infrastructure.inbound.http.schemas.spawn import SpawnBody
 from infrastructure.inbound.http.schemas.transcript import TranscriptBody
 
@@ -30,6 +31,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     RedriveBody,
     TranscriptBody,
     SharedContextPatch,
+    WhatIfBody,
 )
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
@@ -77,7 +79,7 @@ def describe(application: FastAPI) -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     schemas: dict[str, Any] = {"Problem": PROBLEM_SCHEMA}
-    for model in BODIES:
+    for model in (*BODIES, *LINES):
         schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas |= schema.pop("$defs", {})
         schemas[model.__name__] = schema
@@ -95,7 +97,7 @@ def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _complete(method: str, operation: dict[str, Any]) -> None:
     """What all operations have: examples, headers, parameters as they are sent."""
-    if method in ("post", "put"):
+    if method in ("post", "put") and operation["operationId"] != "whatIf":
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _of_what_is_sent(parameter["schema"])
@@ -104,7 +106,7 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
     if "requestBody" in operation:
         operation["requestBody"]["content"]["application/json"]["example"] = examples["request"]
     for status, response in operation["responses"].items():
-        if status < "300":
+        if status < "300" and "application/json" in response["content"]:
             example = examples.get("responses", {}).get(status, examples["response"])
             response["content"]["application/json"]["example"] = example
         response["headers"] = {

@@ -15,7 +15,12 @@ from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.writer import LogWriter, require_writable
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
-from infrastructure.outbound.log.read.events import first_events, head_of, read_events
+from infrastructure.outbound.log.read.events import (
+    first_events,
+    head_of,
+    read_events,
+    read_stream_events,
+)
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import LogTail
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, borrow_connection
@@ -141,6 +146,15 @@ class PostgresLog:
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
         """The first event of a type of a run."""
         return await self._firsts.get((run_id, event_type))
+
+    async def read_streams(
+        self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
+    ) -> Sequence[RecordedEvent]:
+        """All events of these streams up to a position."""
+        async with borrow_connection(self._pool) as connection:
+            return await read_stream_events(
+                connection, self._mapper, streams, types=types, until=until
+            )
 
 
 def channel_of(schema: str) -> str:

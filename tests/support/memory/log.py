@@ -266,3 +266,11 @@ class MemoryLog:
         """The first event of a type of a run."""
         found = await self.read(limit=1, types=(event_type,), run_id=run_id)
         return found[0] if found else None
+
+    async def read_streams(
+        self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
+    ) -> Sequence[RecordedEvent]:
+        """All events of these streams up to a position."""
+        wanted = frozenset(streams)
+        found = await self.read(limit=until, types=types, until=until) if until else ()
+        return [one for one in found if one.envelope.stream in wanted]

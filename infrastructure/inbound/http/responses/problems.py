@@ -25,6 +25,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "queue_full": (409, "Too many messages wait"),
     "cannot_yield": (409, "The run cannot yield"),
     "steered_too_soon": (429, "Steered too soon"),
+    "what_if_busy": (429, "Too many such questions at once"),
     "no_session": (409, "There is no session"),
     "too_much_told": (409, "Too much was told of the session"),
     "not_started": (409, "The run has not started"),
@@ -45,7 +46,14 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "internal": (500, "Internal error"),
 }
 RETRYABLE = frozenset(
-    {"idempotency_in_flight", "run_active", "queue_full", "steered_too_soon", "unavailable"}
+    {
+        "idempotency_in_flight",
+        "run_active",
+        "queue_full",
+        "steered_too_soon",
+        "what_if_busy",
+        "unavailable",
+    }
 )
 
 

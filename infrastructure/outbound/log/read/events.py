@@ -81,6 +81,30 @@ async def read_events(
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 
+async def read_stream_events(
+    connection: LogConnection,
+    mapper: EventMapper,
+    streams: Sequence[str],
+    *,
+    types: Sequence[str] = (),
+    until: int,
+) -> list[RecordedEvent]:
+    """All events of these streams up to a position, in order of position. Each stream is looked up
+    by itself, along the index of streams."""
+    clauses, values = "", list[Any]([list(streams), until])
+    if types:
+        clauses = " AND type = ANY(%s::text[])"
+        values.append(list(types))
+    cursor = await connection.execute(
+        f"SELECT one.* FROM unnest(%s::text[]) AS wanted (name) CROSS JOIN LATERAL"
+        f" (SELECT {COLUMNS} FROM events WHERE stream = wanted.name AND position <= %s{clauses}"
+        " OFFSET 0) AS one ORDER BY position",
+        values,
+        binary=True,
+    )
+    return [recorded_event(row, mapper) for row in await cursor.fetchall()]
+
+
 async def first_events(
     mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:

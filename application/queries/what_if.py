@@ -1,0 +1,594 @@
+"""What another configuration would have decided: recorded decisions, decided again in their order.
+
+They are read page by page, so that any length of history takes the same memory, and given out as
+they are decided. No script, no runtime and no hook is asked, and nothing is written.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError, invalid_value
+from application.queries.json_patch import PatchError, apply_patch
+from application.queries.runs import run_id_of, visible_run
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.what_if import (
+    DifferenceView,
+    TotalsView,
+    WhatIfFailureView,
+    WhatIfLine,
+    WhatIfProgressView,
+    WhatIfTotalsView,
+    WhatIfVerdictView,
+)
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError
+from domain.run.events import MessageReceived, RunStarted, SpawnRequested
+from domain.run.evolve import evolve
+from domain.run.state import Run
+from domain.session.events import ChildReleased
+from domain.values.json_text import compact_json
+from domain.values.record import ContentRef, session_key_of
+from domain.what_if.batch import decide_batch_again
+from domain.what_if.cascade import CascadeCounts, CascadeTooLarge
+from domain.what_if.decide_again import (
+    DecidedAgain,
+    Question,
+    Settings,
+    decide_again,
+    is_session_needed,
+    texts_needed,
+)
+from domain.what_if.prompt import compare_prompts, prompt_texts_needed
+from domain.what_if.record import DECIDED_IN, RecordedDecision, RecordedStep, recorded_decision
+from domain.what_if.unaffected import UnaffectedAgents
+from domain.what_if.verdict import SAME, VERDICTS, Verdict, VerdictName, not_replayable
+
+EVENTS_AT_ONCE = 60
+"""More than one request for a spawn has tasks, so that a batch is never larger than a page."""
+DECIDED_AT_ONCE = 10
+"""So many are decided before others are served again."""
+TEXT_BYTES_AT_ONCE = 32 * 1024 * 1024
+PROGRESS_SECONDS = 1.0
+AT_ONCE_MAX = 2
+"""So many questions are answered at once by one server: each takes a processor."""
+PATCHED_REMEMBERED_MAX = 100
+AGENTS_COUNTED_MAX = 1_000
+OTHER_AGENTS = "(others)"
+
+_DECIDED_IN = tuple(kind.__name__ for kind in DECIDED_IN)
+_REQUESTS = (SpawnRequested.__name__, MessageReceived.__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfRequest:
+    """One of the three says the configuration: `config` or `config_text` the whole of it, `patch`
+    (RFC 6902) what is to be changed of the revision that each decision was made under. `since` and
+    `until` are as-ofs: the first position, or what is recorded behind that instant, and the last.
+    `only` are the verdicts that are given out; the totals are of all."""
+
+    config: Mapping[str, Any] | None = None
+    config_text: str | None = None
+    patch: Sequence[Mapping[str, Any]] | None = None
+    since: str | None = None
+    until: str | None = None
+    run_id: str | None = None
+    tree: str | None = None
+    requester: str | None = None
+    agent_ids: tuple[str, ...] = ()
+    only: tuple[VerdictName, ...] = ()
+    cascade: bool = False
+    prompts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    run_id: UUID | None
+    tree: str | None
+    requester: str | None
+    agent_ids: frozenset[str]
+
+    def takes(self, run: Run) -> bool:
+        if self.run_id is not None and run.run_id != self.run_id:
+            return False
+        if self.tree is not None and run.requester.root_session_key != self.tree:
+            return False
+        if self.requester is not None and run.requester.session_key != self.requester:
+            return False
+        return not self.agent_ids or run.requested_agent_id in self.agent_ids
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """The configuration to decide under, for each revision that something was decided under."""
+
+    services: QueryServices
+    whole: Settings | None
+    patch: Sequence[Mapping[str, Any]] | None
+    _patched: dict[int, Settings] = field(default_factory=dict)
+
+    async def then(self, revision: int) -> Settings:
+        """What was pinned. `RevisionErased` and `ConfigurationError` when it cannot be read."""
+        pinned = await self.services.work.configurations.at(revision)
+        return Settings(pinned.configuration, pinned.redacted)
+
+    async def now(self, revision: int) -> Settings:
+        """What is to be decided under in its place."""
+        if self.whole is not None:
+            return self.whole
+        known = self._patched.get(revision)
+        if known is None:
+            pinned = await self.services.work.configurations.at(revision)
+            known = self._patched[revision] = _patched(self.services, pinned, self.patch or ())
+            while len(self._patched) > PATCHED_REMEMBERED_MAX:
+                del self._patched[next(iter(self._patched))]
+        return known
+
+
+def _patched(
+    services: QueryServices, pinned: PinnedConfiguration, patch: Sequence[Mapping[str, Any]]
+) -> Settings:
+    try:
+        values = apply_patch(patch, pinned.redacted)
+    except PatchError as error:
+        raise QueryError(
+            "invalid_request",
+            f"the patch does not fit configuration revision {pinned.revision}: {error}",
+        ) from None
+    return _read(services, compact_json(values), "/patch")
+
+
+def _read(services: QueryServices, text: str, pointer: str) -> Settings:
+    try:
+        return Settings(*services.candidates.read(text))
+    except ConfigurationError as error:
+        raise QueryError(
+            "invalid_request",
+            f"the configuration cannot be used: {error}",
+            errors=[
+                {"pointer": f"{pointer}{one.pointer}", "detail": one.message}
+                for one in error.problems
+            ],
+        ) from None
+
+
+async def what_if(
+    services: QueryServices, caller: Caller, request: WhatIfRequest
+) -> "WhatIfAnswer":
+    """The decisions of a range, decided again. What is wrong with the request is found before the
+    first of them. `QueryError`."""
+    require_scope(caller, "read")
+    if not caller.sees_everything:
+        raise QueryError(
+            "not_permitted", 'what-if goes over the whole log: that needs a token for sessions "*"'
+        )
+    if request.prompts:
+        require_scope(caller, "content")
+    given = [one for one in (request.config, request.config_text, request.patch) if one is not None]
+    if len(given) != 1:
+        raise QueryError(
+            "invalid_request", "give one of config, configText and patch: what is to be tried"
+        )
+    whole = None
+    if request.config_text is not None:
+        whole = _read(services, request.config_text, "/configText")
+    elif request.config is not None:
+        whole = _read(services, compact_json(request.config), "/config")
+    candidates = _Candidates(services, whole, request.patch)
+    until = (await resolve_as_of(services, request.until)).position
+    after = await _after(services, request.since)
+    if request.patch is not None:
+        current = services.work.configurations.current()
+        await candidates.now(current.revision)
+    tree = requester = None
+    if request.tree is not None:
+        tree = await resolve_session_key(services, caller, request.tree, pointer="/filter/tree")
+    if request.requester is not None:
+        requester = await resolve_session_key(
+            services, caller, request.requester, pointer="/filter/requester"
+        )
+    run_id = None
+    if request.run_id is not None:
+        moment = await resolve_as_of(services, None)
+        run = await visible_run(services, caller, request.run_id, moment)
+        run_id = run_id_of(request.run_id)
+        # Only a cascade depends on what was decided before.
+        if not request.cascade:
+            after = max(after, run.created_position - 1)
+            until = until if run.batch is not None else max(until, run.created_position)
+    unknown = [one for one in request.only if one not in VERDICTS]
+    if unknown:
+        raise invalid_value("/only", f"there are {', '.join(VERDICTS)}")
+    agent_ids = frozenset(request.agent_ids)
+    return WhatIfAnswer(
+        services,
+        candidates,
+        _Filter(run_id, tree, requester, agent_ids),
+        request,
+        after=after,
+        until=until,
+    )
+
+
+async def _after(services: QueryServices, since: str | None) -> int:
+    if since is None:
+        return 0
+    moment = await resolve_as_of(services, since)
+    # A position is the first one to be looked at; what was recorded by an instant is before it.
+    return max(0, moment.position - 1) if since.startswith("pos:") else moment.position
+
+
+@dataclass(slots=True)
+class _Totals:
+    verdicts: Counter[str] = field(default_factory=Counter)
+    agents: dict[str, Counter[str]] = field(default_factory=dict)
+    rules: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def count(self, agent_id: str | None, verdict: Verdict) -> None:
+        name = verdict.verdict
+        self.verdicts[name] += 1
+        agent = agent_id or OTHER_AGENTS
+        if agent not in self.agents and len(self.agents) >= AGENTS_COUNTED_MAX:
+            agent = OTHER_AGENTS
+        self.agents.setdefault(agent, Counter())[name] += 1
+        if verdict.rule is not None and name != "same":
+            self.rules.setdefault(verdict.rule, Counter())[name] += 1
+
+    def view(self, after: int, until: int) -> WhatIfTotalsView:
+        totals = TotalsView(
+            from_position=after + 1,
+            to_position=until,
+            decisions=sum(self.verdicts.values()),
+            by_verdict={name: self.verdicts[name] for name in VERDICTS},
+            by_agent={agent: dict(those) for agent, those in sorted(self.agents.items())},
+            by_rule={rule: dict(those) for rule, those in sorted(self.rules.items())},
+        )
+        return WhatIfTotalsView(totals=totals)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A decision of a page: what was recorded of it, and what of the record it is decided from."""
+
+    position: int
+    record: RecordedDecision
+    question: Question | None
+    verdict: Verdict | None = None
+    started_run: Run | None = None
+    opened: Run | None = None
+
+
+class WhatIfAnswer:
+    """The lines of the answer, as they are made. It is gone through once."""
+
+    def __init__(
+        self,
+        services: QueryServices,
+        candidates: _Candidates,
+        criteria: _Filter,
+        request: WhatIfRequest,
+        *,
+        after: int,
+        until: int,
+    ) -> None:
+        self._services = services
+        self._candidates = candidates
+        self._criteria = criteria
+        self._request = request
+        self.after = after
+        self.until = until
+        self._counts = CascadeCounts() if request.cascade else None
+        self._unaffected: dict[int, UnaffectedAgents | None] = {}
+        self._totals = _Totals()
+
+    async def lines(self) -> AsyncIterator[WhatIfLine]:
+        """A line for each verdict that is wanted, how far it is about once a second, and the totals
+        at the end; or why it goes no further."""
+        told = time.monotonic()
+        try:
+            async for page, position in self._pages():
+                for item, decided in page:
+                    self._totals.count(item.record.run.requested_agent_id, decided)
+                    if not self._request.only or decided.verdict in self._request.only:
+                        yield _verdict_view(item, decided)
+                if time.monotonic() - told >= PROGRESS_SECONDS:
+                    told = time.monotonic()
+                    yield WhatIfProgressView.of(position, self.until, self._totals.verdicts.total())
+                if self._services.closing():
+                    yield WhatIfFailureView.of("the service is stopping; ask again in a moment")
+                    return
+        except (QueryError, CascadeTooLarge) as error:
+            yield WhatIfFailureView.of(str(error))
+            return
+        yield self._totals.view(self.after, self.until)
+
+    async def _pages(self) -> AsyncIterator[tuple[list[tuple[_Item, Verdict]], int]]:
+        after = self.after
+        types = (*_REQUESTS, ChildReleased.__name__) if self._counts is not None else _REQUESTS
+        while after < self.until:
+            found = await self._services.work.log.read(
+                after=after, limit=EVENTS_AT_ONCE, until=self.until, types=types
+            )
+            page = _whole_batches(found) if len(found) == EVENTS_AT_ONCE else list(found)
+            after = page[-1].envelope.position if len(found) == EVENTS_AT_ONCE else self.until
+            yield await self._decide_page(page), after
+
+    async def _decide_page(self, page: Sequence[RecordedEvent]) -> list[tuple[_Item, Verdict]]:
+        requests = [one for one in page if one.envelope.type in _REQUESTS]
+        items = await self._items(requests)
+        texts = await self._texts(items)
+        done: list[tuple[_Item, Verdict]] = []
+        by_position = {one.position: one for one in items}
+        for group in _groups(page):
+            event = group[0].event
+            if isinstance(event, ChildReleased):
+                key = session_key_of(group[0].envelope.stream)
+                if self._counts is not None and key is not None:
+                    self._counts.release(key, event.run_id)
+                continue
+            members = [
+                by_position[one.envelope.position]
+                for one in group
+                if one.envelope.position in by_position
+            ]
+            done += self._decide_group(members, texts)
+            if len(done) % DECIDED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return done
+
+    def _decide_group(
+        self, members: Sequence[_Item], texts: Mapping[UUID, str]
+    ) -> list[tuple[_Item, Verdict]]:
+        decided = [(item, self._decide(item, texts)) for item in members]
+        together = decide_batch_again([(item.record, one) for item, one in decided])
+        done = []
+        for (item, _), one in zip(decided, together, strict=True):
+            verdict = one.verdict
+            if self._counts is not None:
+                self._counts.note(item.record, verdict)
+            if self._criteria.takes(item.record.run):
+                done.append((item, verdict))
+        return done
+
+    def _decide(self, item: _Item, texts: Mapping[UUID, str]) -> DecidedAgain:
+        if item.verdict is not None or item.question is None:
+            return DecidedAgain(item.verdict or SAME)
+        question = item.question
+        if self._counts is None:
+            return self._with_prompt(item, decide_again(question, texts), texts)
+        key = item.record.run.requester.session_key
+        above = self._counts.never_ran(key)
+        if above is not None:
+            return DecidedAgain(_never_requested(item.record, above))
+        recorded = item.record.request.facts.active_children
+        counted = self._counts.active_children(key, recorded)
+        least = decide_again(replace(question, active_children=counted.least), texts)
+        if counted.least != counted.most:
+            most = decide_again(replace(question, active_children=counted.most), texts)
+            if most.verdict != least.verdict:
+                unknown = f"for how long run {counted.unknown}, newly allowed, would have run"
+                return DecidedAgain(not_replayable(unknown))
+        return self._with_prompt(item, least, texts)
+
+    def _with_prompt(
+        self, item: _Item, decided: DecidedAgain, texts: Mapping[UUID, str]
+    ) -> DecidedAgain:
+        is_compared = (
+            self._request.prompts
+            and item.started_run is not None
+            and item.record.started is not None
+            and decided.planned is not None
+            and decided.scripts is not None
+            and decided.verdict.verdict in ("same", "different-announcement")
+        )
+        if not is_compared:
+            return decided
+        assert item.started_run is not None
+        verdict = compare_prompts(
+            item.record, item.started_run, item.opened or item.started_run, decided, texts
+        )
+        return DecidedAgain(verdict or decided.verdict, decided.planned, decided.scripts)
+
+    # What the decisions of a page are made from.
+
+    async def _items(self, requests: Sequence[RecordedEvent]) -> list[_Item]:
+        needed: list[RecordedEvent] = []
+        items: list[_Item] = []
+        for one in requests:
+            revision = _revision_of(one)
+            unaffected = await self._unaffected_under(revision)
+            if unaffected is not None and isinstance(one.event, SpawnRequested):
+                request = one.event
+                if unaffected.is_unaffected(request):
+                    record = recorded_decision([_step(one)])
+                    items.append(_Item(one.envelope.position, record, None, SAME))
+                    continue
+            needed.append(one)
+        types = () if self._request.prompts else _DECIDED_IN
+        events = await self._services.work.log.read_streams(
+            [one.envelope.stream for one in needed], types=types, until=self.until
+        )
+        by_stream: dict[str, list[RecordedEvent]] = {}
+        for one in events:
+            by_stream.setdefault(one.envelope.stream, []).append(one)
+        for one in needed:
+            items.append(await self._item(one, by_stream[one.envelope.stream]))
+        return items
+
+    async def _item(self, request: RecordedEvent, events: Sequence[RecordedEvent]) -> _Item:
+        position, registry = request.envelope.position, self._services.work.registry
+        before = opened = None
+        if isinstance(request.event, MessageReceived):
+            before = await registry.run(request.event.continues, at=position - 1)
+            if self._request.prompts:
+                opened = await registry.run(request.event.opened_by, at=self.until)
+        record = recorded_decision([_step(one) for one in events], before=before)
+        try:
+            question = await self._question(record)
+        except RevisionErased as erased:
+            return _Item(position, record, None, not_replayable(str(erased)))
+        except ConfigurationError:
+            text = f"configuration revision {record.config_revision}: this program cannot read it"
+            return _Item(position, record, None, not_replayable(text))
+        if is_session_needed(question):
+            key = record.run.requester.session_key
+            question = replace(question, requester=await registry.session(key, at=position))
+        started = _run_at_start(events) if self._request.prompts else None
+        return _Item(position, record, question, None, started, opened)
+
+    async def _question(self, record: RecordedDecision) -> Question:
+        revision = record.config_revision
+        announced = None
+        if record.announced is not None and record.announced_revision:
+            announced = (await self._candidates.then(record.announced_revision)).configuration
+        return Question(
+            record,
+            await self._candidates.then(revision),
+            await self._candidates.now(revision),
+            announced_under=announced,
+        )
+
+    async def _unaffected_under(self, revision: int) -> UnaffectedAgents | None:
+        """What is known to be decided as it was, without a look at the decision; None when each has
+        to be looked at."""
+        if self._counts is not None or self._request.prompts:
+            return None
+        if revision not in self._unaffected:
+            try:
+                then = await self._candidates.then(revision)
+                now = await self._candidates.now(revision)
+                others = await self._announcing_under()
+                known = UnaffectedAgents(then.configuration, now.configuration, others)
+            except (RevisionErased, ConfigurationError):
+                known = None
+            self._unaffected[revision] = known
+        return self._unaffected[revision]
+
+    async def _announcing_under(self) -> tuple[Configuration, ...]:
+        """Every configuration that a run may have been announced under."""
+        current = self._services.work.configurations.current().revision
+        if current > PATCHED_REMEMBERED_MAX:
+            raise RevisionErased("too many revisions to compare them all")
+        found = [await self._candidates.then(one) for one in range(1, current + 1)]
+        return tuple(one.configuration for one in found)
+
+    async def _texts(self, items: Iterable[_Item]) -> Mapping[UUID, str]:
+        refs: dict[UUID, ContentRef] = {}
+        for item in items:
+            if item.question is None:
+                continue
+            for ref in texts_needed(item.question):
+                refs[ref.id] = ref
+            if item.started_run is not None and item.record.started is not None:
+                for ref in prompt_texts_needed(item.record, item.started_run):
+                    refs[ref.id] = ref
+        texts: dict[UUID, str] = {}
+        for part in _in_parts(refs.values()):
+            texts |= await self._services.work.contents.texts(part)
+        return texts
+
+
+def _whole_batches(found: Sequence[RecordedEvent]) -> list[RecordedEvent]:
+    """Without the beginning of a batch at its end, unless that is all there is."""
+    end = len(found)
+    while end and _batch_id(found[end - 1]) is not None:
+        if _batch_id(found[end - 1]) != _batch_id(found[-1]):
+            break
+        end -= 1
+    return list(found[:end] or found)
+
+
+def _batch_id(recorded: RecordedEvent) -> UUID | None:
+    event = recorded.event
+    if isinstance(event, SpawnRequested) and event.batch is not None:
+        return event.batch.batch_id
+    return None
+
+
+def _groups(page: Sequence[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
+    """Events one by one, those of a batch together."""
+    group: list[RecordedEvent] = []
+    for one in page:
+        batch_id = _batch_id(one)
+        if group and (batch_id is None or batch_id != _batch_id(group[-1])):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _revision_of(recorded: RecordedEvent) -> int:
+    event = recorded.event
+    assert isinstance(event, SpawnRequested | MessageReceived)
+    return event.config_revision
+
+
+def _step(recorded: RecordedEvent) -> RecordedStep:
+    envelope = recorded.envelope
+    return RecordedStep(envelope.stamp, envelope.provenance.config_revision, recorded.event)
+
+
+def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:
+    """The run as it was when its prompt was composed; None when it never was."""
+    run: Run | None = None
+    for one in events:
+        if isinstance(one.event, RunStarted):
+            return run
+        run = evolve(run, one.event, one.envelope.stamp)  # type: ignore[arg-type]
+    return None
+
+
+def _in_parts(refs: Iterable[ContentRef]) -> Iterator[list[ContentRef]]:
+    part: list[ContentRef] = []
+    total_bytes = 0
+    for ref in refs:
+        if part and total_bytes + ref.bytes > TEXT_BYTES_AT_ONCE:
+            yield part
+            part, total_bytes = [], 0
+        part.append(ref)
+        total_bytes += ref.bytes
+    if part:
+        yield part
+
+
+def _never_requested(record: RecordedDecision, above: UUID) -> Verdict:
+    if record.refused is not None:
+        return SAME
+    text = f"it would not have been requested: run {above}, whose session asked for it, is refused"
+    return Verdict(verdict="newly-refused", text=text)
+
+
+def _verdict_view(item: _Item, verdict: Verdict) -> WhatIfVerdictView:
+    record, run = item.record, item.record.run
+    return WhatIfVerdictView(
+        run_id=run.run_id,
+        position=item.position,
+        kind="spawn" if run.continues is None else "message",
+        agent_id=run.requested_agent_id,
+        label=run.label,
+        requester_session_key=run.requester.session_key,
+        config_revision=record.config_revision,
+        verdict=verdict.verdict,
+        rule=verdict.rule,
+        text=verdict.text,
+        difference=_difference_view(verdict),
+        missing=list(verdict.missing),
+        assumed=list(verdict.assumed),
+    )
+
+
+def _difference_view(verdict: Verdict) -> DifferenceView | None:
+    found = verdict.difference
+    if found is None:
+        return None
+    return DifferenceView(field=found.field, recorded=found.recorded, decided=found.decided)

@@ -1,0 +1,79 @@
+"""How many children a session would have had, had what is newly refused never run.
+
+What is newly refused is taken out of the counts for as long as it was counted. What is newly
+allowed was never there, so nobody knows for how long it would have been: the count is between two
+numbers from then on.
+"""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from domain.what_if.record import RecordedDecision
+from domain.what_if.verdict import Verdict
+
+REMOVED_MAX = 1_000_000
+"""So many orchestrators that would not have run are remembered, so that what they spawned is known
+not to have been requested."""
+
+
+class CascadeTooLarge(Exception):
+    """More would not have run than can be remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountRange:
+    """A count that lies between two numbers, both included. `unknown` is a run of which nobody
+    knows for how long it would have been counted; None when the numbers are equal."""
+
+    least: int
+    most: int
+    unknown: UUID | None = None
+
+
+@dataclass(slots=True)
+class CascadeCounts:
+    """Follows decisions and releases in the order of the log."""
+
+    _removed: dict[str, set[UUID]] = field(default_factory=dict)
+    _added: dict[str, tuple[int, UUID]] = field(default_factory=dict)
+    _never_ran: dict[str, UUID] = field(default_factory=dict)
+
+    def active_children(self, requester_key: str, recorded: int) -> CountRange:
+        """The children of a session that would be counted, of which so many were."""
+        least = max(0, recorded - len(self._removed.get(requester_key, ())))
+        added = self._added.get(requester_key)
+        if not added:
+            return CountRange(least, least)
+        return CountRange(least, least + added[0], added[1])
+
+    def never_ran(self, requester_key: str) -> UUID | None:
+        """The run of a requester that would not have run; None when it would."""
+        return self._never_ran.get(requester_key)
+
+    def note(self, record: RecordedDecision, verdict: Verdict) -> None:
+        """What came of a decision. One that cannot be made again is taken as it was."""
+        key = record.run.requester.session_key
+        if verdict.verdict == "newly-refused" and record.created is not None:
+            self._removed.setdefault(key, set()).add(record.run.run_id)
+            child = record.run.child_session_key or getattr(
+                record.created, "child_session_key", None
+            )
+            if child is not None and record.created.role != "leaf":
+                if len(self._never_ran) >= REMOVED_MAX:
+                    raise CascadeTooLarge(
+                        f"more than {REMOVED_MAX} orchestrators would not have run; ask for a"
+                        " shorter range"
+                    )
+                self._never_ran[child] = record.run.run_id
+        elif verdict.verdict == "newly-allowed":
+            count, first = self._added.get(key, (0, record.run.run_id))
+            self._added[key] = (count + 1, first)
+
+    def release(self, requester_key: str, run_id: UUID) -> None:
+        """A child is not counted any more."""
+        removed = self._removed.get(requester_key)
+        if removed is None:
+            return
+        removed.discard(run_id)
+        if not removed:
+            del self._removed[requester_key]

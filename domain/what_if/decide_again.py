@@ -1,0 +1,620 @@
+"""A recorded decision, decided again under another configuration, from what was recorded for it.
+
+Nothing is run, looked at or written: a rule is a function of recorded facts and of the two
+configurations. What it needs and the record does not have is named.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.context.preamble import preamble_sizes
+from domain.context.thread_binding import Origin, is_routable, read_origin
+from domain.delivery.webhook import receivers
+from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
+from domain.plan.model import storable_model_name
+from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
+from domain.run.facts import HOOK_ORDER, Plan
+from domain.run.plan_facts import WorkspaceFacts
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
+from domain.values import rules
+from domain.values.record import ContentRef
+from domain.values.refusals import Refusal
+from domain.values.session_key import agent_id_of
+from domain.what_if.record import RecordedDecision
+from domain.what_if.scripts import (
+    ReplayedScripts,
+    ScriptContribution,
+    are_scripts_unchanged,
+    outputs_needed,
+    recorded_scripts,
+    replay_scripts,
+    scripts_under,
+)
+from domain.what_if.verdict import SAME, Difference, NotReplayable, Verdict, VerdictName
+
+_ADMISSION = frozenset(one.rule.name for one in ADMISSION)
+_ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
+_UNREAD = "?"
+"""For a text that decides nothing but what is said to the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A configuration, and the whole of it as scripts are told it."""
+
+    configuration: Configuration
+    told: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A recorded decision, what it was decided under, and what it is decided under now.
+
+    `announced_under` is what was in force when its run was announced, None when it was not.
+    `requester` is its requester's session as it was on record just behind the request, where
+    `is_session_needed` says so. `active_children` are the places of its requester that are taken
+    now; None for those that were taken then.
+    """
+
+    record: RecordedDecision
+    then: Settings
+    now: Settings
+    announced_under: Configuration | None = None
+    requester: Session | None = None
+    active_children: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedAgain:
+    """The verdict, and what a prompt is made of when the child would be created: its plan, and what
+    its scripts put into its message."""
+
+    verdict: Verdict
+    planned: PlannedChild | None = None
+    scripts: ReplayedScripts | None = None
+
+
+def texts_needed(question: Question) -> list[ContentRef]:
+    """The texts beside the log that the decision is to be made from."""
+    record, run = question.record, question.record.run
+    then, now = question.then.configuration, question.now.configuration
+    refs: list[ContentRef | None] = []
+    if run.continues is None and run.requested_agent_id is not None:
+        requested = run.requested_agent_id
+        refs += outputs_needed(
+            record,
+            scripts_under(then, question.then.told, requested),
+            scripts_under(now, question.now.told, requested),
+        )
+    if run.model_argument is not None and then.model_aliases() != now.model_aliases():
+        refs.append(run.model_argument)
+    if run.thread or run.options.mode == "session" or _is_sent_otherwise(question):
+        refs += [run.requester.origin, run.delivery_origin]
+        if isinstance(record.created, SessionCreated):
+            refs.append(record.created.delivery_origin)
+        if record.announced is not None:
+            refs.append(record.announced.origin)
+    agent_id = record.agent_id
+    if run.preamble is not None and agent_id is not None:
+        limits = [
+            one.effective_agent(agent_id).subagents.context_preamble_max_chars
+            for one in (then, now)
+        ]
+        if limits[0] != limits[1]:
+            refs.append(run.preamble)
+    return [one for one in refs if one is not None]
+
+
+def is_session_needed(question: Question) -> bool:
+    """Whether it is not clear from the decision alone if its requester is in a sandbox by its
+    record, or was put into one by the configuration of then."""
+    run = question.record.run
+    return (
+        bool(run.requester.sandboxed)
+        and not run.options.requester_sandboxed
+        and _is_configured_sandboxed(run, question.then.configuration)
+        and not _is_configured_sandboxed(run, question.now.configuration)
+    )
+
+
+def _is_configured_sandboxed(run: Run, configuration: Configuration) -> bool:
+    requester = run.requester
+    agents = {requester.agent_id, agent_id_of(requester.session_key)}
+    return any(configuration.is_sandboxed(one, requester.session_key) for one in agents)
+
+
+def _is_sent_otherwise(question: Question) -> bool:
+    under = question.announced_under
+    return under is not None and (
+        under.spawnlog.announce != question.now.configuration.spawnlog.announce
+    )
+
+
+def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
+    """The verdict. `texts` has those that are needed; what is absent was erased."""
+    try:
+        return _DecisionAgain(question, texts).decide()
+    except NotReplayable as unknown:
+        missing = tuple(dict.fromkeys(unknown.missing))
+        return DecidedAgain(Verdict(verdict="not-replayable", missing=missing))
+
+
+class _DecisionAgain:
+    """One decision. `_assumed` is what had to be taken to be in order."""
+
+    def __init__(self, question: Question, texts: Mapping[UUID, str]) -> None:
+        self._record = question.record
+        self._run = question.record.run
+        self._question = question
+        self._then = question.then.configuration
+        self._now = question.now.configuration
+        self._texts = texts
+        self._assumed: list[str] = []
+
+    def decide(self) -> DecidedAgain:
+        record, run = self._record, self._run
+        if not record.is_decided:
+            raise NotReplayable("it is still being prepared, so there is nothing to compare with")
+        self._must_mean_the_same_session()
+        refusal = self._admission()
+        if refusal is not None:
+            return self._refused(refusal)
+        if self._is_refused_in(("admission",)) and self._refused_rule not in _ADMISSION:
+            return DecidedAgain(SAME)
+        if record.refused is not None and self._refused_rule in _ADMISSION:
+            return self._newly_admitted()
+        if record.refused is not None and record.refused.rule in _OF_OTHERS:
+            return DecidedAgain(SAME)
+        scripts = self._scripts()
+        agent_id = scripts.override_to or run.requested_agent_id
+        assert agent_id is not None
+        planned = self._plan(agent_id)
+        if isinstance(planned, IneligiblePlan):
+            return self._refused(planned.refusal)
+        if record.refused is not None:
+            return self._newly_planned(agent_id, planned, scripts)
+        verdict = self._compare(agent_id, planned, scripts)
+        return DecidedAgain(verdict, planned, scripts)
+
+    # Admission.
+
+    def _must_mean_the_same_session(self) -> None:
+        session_then, session_now = self._then.session, self._now.session
+        if (
+            session_then.main_key == session_now.main_key
+            and session_then.scope == session_now.scope
+            and self._then.default_agent_id == self._now.default_agent_id
+        ):
+            return
+        requester = self._run.requester
+        if self._run.continues is not None or requester.run_id is not None:
+            return
+        if self._now.canonical_key(requester.display_key) != requester.session_key:
+            raise NotReplayable(
+                "the requester: its key stands for another session under this configuration"
+            )
+
+    def _admission(self) -> Refusal | None:
+        request = self._record.request
+        if isinstance(request, MessageReceived):
+            return self._continuation(request)
+        attached = self._attachments_limits
+        if request.attachments is not None and attached[0] != attached[1]:
+            raise NotReplayable("the attachments: their limits changed, and they are not on record")
+        policy = policy_of(self._now, request.facts.requester_agent_id)
+        changes: dict[str, object] = {
+            "max_spawn_depth": policy.max_spawn_depth,
+            "max_children": policy.max_children,
+            "require_agent_id": policy.require_agent_id,
+            "allow_agents": policy.allow_agents,
+        }
+        if self._question.active_children is not None:
+            changes["active_children"] = self._question.active_children
+        verdict = admit(ADMISSION, request.facts.changed(changes), raw_agent_id=_UNREAD)
+        return verdict if isinstance(verdict, Refusal) else None
+
+    def _continuation(self, request: MessageReceived) -> Refusal | None:
+        before = self._record.before
+        if before is not None and before.is_paused:
+            return None
+        changes: dict[str, object] = {
+            "max_children": self._now.subagent_defaults.max_children_per_agent
+        }
+        if self._question.active_children is not None:
+            changes["active_children"] = self._question.active_children
+        verdict = admit(CONTINUATION, request.facts.changed(changes))
+        return verdict if isinstance(verdict, Refusal) else None
+
+    @property
+    def _attachments_limits(self) -> list[object]:
+        return [one.tools.sessions_spawn.attachments for one in (self._then, self._now)]
+
+    @property
+    def _refused_rule(self) -> str | None:
+        return self._record.refused.rule if self._record.refused is not None else None
+
+    def _is_refused_in(self, steps: Iterable[str]) -> bool:
+        refused = self._record.refused
+        return refused is not None and refused.step in steps
+
+    def _refused(self, refusal: Refusal) -> DecidedAgain:
+        recorded = self._refused_rule
+        if recorded is None:
+            difference = Difference(field="/rule", recorded=None, decided=refusal.rule)
+            verdict = Verdict(
+                verdict="newly-refused",
+                rule=refusal.rule,
+                text=refusal.text,
+                difference=difference,
+                assumed=tuple(self._assumed),
+            )
+            return DecidedAgain(verdict)
+        if recorded == refusal.rule:
+            return DecidedAgain(SAME)
+        # Refused either way; who reads the record sees why it is so now.
+        difference = Difference(field="/rule", recorded=recorded, decided=refusal.rule)
+        return DecidedAgain(Verdict(verdict="same", rule=refusal.rule, difference=difference))
+
+    def _newly_admitted(self) -> DecidedAgain:
+        """What comes behind admission was not looked at then."""
+        run, request = self._run, self._record.request
+        agent_id = run.requested_agent_id
+        assert agent_id is not None
+        if isinstance(request, SpawnRequested):
+            scripts = self._now.effective_agent(agent_id).context_scripts
+            self._assumed += [f'context script "{one.id}" names no other agent' for one in scripts]
+            if request.shared is not None:
+                self._assumed.append("what is shared fits")
+            if request.dependencies:
+                self._assumed.append("what it depends on can be waited for")
+        planned = self._plan(agent_id)
+        if isinstance(planned, IneligiblePlan):
+            return self._refused(planned.refusal)
+        return self._allowed(planned, None)
+
+    def _newly_planned(
+        self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
+    ) -> DecidedAgain:
+        """It was refused by its plan, or by a step behind that, and the plan is in order now."""
+        rule = self._refused_rule
+        if rule not in _ELIGIBILITY:
+            self._must_be_taken_alike(rule, agent_id)
+            return DecidedAgain(SAME)
+        return self._allowed(planned, scripts)
+
+    def _allowed(self, planned: PlannedChild, scripts: ReplayedScripts | None) -> DecidedAgain:
+        if self._run.thread:
+            self._assumed.append("a thread is bound")
+        difference = Difference(field="/rule", recorded=self._refused_rule, decided=None)
+        verdict = Verdict(
+            verdict="newly-allowed",
+            rule=self._refused_rule,
+            difference=difference,
+            assumed=tuple(dict.fromkeys(self._assumed)),
+        )
+        return DecidedAgain(verdict, planned, scripts)
+
+    # Scripts and plan.
+
+    def _scripts(self) -> ReplayedScripts:
+        record, requested = self._record, self._run.requested_agent_id
+        if self._run.continues is not None or requested is None:
+            return ReplayedScripts()
+        then = scripts_under(self._then, self._question.then.told, requested)
+        now = scripts_under(self._now, self._question.now.told, requested)
+        if record.scripts is None:
+            # It was refused before they had all run.
+            if are_scripts_unchanged(then, now):
+                return recorded_scripts(record)
+            raise NotReplayable("the context scripts: they had not run when it was refused")
+        return replay_scripts(record, then, now, self._texts)
+
+    def _plan(self, agent_id: str) -> PlannedChild | IneligiblePlan:
+        run = self._run.changed({"agent_id": agent_id, **self._model_argument()})
+        agent = self._now.effective_agent(agent_id)
+        is_message = run.continues is not None
+        request = PlanRequest(
+            run=run,
+            agent=agent,
+            requester_sandboxed=self._requester_sandboxed(),
+            thinking_argument=_UNREAD if run.thinking_argument is not None else None,
+            credentials=self._credentials(agent),
+            choose_workspace=lambda: self._workspace(agent),
+        )
+        planned = plan_child(CONTINUED_ELIGIBILITY if is_message else ELIGIBILITY, request)
+        if isinstance(planned, IneligiblePlan):
+            return planned
+        plan = plan_with_hours(planned.plan, run, self._now)
+        if is_message and self._record.before is not None and self._record.before.plan is not None:
+            source = self._record.before.plan.workspace_source
+            plan = plan.changed({"workspace_source": source})
+        return PlannedChild(
+            planned.agent, plan, planned.capabilities, planned.warnings, planned.facts
+        )
+
+    def _model_argument(self) -> dict[str, object]:
+        """A word that named no model may be an alias now."""
+        run, aliases = self._run, self._now.model_aliases()
+        if run.model_argument is None or aliases == self._then.model_aliases():
+            return {}
+        text = self._texts.get(run.model_argument.id)
+        if text is None:
+            raise NotReplayable("the model that was requested: its text was erased")
+        name = storable_model_name(text, aliases)
+        if name is None:
+            return {}
+        return {"model_argument": None, "options": run.options.changed({"model": name})}
+
+    def _requester_sandboxed(self) -> bool:
+        """As it is on record, is configured now, or the request says: each only tightens. One that
+        was seen for the first time would be put on record as it is configured now."""
+        run = self._run
+        if run.options.requester_sandboxed or _is_configured_sandboxed(run, self._now):
+            return True
+        session = self._question.requester
+        if session is None:
+            return bool(run.requester.sandboxed)
+        members = run.batch.index if run.batch is not None else 0
+        is_first_seen = session.created_position >= run.created_position - 1 - members
+        return bool(session.sandboxed) and not is_first_seen
+
+    def _credentials(self, agent: EffectiveAgent) -> FoundCredentials:
+        record = self._record
+        facts = record.facts.credentials if record.facts is not None else None
+        is_same = agent.id == record.agent_id
+        if facts is None or not is_same:
+            if agent.is_configured:
+                self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
+            return NOTHING_FOUND
+        before = self._then.effective_agent(agent.id)
+        if (before.runtime, before.folder, before.main_folder) != (
+            agent.runtime,
+            agent.folder,
+            agent.main_folder,
+        ):
+            self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
+        given = record.created.plan.auth_profiles if record.created is not None else ()
+        missing = tuple(MissingCredential(name, name) for name in facts.missing)
+        return FoundCredentials(facts.profile_ids, given, missing)
+
+    def _workspace(self, agent: EffectiveAgent) -> ChosenWorkspace:
+        """The folder as it was chosen; which one another path leads to is not on record."""
+        record = self._record
+        facts = record.facts.workspace if record.facts is not None else None
+        is_same = agent.id == record.agent_id
+        if facts is None or not is_same:
+            self._assumed.append(f'the workspace of agent "{agent.id}" can be used')
+            return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
+        if self._refused_rule == rules.WORKSPACE.name:
+            if self._is_workspace_unchanged(agent, facts):
+                return ChosenWorkspace(facts, _UNREAD)
+            raise NotReplayable("the workspace: whether the folder could be used is not on record")
+        return ChosenWorkspace(facts)
+
+    def _is_workspace_unchanged(self, agent: EffectiveAgent, facts: WorkspaceFacts) -> bool:
+        if facts.source == "agent":
+            return self._then.effective_agent(agent.id).workspace == agent.workspace
+        if facts.recorded is not None:
+            return True
+        return self._then.spawnlog.workspace_roots == self._now.spawnlog.workspace_roots
+
+    def _must_be_taken_alike(self, rule: str | None, agent_id: str) -> None:
+        """A step behind the plan refused it: it would again unless what it goes by has changed."""
+        hooks = [one.spawnlog.hooks for one in (self._then, self._now)]
+        name = rule or "a step"
+        if hooks[0] != hooks[1] or self._threads(self._then) != self._threads(self._now):
+            raise NotReplayable(f"{name}: what it goes by changed (hooks or threadBindings)")
+        if agent_id != self._record.agent_id:
+            raise NotReplayable(f"{name}: it was taken for another agent")
+
+    def _threads(self, configuration: Configuration) -> object:
+        if not self._run.thread:
+            return None
+        origin = self._origin(self._run.requester.origin)
+        channel, account = (
+            str(origin[name]) if origin.get(name) else None for name in ("channel", "accountId")
+        )
+        return configuration.threads_of(channel, account)
+
+    def _origin(self, ref: ContentRef | None) -> Origin:
+        if ref is None:
+            return {}
+        text = self._texts.get(ref.id)
+        if text is None:
+            raise NotReplayable("the requester's addresses: they were erased")
+        return read_origin(text)
+
+    # What differs, the first of it.
+
+    def _compare(self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts) -> Verdict:
+        created = self._record.created
+        assert created is not None
+        if self._run.thread and self._run.continues is None:
+            self._must_be_bound_alike()
+        found: tuple[tuple[VerdictName, Difference | None], ...] = (
+            ("different-agent", _differs("/agentId", self._record.agent_id, agent_id)),
+            (
+                "different-model",
+                _differs("/model", created.plan.model_reference, planned.plan.model_reference),
+            ),
+        )
+        for name, difference in found:
+            if difference is not None:
+                return self._different(name, difference)
+        difference = self._plan_difference(created.plan, planned)
+        if difference is not None:
+            return self._different("different-plan", difference)
+        difference = self._context_difference(agent_id, planned, scripts)
+        if difference is not None:
+            return self._different("different-context", difference)
+        difference = self._announcement_difference(planned.agent)
+        if difference is not None:
+            return self._different("different-announcement", difference)
+        return SAME
+
+    def _different(self, name: VerdictName, difference: Difference) -> Verdict:
+        return Verdict(
+            verdict=name, difference=difference, assumed=tuple(dict.fromkeys(self._assumed))
+        )
+
+    def _plan_difference(self, recorded: Plan, planned: PlannedChild) -> Difference | None:
+        created = self._record.created
+        assert created is not None
+        pairs: list[tuple[str, object, object]] = [
+            ("/role", created.role, planned.capabilities.role),
+            ("/controlScope", created.control_scope, planned.capabilities.control_scope),
+        ]
+        for field, alias in _PLAN_FIELDS:
+            pairs.append((alias, getattr(recorded, field), getattr(planned.plan, field)))
+        hooks = self._now.spawnlog.hooks.configured
+        pairs.append(("/hooks", created.hooks, tuple(one for one in HOOK_ORDER if one in hooks)))
+        facts = planned.facts.workspace
+        agent = planned.agent
+        if self._run.continues is None and facts is not None and facts.source == "agent":
+            # Which folder that is, is for the file system to say.
+            before = self._then.effective_agent(agent.id).workspace
+            pairs.append(("/workspaceDir", before, agent.workspace))
+        elif self._run.continues is None and facts is not None and facts.recorded is None:
+            before_roots, roots = (one.spawnlog.workspace_roots for one in (self._then, self._now))
+            if before_roots != roots:
+                raise NotReplayable(
+                    "the workspace: whether the folder that was requested lies below"
+                    " workspaceRoots is not on record"
+                )
+        return next((one for one in (_differs(*pair) for pair in pairs) if one is not None), None)
+
+    def _context_difference(
+        self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
+    ) -> Difference | None:
+        created = self._record.created
+        assert created is not None
+        now_depth = planned.agent.defaults.max_spawn_depth
+        difference = _differs("/maxSpawnDepth", created.max_depth, now_depth)
+        if difference is None and self._run.continues is None:
+            difference = _differs(
+                "/contextScripts",
+                _shown(_in_message(recorded_scripts(self._record).contributions)),
+                _shown(_in_message(scripts.contributions)),
+            )
+        return difference or self._preamble_difference(agent_id) or self._bootstrap(agent_id)
+
+    def _preamble_difference(self, agent_id: str) -> Difference | None:
+        run = self._run
+        limits = [
+            one.effective_agent(agent_id).subagents.context_preamble_max_chars
+            for one in (self._then, self._now)
+        ]
+        if run.preamble is None or limits[0] == limits[1]:
+            return None
+        text = self._texts.get(run.preamble.id)
+        if text is None:
+            raise NotReplayable("the preamble: its text was erased")
+        kept = [preamble_sizes(text, one).kept_characters for one in limits]
+        return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
+
+    def _bootstrap(self, agent_id: str) -> Difference | None:
+        created = self._record.created
+        assert created is not None
+        limits = [one.effective_agent(agent_id).bootstrap for one in (self._then, self._now)]
+        sources = [one.source for one in created.ingredients if one.position == "bootstrap"]
+        if limits[0] == limits[1] or self._run.light_context:
+            return None
+        cut = [one for one in created.warnings if "bootstrap" in one]
+        sizes = {one.source: one.content.bytes for one in created.ingredients}
+        shortest = min(limits[1].chars_max, limits[1].total_chars_max)
+        if not cut and sum(sizes[one] for one in sources) <= shortest:
+            return None
+        raise NotReplayable(
+            "the bootstrap files: they are on record as they were within the limits of then"
+        )
+
+    def _must_be_bound_alike(self) -> None:
+        policies = [one.spawnlog.hooks.subagent_spawning for one in (self._then, self._now)]
+        if self._threads(self._then) != self._threads(self._now) or policies[0] != policies[1]:
+            raise NotReplayable("the thread: what binds it changed (hooks or threadBindings)")
+
+    def _announcement_difference(self, agent: EffectiveAgent) -> Difference | None:
+        record, run = self._record, self._run
+        created, announced = record.created, record.announced
+        assert created is not None
+        origin = created.delivery_origin if isinstance(created, SessionCreated) else None
+        origin = origin or run.delivery_origin
+        delivers = (
+            run.options.mode == "session"
+            and origin is not None
+            and agent.delivers_to_origin
+            and is_routable(self._origin(origin))
+        )
+        difference = _differs("/directDelivery", created.direct_delivery, delivers)
+        if difference is not None or announced is None or announced.disposition != "inbox":
+            return difference
+        if not _is_sent_otherwise(self._question):
+            return None
+        there = announced.origin or origin or run.requester.origin
+        if run.requester.depth > 0:
+            there = None
+        sent = receivers(self._now.spawnlog.announce, run.requester.agent_id, self._origin(there))
+        return _differs("/webhooks", announced.webhooks, sent)
+
+
+_OF_OTHERS = frozenset({rules.STOPPED.name, rules.ERASED.name, rules.BATCH.name})
+_PLAN_FIELDS = tuple(
+    (field, f"/{alias}")
+    for field, alias in (
+        ("model_applied", "modelApplied"),
+        ("thinking", "thinking"),
+        ("run_timeout_seconds", "runTimeoutSeconds"),
+        ("sandboxed", "sandboxed"),
+        ("tools_allow", "tools/allow"),
+        ("tools_deny", "tools/deny"),
+        ("runtime", "runtime"),
+        ("auth_profiles", "authProfiles"),
+        ("archive_after_minutes", "archiveAfterMinutes"),
+        ("idle_hours", "idleHours"),
+        ("max_age_hours", "maxAgeHours"),
+        ("cost_input_usd_per_million", "prices/input"),
+        ("cost_output_usd_per_million", "prices/output"),
+    )
+)
+
+
+def _in_message(contributions: Sequence[ScriptContribution]) -> list[ScriptContribution]:
+    """In the order of the message: what stands in front of the task, what stands behind it."""
+    return sorted(contributions, key=lambda one: one.position != "prepend")
+
+
+def _shown(contributions: Sequence[ScriptContribution]) -> list[JsonValue]:
+    """Which script stands where, and which text it is: the recorded one by its hash."""
+    return [
+        {
+            "script": one.script_id,
+            "position": one.position,
+            "hmac": one.injected.hmac if one.injected is not None else None,
+            "bytes": one.injected.bytes if one.injected else len((one.text or "").encode()),
+        }
+        for one in contributions
+    ]
+
+
+def _differs(field: str, recorded: object, decided: object) -> Difference | None:
+    if recorded == decided:
+        return None
+    return Difference(field=field, recorded=_json(recorded), decided=_json(decided))
+
+
+def _json(value: object) -> JsonValue:
+    if isinstance(value, tuple | list):
+        return [_json(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): _json(one) for name, one in value.items()}
+    assert value is None or isinstance(value, bool | int | float | str)
+    return value

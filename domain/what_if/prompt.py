@@ -1,0 +1,145 @@
+"""The prompt of a decision, composed again from recorded ingredients, and where it differs."""
+
+from collections.abc import Mapping
+from uuid import UUID, uuid5
+
+from domain.context.preamble import truncated_preamble
+from domain.prompt.child_prompt import ComposedPrompt
+from domain.prompt.pieces import PromptText
+from domain.prompt.run_prompt import SCRIPT_SOURCE, address_refs, compose_run_prompt
+from domain.prompt.shared_context import SharedValue
+from domain.run.facts import Ingredient
+from domain.run.state import Run
+from domain.values.record import ContentRef
+from domain.what_if.decide_again import DecidedAgain
+from domain.what_if.record import RecordedDecision
+from domain.what_if.verdict import Difference, Verdict, not_replayable
+
+_ORDER = {"preamble": 0, "bootstrap": 1, "prepend": 2, "task": 3, "append": 4}
+_SPACE = UUID(int=0)
+
+
+def prompt_texts_needed(record: RecordedDecision, run: Run) -> list[ContentRef]:
+    """The texts that the prompt was made from, and those that were made."""
+    assert record.created is not None
+    assert record.started is not None
+    refs = [one.content for one in record.created.ingredients]
+    refs += [one.value for one in record.started.shared_context if one.value is not None]
+    refs += address_refs(run)
+    refs += [one for one in (run.preamble,) if one is not None]
+    return [*refs, record.started.system_prompt, record.started.message]
+
+
+def compare_prompts(
+    record: RecordedDecision,
+    run: Run,
+    opened: Run,
+    decided: DecidedAgain,
+    texts: Mapping[UUID, str],
+) -> Verdict | None:
+    """The verdict when the prompt would be another one, or cannot be composed; None when it would
+    be the same. `run` is the run as it was when its prompt was composed."""
+    assert record.started is not None
+    assert record.created is not None
+    assert decided.planned is not None
+    erased = [one for one in _needed_now(record, run) if one.id not in texts]
+    if erased:
+        return not_replayable("the prompt: texts that it was made from, or its own, were erased")
+    then = {
+        "systemPrompt": texts[record.started.system_prompt.id],
+        "message": texts[record.started.message.id],
+    }
+    now = _composed(record, run, opened, decided, texts)
+    for name, text in (("systemPrompt", now.system_prompt), ("message", now.message)):
+        if text != then[name]:
+            source = _first_source(now, name, then[name])
+            difference = Difference(
+                field=f"/prompt/{name}/{source}",
+                recorded=len(then[name].encode()),
+                decided=len(text.encode()),
+            )
+            return Verdict(
+                verdict="different-context",
+                difference=difference,
+                assumed=decided.verdict.assumed,
+            )
+    return None
+
+
+def _needed_now(record: RecordedDecision, run: Run) -> list[ContentRef]:
+    """Addresses only say which channel the child was asked from, and are told where they are."""
+    addresses = {one.id for one in address_refs(run)}
+    return [one for one in prompt_texts_needed(record, run) if one.id not in addresses]
+
+
+def _composed(
+    record: RecordedDecision,
+    run: Run,
+    opened: Run,
+    decided: DecidedAgain,
+    texts: Mapping[UUID, str],
+) -> ComposedPrompt:
+    planned = decided.planned
+    assert record.started is not None
+    assert planned is not None
+    known = dict(texts)
+    ingredients = _ingredients(record, run, decided, known)
+    shared = [
+        SharedValue(one.key, one.kind, texts.get(one.value.id) if one.value is not None else None)
+        for one in record.started.shared_context
+    ]
+    return compose_run_prompt(
+        run.changed({"plan": planned.plan}),
+        opened,
+        ingredients,
+        planned.agent.defaults.max_spawn_depth,
+        shared,
+        known,
+    )
+
+
+def _ingredients(
+    record: RecordedDecision, run: Run, decided: DecidedAgain, known: dict[UUID, str]
+) -> list[Ingredient]:
+    """Those of then, with what scripts and preamble come to now; new texts are added to `known`."""
+    assert record.created is not None
+    assert decided.planned is not None
+    assert decided.scripts is not None
+    kept = [
+        one
+        for one in record.created.ingredients
+        if one.position in ("bootstrap", "task") or run.continues is not None
+    ]
+    if run.continues is not None:
+        return kept
+    if run.preamble is not None and any(
+        one.position == "preamble" for one in record.created.ingredients
+    ):
+        limit = decided.planned.agent.subagents.context_preamble_max_chars
+        cut = truncated_preamble(known[run.preamble.id], limit)
+        ref = run.preamble.changed({"id": uuid5(_SPACE, "preamble")})
+        known[ref.id] = cut
+        kept.append(Ingredient(source="preamble", position="preamble", content=ref))
+    for one in decided.scripts.contributions:
+        ref = one.injected or run.task.changed({"id": uuid5(_SPACE, one.script_id)})
+        if one.injected is None:
+            known[ref.id] = one.text or ""
+        kept.append(
+            Ingredient(
+                source=f"{SCRIPT_SOURCE}{one.script_id}",
+                position="prepend" if one.position == "prepend" else "append",
+                content=ref,
+            )
+        )
+    return sorted(kept, key=lambda one: _ORDER[one.position])
+
+
+def _first_source(now: ComposedPrompt, name: str, then: str) -> str:
+    """The part in which the texts begin to differ."""
+    of: PromptText = "systemPrompt" if name == "systemPrompt" else "message"
+    text = (now.system_prompt if of == "systemPrompt" else now.message).encode()
+    before = then.encode()
+    shorter = min(len(text), len(before))
+    at = next((index for index in range(shorter) if text[index] != before[index]), shorter)
+    parts = [one for one in now.parts if one.of == of]
+    return next((one.source for one in parts if one.start <= at < one.end), "end")

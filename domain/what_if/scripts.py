@@ -1,0 +1,263 @@
+"""Context scripts decided again: their order, what they contribute, and which agent they name,
+from the outputs that are on record. No script is run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.context_scripts import ContextScript
+from domain.context.agent_override import OverrideCandidate, choose_override
+from domain.context.script_output import ScriptReading, decode_output, read_script_output
+from domain.run.facts import ScriptReceipt
+from domain.values.record import ContentRef
+from domain.what_if.record import RecordedDecision
+from domain.what_if.verdict import NotReplayable
+
+CREDENTIALS_MISSING = "credentials_missing"
+_KEYS = ("return_key", "error_key", "agent_id_override_key")
+_CALLED_BY = ("uri", "format", "method", "arg_map")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptContribution:
+    """What a script puts into the message. `injected` is the recorded text when it is that, else
+    `text` is what its output says now."""
+
+    script_id: str
+    position: str
+    injected: ContentRef | None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedScripts:
+    """What the scripts of a spawn come to: what goes into its message, in the order of the scripts,
+    and the agent that is put in the place of the one that was requested, if one is."""
+
+    contributions: tuple[ScriptContribution, ...] = ()
+    override_to: str | None = None
+
+
+def recorded_scripts(record: RecordedDecision) -> ReplayedScripts:
+    """What they came to then."""
+    receipts = record.scripts.receipts if record.scripts is not None else ()
+    override = record.overridden.to_agent_id if record.overridden is not None else None
+    return ReplayedScripts(tuple(_recorded(one) for one in receipts if one.injected), override)
+
+
+def _recorded(receipt: ScriptReceipt) -> ScriptContribution:
+    return ScriptContribution(receipt.id, receipt.position, receipt.injected)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptsUnder:
+    """The scripts of an agent under a configuration, and what holds for all of them. `told` is the
+    whole of it, as scripts are told."""
+
+    listed: tuple[ContextScript, ...]
+    total_seconds: float
+    output_bytes_max: int
+    agent_ids: tuple[str, ...]
+    told: Mapping[str, object]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a script is told the configuration."""
+        return any("cfg" in one.arg_map.values() for one in self.listed)
+
+
+def scripts_under(
+    configuration: Configuration, told: Mapping[str, object], requested_agent_id: str
+) -> ScriptsUnder:
+    """Those that run for whoever asks for this agent."""
+    settings = configuration.spawnlog
+    return ScriptsUnder(
+        listed=configuration.effective_agent(requested_agent_id).context_scripts,
+        total_seconds=settings.scripts_total_seconds,
+        output_bytes_max=settings.script_output_bytes_max,
+        agent_ids=configuration.agent_ids(),
+        told=told,
+    )
+
+
+def are_scripts_unchanged(then: ScriptsUnder, now: ScriptsUnder) -> bool:
+    """Whether each would run as it did, and be read as it was."""
+    if then.listed != now.listed or (not then.listed and not now.listed):
+        return then.listed == now.listed
+    return (then.total_seconds, then.output_bytes_max) == (
+        now.total_seconds,
+        now.output_bytes_max,
+    ) and not (now.is_told and then.told != now.told)
+
+
+def outputs_needed(
+    record: RecordedDecision, then: ScriptsUnder, now: ScriptsUnder
+) -> list[ContentRef]:
+    """The outputs that have to be read again, and what they were read as."""
+    if record.scripts is None or are_scripts_unchanged(then, now):
+        return []
+    before = {one.id: one for one in then.listed}
+    receipts = {one.id: one for one in record.scripts.receipts}
+    refs = []
+    for script in now.listed:
+        old, receipt = before.get(script.id), receipts.get(script.id)
+        if old is not None and receipt is not None and not _is_read_alike(old, script):
+            refs += [one for one in (receipt.output, receipt.injected) if one is not None]
+    return refs
+
+
+def replay_scripts(
+    record: RecordedDecision, then: ScriptsUnder, now: ScriptsUnder, texts: Mapping[UUID, str]
+) -> ReplayedScripts:
+    """What the scripts come to under another configuration. Raises `NotReplayable` with each script
+    that has no recorded output for what it would be called with now."""
+    assert record.scripts is not None
+    requested = record.run.requested_agent_id
+    assert requested is not None
+    receipts = {one.id: one for one in record.scripts.receipts}
+    unchanged = are_scripts_unchanged(then, now)
+    if unchanged and set(then.agent_ids) == set(now.agent_ids):
+        return recorded_scripts(record)
+    contributions: list[ScriptContribution] = []
+    candidates: list[OverrideCandidate] = []
+    missing: list[str] = []
+    before = {one.id: one for one in then.listed}
+    stopped = False
+    for script in now.listed:
+        receipt = receipts.get(script.id)
+        if stopped or (unchanged and receipt is not None and receipt.outcome == "skipped"):
+            continue
+        why = _missing_input(before.get(script.id), script, receipt, then, now)
+        if why is not None or receipt is None:
+            missing.append(f'context script "{script.id}": {why}')
+            continue
+        reading, is_recorded = _reading(before[script.id], script, receipt, texts)
+        if reading.error is not None:
+            stopped = script.error_handling == "stop"
+            continue
+        if is_recorded and receipt.injected is not None:
+            contributions.append(ScriptContribution(script.id, script.position, receipt.injected))
+        elif reading.content:
+            contributions.append(_reread(script, receipt, reading.content, texts))
+        if reading.override is not None:
+            candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
+    if missing:
+        raise NotReplayable(*missing)
+    _must_fit_in_time(now, receipts)
+    without = {
+        one.agent_id
+        for one in record.scripts.candidates
+        if one.verdict == CREDENTIALS_MISSING and one.agent_id is not None
+    }
+    choice = choose_override(
+        requested, candidates, now.agent_ids, lambda agent_id: agent_id not in without
+    )
+    return ReplayedScripts(tuple(contributions), choice.agent_id if choice.is_override else None)
+
+
+def _missing_input(
+    old: ContextScript | None,
+    script: ContextScript,
+    receipt: ScriptReceipt | None,
+    then: ScriptsUnder,
+    now: ScriptsUnder,
+) -> str | None:
+    """Why what is on record of a script does not say what it would do now; None when it does."""
+    if old is None or receipt is None:
+        return "it is new, so there is no output of it"
+    changed = [name for name in _CALLED_BY if getattr(old, name) != getattr(script, name)]
+    if list(old.arg_map) != list(script.arg_map) and "arg_map" not in changed:
+        changed.append("arg_map")
+    if changed:
+        words = ", ".join(_WORDS[name] for name in changed)
+        return f"its {words} changed, so it would be called otherwise"
+    if receipt.outcome == "skipped":
+        return "it was not run then"
+    if "cfg" in script.arg_map.values() and then.told != now.told:
+        return "it is told the configuration (cfg), which is another one now"
+    return _limit_that_decides(old, script, receipt, then, now)
+
+
+_NEARLY = 0.95
+"""Of its timeout: a script that took so long may have been ended by it."""
+_WORDS = {"uri": "uri", "format": "format", "method": "method", "arg_map": "argMap"}
+
+
+def _limit_that_decides(
+    old: ContextScript,
+    script: ContextScript,
+    receipt: ScriptReceipt,
+    then: ScriptsUnder,
+    now: ScriptsUnder,
+) -> str | None:
+    seconds = receipt.duration_ms / 1000
+    if old.timeout_seconds != script.timeout_seconds and (
+        seconds >= script.timeout_seconds
+        or (_was_cut_off(receipt) and seconds >= old.timeout_seconds * _NEARLY)
+    ):
+        return "it took about as long as it may now, or was ended by its timeout"
+    if then.output_bytes_max != now.output_bytes_max and (
+        receipt.output_bytes >= min(then.output_bytes_max, now.output_bytes_max)
+    ):
+        return "its output has about as many bytes as there may be (scriptOutputBytesMax)"
+    return None
+
+
+def _was_cut_off(receipt: ScriptReceipt) -> bool:
+    return receipt.outcome == "failed" and not _ended_well(receipt)
+
+
+def _ended_well(receipt: ScriptReceipt) -> bool:
+    """Whether its output was read: what failed then is what it said."""
+    if receipt.status_code is not None:
+        return 200 <= receipt.status_code < 300
+    return receipt.exit_code == 0
+
+
+def _must_fit_in_time(now: ScriptsUnder, receipts: Mapping[str, ScriptReceipt]) -> None:
+    took = sum(receipts[one.id].duration_ms for one in now.listed if one.id in receipts) / 1000
+    if took >= now.total_seconds:
+        raise NotReplayable(
+            f"context scripts: they took {took:.1f} s together, and may take"
+            f" {now.total_seconds:g} s (scriptsTotalSeconds)"
+        )
+
+
+def _is_read_alike(old: ContextScript, script: ContextScript) -> bool:
+    return all(getattr(old, name) == getattr(script, name) for name in _KEYS)
+
+
+def _reading(
+    old: ContextScript, script: ContextScript, receipt: ScriptReceipt, texts: Mapping[UUID, str]
+) -> tuple[ScriptReading, bool]:
+    """What its output says, and whether that is as it was recorded."""
+    failed = receipt.outcome == "failed"
+    if _is_read_alike(old, script) or (failed and not _ended_well(receipt)):
+        if failed:
+            return ScriptReading(error="failed"), True
+        return ScriptReading(override=receipt.candidate), True
+    if receipt.output is None:
+        return ScriptReading(), True
+    kept = texts.get(receipt.output.id)
+    if kept is None:
+        raise NotReplayable(f'context script "{script.id}": its output was erased')
+    reading = read_script_output(
+        script_id=script.id,
+        text=decode_output(kept, receipt.output_encoding),
+        return_key=script.return_key,
+        error_key=script.error_key,
+        agent_id_override_key=script.agent_id_override_key,
+    )
+    return reading, False
+
+
+def _reread(
+    script: ContextScript, receipt: ScriptReceipt, content: str, texts: Mapping[UUID, str]
+) -> ScriptContribution:
+    """What it says now; the recorded text where it says the same."""
+    injected = receipt.injected
+    if injected is not None and texts.get(injected.id) == content:
+        return ScriptContribution(script.id, script.position, injected)
+    return ScriptContribution(script.id, script.position, None, content)

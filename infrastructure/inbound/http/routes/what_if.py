@@ -1,0 +1,145 @@
+"""`POST /v1/what-if`: what another configuration would have decided, as lines of JSON."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+from starlette.responses import StreamingResponse
+
+from application.concurrency.bulkhead import BulkheadFull
+from application.queries import what_if as queries
+from application.queries.views.what_if import (
+    WhatIfFailureView,
+    WhatIfProgressView,
+    WhatIfTotalsView,
+    WhatIfVerdictView,
+)
+from application.queries.what_if import WhatIfAnswer, WhatIfRequest
+from domain.what_if.verdict import VerdictName
+from infrastructure.inbound.http.requests.bodies import Body, read_body
+from infrastructure.inbound.http.requests.caller import (
+    ByCaller,
+    InjectedServices,
+    position_headers,
+)
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    endpoint_responses,
+    request_body_schema,
+)
+from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.responses.problems import HttpProblem
+
+router = APIRouter(tags=["log"])
+MEDIA_TYPE = "application/x-ndjson"
+CONFIG_CHARACTERS_MAX = 512 * 1024
+PATCH_OPERATIONS_MAX = 1_000
+AGENTS_MAX = 100
+_AsOf = Annotated[str | None, Field(max_length=512)]
+_Name = Annotated[str | None, Field(max_length=2048)]
+LINES: tuple[type[BaseModel], ...] = (
+    WhatIfVerdictView,
+    WhatIfProgressView,
+    WhatIfTotalsView,
+    WhatIfFailureView,
+)
+"""A line is one of these."""
+
+
+class WhatIfFilter(Body):
+    """Which decisions: of one run, of the tree below a root session, of one requester, for any of
+    these agents. With `cascade` the others are decided too, and not given out."""
+
+    run_id: _Name = None
+    tree: _Name = None
+    requester: _Name = None
+    agent_id: Annotated[list[str], Field(max_length=AGENTS_MAX)] = Field(default_factory=list)
+
+
+class WhatIfBody(Body):
+    """One of `config`, `configText` (JSON5) and `patch` (RFC 6902, of the revision that each
+    decision was made under). `from` and `to` are as-ofs. `only` are the verdicts that are given
+    out, all when it is empty. `cascade` counts as if what is newly refused had never run, `prompts`
+    composes the prompts again."""
+
+    config: dict[str, Any] | None = None
+    config_text: Annotated[str | None, Field(max_length=CONFIG_CHARACTERS_MAX)] = None
+    patch: Annotated[list[dict[str, Any]] | None, Field(max_length=PATCH_OPERATIONS_MAX)] = None
+    from_: Annotated[_AsOf, Field(alias="from")] = None
+    to: _AsOf = None
+    filter: WhatIfFilter = Field(default_factory=WhatIfFilter)
+    only: list[VerdictName] = Field(default_factory=list, max_length=20)
+    cascade: bool = False
+    prompts: bool = False
+
+
+def _lines() -> dict[int | str, dict[str, Any]]:
+    responses = endpoint_responses("not_found", "what_if_busy", *BODY_PROBLEMS)
+    schema = {"oneOf": [{"$ref": f"#/components/schemas/{one.__name__}"} for one in LINES]}
+    example = OPERATIONS["whatIf"]["lines"]
+    responses[200]["content"] = {MEDIA_TYPE: {"schema": schema, "example": example}}
+    return responses
+
+
+class _Lines(StreamingResponse):
+    media_type = MEDIA_TYPE
+
+
+@router.post(
+    "/v1/what-if",
+    operation_id="whatIf",
+    response_class=_Lines,
+    summary="What another configuration would have decided",
+    description=(
+        "Decides recorded spawns and messages again under another configuration, each from the"
+        " facts that were recorded for it: no script, runtime or hook is asked, nothing is looked"
+        " up and nothing is written. A line of JSON for each decision with its verdict, one about"
+        " once a second with how far it is, the totals last; an answer that ends with `failure`,"
+        " or without totals, is not whole. It goes over the whole log, so it needs a token for"
+        ' sessions "*", and scope `content` for `prompts`.'
+    ),
+    responses=_lines(),
+    openapi_extra=request_body_schema(WhatIfBody, required=True),
+)
+async def what_if(request: Request, services: InjectedServices, caller: ByCaller) -> Response:
+    """The verdicts."""
+    body, _ = await read_body(request, WhatIfBody)
+    answer = await queries.what_if(services, caller, _request(body))
+    stack = AsyncExitStack()
+    try:
+        await stack.enter_async_context(services.processor_room.of("what-if"))
+    except BulkheadFull:
+        raise HttpProblem(
+            "what_if_busy",
+            f"this server answers {queries.AT_ONCE_MAX} such questions at once; ask again when one"
+            " of them is done",
+        ) from None
+    return _Lines(
+        _written(answer, stack),
+        headers={**position_headers(services, answer.until), "X-Accel-Buffering": "no"},
+    )
+
+
+async def _written(answer: WhatIfAnswer, stack: AsyncExitStack) -> AsyncIterator[bytes]:
+    async with stack:
+        async for line in answer.lines():
+            yield line.json_bytes() + b"\n"
+
+
+def _request(body: WhatIfBody) -> WhatIfRequest:
+    return WhatIfRequest(
+        config=body.config,
+        config_text=body.config_text,
+        patch=body.patch,
+        since=body.from_,
+        until=body.to,
+        run_id=body.filter.run_id,
+        tree=body.filter.tree,
+        requester=body.filter.requester,
+        agent_ids=tuple(body.filter.agent_id),
+        only=tuple(body.only),
+        cascade=body.cascade,
+        prompts=body.prompts,
+    )

@@ -1,0 +1,175 @@
+"""What-if gives what spawning anew under the other configuration really gives."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.tried_server import (
+    Change,
+    TriedServer,
+    base_configuration,
+    changed,
+    really,
+)
+
+pytestmark = pytest.mark.server
+
+
+class Tried:
+    """The server that the story was lived on, and what came of it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.values = base_configuration(place / "scripts")
+        self.server = TriedServer(place / "then", self.values)
+        self.numbers = iter(range(1_000))
+
+    def begin(self) -> None:
+        """Live the story."""
+        self.server.start()
+        self.lived = self.server.live()
+
+    def anew(self, values: dict[str, Any]) -> list[list[dict[str, Any]]]:
+        """The story under another configuration, on a log of its own."""
+        server = TriedServer(self.place / f"now-{next(self.numbers)}", values)
+        with server:
+            return server.live()
+
+
+@pytest.fixture(scope="module")
+def tried() -> Iterator[Tried]:
+    with new_place() as place:
+        one = Tried(place)
+        one.begin()
+        try:
+            yield one
+        finally:
+            one.server.stop()
+
+
+def subagents(**values: Any) -> Change:
+    """A change of `agents.defaults.subagents`."""
+    return lambda whole: whole["agents"]["defaults"]["subagents"].update(values)
+
+
+def of_agent(agent_id: str, **values: Any) -> Change:
+    """A change of one agent."""
+
+    def change(whole: dict[str, Any]) -> None:
+        agent = next(one for one in whole["agents"]["list"] if one["id"] == agent_id)
+        for name, value in values.items():
+            if isinstance(value, dict) and isinstance(agent.get(name), dict):
+                agent[name].update(value)
+            else:
+                agent[name] = value
+
+    return change
+
+
+def of_script(**values: Any) -> Change:
+    """A change of the default script `facts`."""
+
+    def change(whole: dict[str, Any]) -> None:
+        whole["agents"]["defaults"]["subagents"]["contextScripts"]["run"][0].update(values)
+
+    return change
+
+
+def of_router(**values: Any) -> Change:
+    """A change of the script of agent `routed`."""
+
+    def change(whole: dict[str, Any]) -> None:
+        agent = next(one for one in whole["agents"]["list"] if one["id"] == "routed")
+        agent["subagents"]["contextScripts"]["run"][0].update(values)
+
+    return change
+
+
+def without_agent(agent_id: str) -> Change:
+    """One agent less."""
+
+    def change(whole: dict[str, Any]) -> None:
+        listed = whole["agents"]["list"]
+        whole["agents"]["list"] = [one for one in listed if one["id"] != agent_id]
+
+    return change
+
+
+def with_agent(agent_id: str) -> Change:
+    """One agent more."""
+    agent = {"id": agent_id, "runtime": {"type": "scripted", "result": "done"}}
+    return lambda whole: whole["agents"]["list"].append(agent)
+
+
+def tools(**values: Any) -> Change:
+    """The tools of children."""
+    return lambda whole: whole.update(tools={"subagents": {"tools": values}})
+
+
+CHANGES: dict[str, Change] = {
+    "depth 1": subagents(maxSpawnDepth=1),
+    "depth 3": subagents(maxSpawnDepth=3),
+    "fewer children": subagents(maxChildrenPerAgent=1),
+    "more children": subagents(maxChildrenPerAgent=5),
+    "allow one": subagents(allowAgents=["writer"]),
+    "allow none of the writer": of_agent("editor", subagents={"allowAgents": ["main"]}),
+    "agent required": subagents(requireAgentId=True),
+    "model": subagents(model="acme/small"),
+    "model of an agent": of_agent("writer", subagents={"model": "acme/large"}),
+    "model that is not served": of_agent("writer", runtime={"models": ["acme/small"]}),
+    "thinking": subagents(thinking="low"),
+    "thinking that is none": subagents(thinking="very"),
+    "timeout": subagents(runTimeoutSeconds=77),
+    "tools": tools(deny=["exec"]),
+    "tools without spawning": tools(deny=["sessions_spawn"]),
+    "sandbox of all": lambda whole: whole["agents"]["defaults"].update(sandbox={"mode": "all"}),
+    "no sandbox": of_agent("isolated", sandbox={"mode": "off"}),
+    "agent gone": without_agent("editor"),
+    "agent new": with_agent("nobody"),
+    "preamble shorter": subagents(contextPreambleMaxChars=100),
+    "script in front": of_script(position="prepend"),
+    "script later": of_script(priority=-5),
+    "script ignored": of_agent("writer", subagents={"contextScripts": {"ignore": ["facts"]}}),
+    "another return key": of_script(returnKey="note"),
+    "a return key that is not there": of_script(returnKey="nowhere"),
+    "an error key": of_script(errorKey="note"),
+    "an error that stops": of_script(errorKey="note", errorHandling="stop"),
+    "an override key": of_script(agentIdOverrideKey="choice"),
+    "another override": of_router(agentIdOverrideKey="other"),
+    "no override": of_router(agentIdOverrideKey=None),
+    "no runtime": lambda whole: [
+        one.pop("runtime") for one in whole["agents"]["list"] if one["id"] == "writer"
+    ],
+}
+
+
+@pytest.mark.parametrize("prompts", [False, True])
+def test_the_same_configuration_gives_the_same_for_every_decision(
+    tried: Tried, prompts: bool
+) -> None:
+    verdicts, totals = tried.server.what_if(config=tried.values, cascade=True, prompts=prompts)
+    assert {one["verdict"] for one in verdicts} == {"same"}, verdicts
+    assert totals["byVerdict"]["same"] == totals["decisions"] == 15
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_it_gives_what_spawning_anew_gives(tried: Tried, name: str) -> None:
+    values = changed(tried.values, CHANGES[name])
+    ran = (tried.place / "scripts" / "ran").read_text("utf-8")
+    verdicts, _ = tried.server.what_if(config=values, cascade=True, prompts=True)
+    assert (tried.place / "scripts" / "ran").read_text("utf-8") == ran
+    by_run = {one["runId"]: one for one in verdicts}
+    anew = tried.anew(values)
+    wrong = []
+    for then, now in zip(tried.lived, anew, strict=True):
+        for index, one in enumerate(then):
+            verdict = by_run[one["run"]["runId"]]
+            expected, rule = really(one, now[index] if index < len(now) else None)
+            found = verdict["verdict"], verdict["rule"] if rule is not None else None
+            if found != (expected, rule):
+                wrong.append((one["run"]["task"], expected, rule, verdict))
+    assert not wrong, json.dumps(wrong, indent=1)
