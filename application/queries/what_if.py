@@ -352,11 +352,10 @@ class WhatIfAnswer:
         together = decide_batch_again([(item.record, one) for item, one in decided])
         done = []
         for (item, _), one in zip(decided, together, strict=True):
-            verdict = one.verdict
             if self._counts is not None:
-                self._counts.note(item.record, verdict)
+                self._counts.note(item.record, one)
             if self._criteria.takes(item.record.run):
-                done.append((item, verdict))
+                done.append((item, one.verdict))
         return done
 
     def _decide(self, item: _Item, texts: Mapping[UUID, str]) -> DecidedAgain:
@@ -369,6 +368,7 @@ class WhatIfAnswer:
         above = self._counts.never_ran(key)
         if above is not None:
             return DecidedAgain(_never_requested(item.record, above))
+        question = replace(question, requester_plan=self._counts.plan(key))
         recorded = item.record.request.facts.active_children
         counted = self._counts.active_children(key, recorded)
         least = decide_again(replace(question, active_children=counted.least), texts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from domain.values import rules
-from domain.what_if.decide_again import DecidedAgain
+from domain.what_if.decide_again import ADMISSION_NAMES, DecidedAgain
 from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import Difference, Verdict
 
@@ -36,7 +36,10 @@ def _with_others(
 ) -> DecidedAgain:
     is_by_others = record.refused is not None and record.refused.rule == rules.BATCH.name
     if culprit is not None:
-        if record.refused is not None or decided.verdict.verdict == "newly-refused":
+        if record.refused is not None or record is culprit:
+            return decided
+        if decided.verdict.rule in ADMISSION_NAMES:
+            # What one request asks for is admitted, or refused, by one rule for all of it.
             return decided
         return DecidedAgain(_refused_with(culprit.run.run_id))
     if is_one_unknown:

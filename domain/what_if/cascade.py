@@ -8,12 +8,18 @@ numbers from then on.
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from domain.run.events import SessionCreated
+from domain.run.facts import Plan
+from domain.what_if.decide_again import DecidedAgain
 from domain.what_if.record import RecordedDecision
-from domain.what_if.verdict import Verdict
+from domain.what_if.verdict import VerdictName
 
 REMOVED_MAX = 1_000_000
-"""So many orchestrators that would not have run are remembered, so that what they spawned is known
-not to have been requested."""
+"""So many orchestrators that would not have run, or by another plan, are remembered: what they
+spawned would not have been requested, or by somebody else."""
+_OTHER_PLAN: frozenset[VerdictName] = frozenset(
+    {"different-agent", "different-model", "different-plan"}
+)
 
 
 class CascadeTooLarge(Exception):
@@ -37,6 +43,7 @@ class CascadeCounts:
     _removed: dict[str, set[UUID]] = field(default_factory=dict)
     _added: dict[str, tuple[int, UUID]] = field(default_factory=dict)
     _never_ran: dict[str, UUID] = field(default_factory=dict)
+    _plans: dict[str, Plan] = field(default_factory=dict)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
         """The children of a session that would be counted, of which so many were."""
@@ -50,24 +57,33 @@ class CascadeCounts:
         """The run of a requester that would not have run; None when it would."""
         return self._never_ran.get(requester_key)
 
-    def note(self, record: RecordedDecision, verdict: Verdict) -> None:
+    def plan(self, requester_key: str) -> Plan | None:
+        """The plan of a requester that would have another one; None when it is the recorded one, or
+        there is none."""
+        return self._plans.get(requester_key)
+
+    def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
         """What came of a decision. One that cannot be made again is taken as it was."""
-        key = record.run.requester.session_key
+        verdict, key = decided.verdict, record.run.requester.session_key
+        child = _child_key(record)
+        if decided.planned is not None and child is not None and verdict.verdict in _OTHER_PLAN:
+            self._must_be_room()
+            self._plans[child] = decided.planned.plan
         if verdict.verdict == "newly-refused" and record.created is not None:
             self._removed.setdefault(key, set()).add(record.run.run_id)
-            child = record.run.child_session_key or getattr(
-                record.created, "child_session_key", None
-            )
-            if child is not None and record.created.role != "leaf":
-                if len(self._never_ran) >= REMOVED_MAX:
-                    raise CascadeTooLarge(
-                        f"more than {REMOVED_MAX} orchestrators would not have run; ask for a"
-                        " shorter range"
-                    )
+            if child is not None:
+                self._must_be_room()
                 self._never_ran[child] = record.run.run_id
         elif verdict.verdict == "newly-allowed":
             count, first = self._added.get(key, (0, record.run.run_id))
             self._added[key] = (count + 1, first)
+
+    def _must_be_room(self) -> None:
+        if len(self._never_ran) + len(self._plans) >= REMOVED_MAX:
+            raise CascadeTooLarge(
+                f"more than {REMOVED_MAX} orchestrators would not have run, or otherwise; ask for a"
+                " shorter range"
+            )
 
     def release(self, requester_key: str, run_id: UUID) -> None:
         """A child is not counted any more."""
@@ -77,3 +93,15 @@ class CascadeCounts:
         removed.discard(run_id)
         if not removed:
             del self._removed[requester_key]
+
+
+def _child_key(record: RecordedDecision) -> str | None:
+    """The session of a child that could spawn in its turn; None of any other."""
+    created = record.created
+    if created is None or created.role == "leaf":
+        return None
+    return (
+        created.child_session_key
+        if isinstance(created, SessionCreated)
+        else (record.run.child_session_key)
+    )

@@ -19,6 +19,7 @@ from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCred
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.plan.model import storable_model_name
 from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, Plan
 from domain.run.plan_facts import WorkspaceFacts
@@ -41,7 +42,7 @@ from domain.what_if.scripts import (
 )
 from domain.what_if.verdict import SAME, Difference, NotReplayable, Verdict, VerdictName
 
-_ADMISSION = frozenset(one.rule.name for one in ADMISSION)
+ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
 _ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
 _UNREAD = "?"
 """For a text that decides nothing but what is said to the caller."""
@@ -62,7 +63,8 @@ class Question:
     `announced_under` is what was in force when its run was announced, None when it was not.
     `requester` is its requester's session as it was on record just behind the request, where
     `is_session_needed` says so. `active_children` are the places of its requester that are taken
-    now; None for those that were taken then.
+    now; None for those that were taken then. `requester_plan` is the plan that its requester would
+    have now; None for the recorded one.
     """
 
     record: RecordedDecision
@@ -71,6 +73,7 @@ class Question:
     announced_under: Configuration | None = None
     requester: Session | None = None
     active_children: int | None = None
+    requester_plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,16 @@ class DecidedAgain:
     verdict: Verdict
     planned: PlannedChild | None = None
     scripts: ReplayedScripts | None = None
+
+
+def _run_of(question: Question) -> Run:
+    """The run as it was requested, by a requester with the plan that it has now."""
+    run, plan = question.record.run, question.requester_plan
+    if plan is None:
+        return run
+    inherited = {"model": plan.model_reference, "thinking": plan.thinking}
+    sandboxed = {"sandboxed": True} if plan.sandboxed else {}
+    return run.changed({"requester": run.requester.changed({**inherited, **sandboxed})})
 
 
 def texts_needed(question: Question) -> list[ContentRef]:
@@ -153,7 +166,7 @@ class _DecisionAgain:
 
     def __init__(self, question: Question, texts: Mapping[UUID, str]) -> None:
         self._record = question.record
-        self._run = question.record.run
+        self._run = _run_of(question)
         self._question = question
         self._then = question.then.configuration
         self._now = question.now.configuration
@@ -168,9 +181,9 @@ class _DecisionAgain:
         refusal = self._admission()
         if refusal is not None:
             return self._refused(refusal)
-        if self._is_refused_in(("admission",)) and self._refused_rule not in _ADMISSION:
+        if self._is_refused_in(("admission",)) and self._refused_rule not in ADMISSION_NAMES:
             return DecidedAgain(SAME)
-        if record.refused is not None and self._refused_rule in _ADMISSION:
+        if record.refused is not None and self._refused_rule in ADMISSION_NAMES:
             return self._newly_admitted()
         if record.refused is not None and record.refused.rule in _OF_OTHERS:
             return DecidedAgain(SAME)
@@ -219,6 +232,9 @@ class _DecisionAgain:
         }
         if self._question.active_children is not None:
             changes["active_children"] = self._question.active_children
+        plan = self._question.requester_plan
+        if plan is not None and request.facts.spawn_tool is not None:
+            changes["spawn_tool"] = "permitted" if permits_tool(plan, SPAWN_TOOL) else "denied"
         verdict = admit(ADMISSION, request.facts.changed(changes), raw_agent_id=_UNREAD)
         return verdict if isinstance(verdict, Refusal) else None
 

@@ -68,6 +68,7 @@ def base_configuration(folder: Path) -> dict[str, Any]:
         contextScripts={"run": [facts]},
     )
     values["models"] = {"providers": {"acme": {"models": [{"id": "large"}, {"id": "small"}]}}}
+    values["spawnlog"]["drainSeconds"] = 0
     return values
 
 
@@ -96,6 +97,8 @@ class TriedServer(RunningServer):
                 return []
         answer = self.spawn(requester={"sessionKey": requester}, **request)
         found = answer.json()
+        if found.get("code") == "session_closed":
+            return []
         ids = [one["runId"] for one in found["runs"]] if answer.is_success else self._refused(found)
         if answer.is_success and "label" in request:
             keys[request["label"]] = found["childSessionKey"]
@@ -112,7 +115,12 @@ class TriedServer(RunningServer):
     def _outcome(self, run_id: str, until: str) -> dict[str, Any]:
         run = self.run(run_id, until)
         prompt = self.http.get(f"/v1/runs/{run_id}/prompt")
-        return {"run": run, "prompt": prompt.json() if prompt.is_success else None}
+        refused = self.http.get(f"/v1/runs/{run_id}/explain").json()["refused"]
+        return {
+            "run": run,
+            "prompt": prompt.json() if prompt.is_success else None,
+            "rule": refused["rule"] if refused is not None else None,
+        }
 
     def what_if(self, **body: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The verdicts, and the totals."""
@@ -138,9 +146,9 @@ def really(then: Mapping[str, Any], now: Mapping[str, Any] | None) -> tuple[str,
     if refused == [True, True]:
         return "same", None
     if refused[1]:
-        return "newly-refused", after["refusal"]["rule"]
+        return "newly-refused", now["rule"]
     if refused[0]:
-        return "newly-allowed", before["refusal"]["rule"]
+        return "newly-allowed", then["rule"]
     if before["agentId"] != after["agentId"]:
         return "different-agent", None
     if _model(before) != _model(after):
