@@ -43,7 +43,7 @@ from domain.what_if.cascade import CascadeCounts, CascadeTooLarge
 from domain.what_if.decide_again import (
     DecidedAgain,
     Question,
-    Settings,
+    WholeConfiguration,
     decide_again,
     is_session_needed,
     texts_needed,
@@ -112,16 +112,16 @@ class _Candidates:
     """The configuration to decide under, for each revision that something was decided under."""
 
     services: QueryServices
-    whole: Settings | None
+    whole: WholeConfiguration | None
     patch: Sequence[Mapping[str, Any]] | None
-    _patched: dict[int, Settings] = field(default_factory=dict)
+    _patched: dict[int, WholeConfiguration] = field(default_factory=dict)
 
-    async def then(self, revision: int) -> Settings:
+    async def then(self, revision: int) -> WholeConfiguration:
         """What was pinned. `RevisionErased` and `ConfigurationError` when it cannot be read."""
         pinned = await self.services.work.configurations.at(revision)
-        return Settings(pinned.configuration, pinned.redacted)
+        return WholeConfiguration(pinned.configuration, pinned.redacted)
 
-    async def now(self, revision: int) -> Settings:
+    async def now(self, revision: int) -> WholeConfiguration:
         """What is to be decided under in its place."""
         if self.whole is not None:
             return self.whole
@@ -136,7 +136,7 @@ class _Candidates:
 
 def _patched(
     services: QueryServices, pinned: PinnedConfiguration, patch: Sequence[Mapping[str, Any]]
-) -> Settings:
+) -> WholeConfiguration:
     try:
         values = apply_patch(patch, pinned.redacted)
     except PatchError as error:
@@ -147,9 +147,9 @@ def _patched(
     return _read(services, compact_json(values), "/patch")
 
 
-def _read(services: QueryServices, text: str, pointer: str) -> Settings:
+def _read(services: QueryServices, text: str, pointer: str) -> WholeConfiguration:
     try:
-        return Settings(*services.candidates.read(text))
+        return WholeConfiguration(*services.candidates.read(text))
     except ConfigurationError as error:
         raise QueryError(
             "invalid_request",

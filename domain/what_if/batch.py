@@ -6,7 +6,7 @@ from uuid import UUID
 from domain.values import rules
 from domain.what_if.decide_again import ADMISSION_NAMES, DecidedAgain
 from domain.what_if.record import RecordedDecision
-from domain.what_if.verdict import Difference, Verdict
+from domain.what_if.verdict import DecisionDifference, Verdict
 
 
 def decide_batch_again(
@@ -49,7 +49,7 @@ def _with_others(
         return DecidedAgain(Verdict(verdict="not-replayable", missing=missing))
     if not is_by_others:
         return decided
-    difference = Difference(field="/rule", recorded=rules.BATCH.name, decided=None)
+    difference = DecisionDifference(field="/rule", recorded=rules.BATCH.name, decided=None)
     verdict = Verdict(
         verdict="newly-allowed",
         rule=rules.BATCH.name,
@@ -60,6 +60,6 @@ def _with_others(
 
 
 def _refused_with(culprit: UUID) -> Verdict:
-    difference = Difference(field="/rule", recorded=None, decided=rules.BATCH.name)
+    difference = DecisionDifference(field="/rule", recorded=None, decided=rules.BATCH.name)
     text = f"run {culprit} of its batch would be refused, so none of them would be created"
     return Verdict(verdict="newly-refused", rule=rules.BATCH.name, text=text, difference=difference)

@@ -40,7 +40,7 @@ from domain.what_if.scripts import (
     replay_scripts,
     scripts_under,
 )
-from domain.what_if.verdict import SAME, Difference, NotReplayable, Verdict, VerdictName
+from domain.what_if.verdict import SAME, DecisionDifference, NotReplayable, Verdict, VerdictName
 
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
 _ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
@@ -49,7 +49,7 @@ _UNREAD = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WholeConfiguration:
     """A configuration, and the whole of it as scripts are told it."""
 
     configuration: Configuration
@@ -68,8 +68,8 @@ class Question:
     """
 
     record: RecordedDecision
-    then: Settings
-    now: Settings
+    then: WholeConfiguration
+    now: WholeConfiguration
     announced_under: Configuration | None = None
     requester: Session | None = None
     active_children: int | None = None
@@ -265,7 +265,7 @@ class _DecisionAgain:
     def _refused(self, refusal: Refusal) -> DecidedAgain:
         recorded = self._refused_rule
         if recorded is None:
-            difference = Difference(field="/rule", recorded=None, decided=refusal.rule)
+            difference = DecisionDifference(field="/rule", recorded=None, decided=refusal.rule)
             verdict = Verdict(
                 verdict="newly-refused",
                 rule=refusal.rule,
@@ -277,7 +277,7 @@ class _DecisionAgain:
         if recorded == refusal.rule:
             return DecidedAgain(SAME)
         # Refused either way; who reads the record sees why it is so now.
-        difference = Difference(field="/rule", recorded=recorded, decided=refusal.rule)
+        difference = DecisionDifference(field="/rule", recorded=recorded, decided=refusal.rule)
         return DecidedAgain(Verdict(verdict="same", rule=refusal.rule, difference=difference))
 
     def _newly_admitted(self) -> DecidedAgain:
@@ -310,7 +310,7 @@ class _DecisionAgain:
     def _allowed(self, planned: PlannedChild, scripts: ReplayedScripts | None) -> DecidedAgain:
         if self._run.thread:
             self._assumed.append("a thread is bound")
-        difference = Difference(field="/rule", recorded=self._refused_rule, decided=None)
+        difference = DecisionDifference(field="/rule", recorded=self._refused_rule, decided=None)
         verdict = Verdict(
             verdict="newly-allowed",
             rule=self._refused_rule,
@@ -456,7 +456,7 @@ class _DecisionAgain:
         assert created is not None
         if self._run.thread and self._run.continues is None:
             self._must_be_bound_alike()
-        found: tuple[tuple[VerdictName, Difference | None], ...] = (
+        found: tuple[tuple[VerdictName, DecisionDifference | None], ...] = (
             ("different-agent", _differs("/agentId", self._record.agent_id, agent_id)),
             (
                 "different-model",
@@ -477,12 +477,12 @@ class _DecisionAgain:
             return self._different("different-announcement", difference)
         return SAME
 
-    def _different(self, name: VerdictName, difference: Difference) -> Verdict:
+    def _different(self, name: VerdictName, difference: DecisionDifference) -> Verdict:
         return Verdict(
             verdict=name, difference=difference, assumed=tuple(dict.fromkeys(self._assumed))
         )
 
-    def _plan_difference(self, recorded: Plan, planned: PlannedChild) -> Difference | None:
+    def _plan_difference(self, recorded: Plan, planned: PlannedChild) -> DecisionDifference | None:
         created = self._record.created
         assert created is not None
         pairs: list[tuple[str, object, object]] = [
@@ -510,7 +510,7 @@ class _DecisionAgain:
 
     def _context_difference(
         self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
-    ) -> Difference | None:
+    ) -> DecisionDifference | None:
         created = self._record.created
         assert created is not None
         now_depth = planned.agent.defaults.max_spawn_depth
@@ -523,7 +523,7 @@ class _DecisionAgain:
             )
         return difference or self._preamble_difference(agent_id) or self._bootstrap(agent_id)
 
-    def _preamble_difference(self, agent_id: str) -> Difference | None:
+    def _preamble_difference(self, agent_id: str) -> DecisionDifference | None:
         run = self._run
         limits = [
             one.effective_agent(agent_id).subagents.context_preamble_max_chars
@@ -537,7 +537,7 @@ class _DecisionAgain:
         kept = [preamble_sizes(text, one).kept_characters for one in limits]
         return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
 
-    def _bootstrap(self, agent_id: str) -> Difference | None:
+    def _bootstrap(self, agent_id: str) -> DecisionDifference | None:
         created = self._record.created
         assert created is not None
         limits = [one.effective_agent(agent_id).bootstrap for one in (self._then, self._now)]
@@ -558,7 +558,7 @@ class _DecisionAgain:
         if self._threads(self._then) != self._threads(self._now) or policies[0] != policies[1]:
             raise NotReplayable("the thread: what binds it changed (hooks or threadBindings)")
 
-    def _announcement_difference(self, agent: EffectiveAgent) -> Difference | None:
+    def _announcement_difference(self, agent: EffectiveAgent) -> DecisionDifference | None:
         record, run = self._record, self._run
         created, announced = record.created, record.announced
         assert created is not None
@@ -621,10 +621,10 @@ def _shown(contributions: Sequence[ScriptContribution]) -> list[JsonValue]:
     ]
 
 
-def _differs(field: str, recorded: object, decided: object) -> Difference | None:
+def _differs(field: str, recorded: object, decided: object) -> DecisionDifference | None:
     if recorded == decided:
         return None
-    return Difference(field=field, recorded=_json(recorded), decided=_json(decided))
+    return DecisionDifference(field=field, recorded=_json(recorded), decided=_json(decided))
 
 
 def _json(value: object) -> JsonValue:

@@ -13,7 +13,7 @@ from domain.run.state import Run
 from domain.values.record import ContentRef
 from domain.what_if.decide_again import DecidedAgain
 from domain.what_if.record import RecordedDecision
-from domain.what_if.verdict import Difference, Verdict, not_replayable
+from domain.what_if.verdict import DecisionDifference, Verdict, not_replayable
 
 _ORDER = {"preamble": 0, "bootstrap": 1, "prepend": 2, "task": 3, "append": 4}
 _SPACE = UUID(int=0)
@@ -53,7 +53,7 @@ def compare_prompts(
     for name, text in (("systemPrompt", now.system_prompt), ("message", now.message)):
         if text != then[name]:
             source = _first_source(now, name, then[name])
-            difference = Difference(
+            difference = DecisionDifference(
                 field=f"/prompt/{name}/{source}",
                 recorded=len(then[name].encode()),
                 decided=len(text.encode()),
@@ -83,7 +83,7 @@ def _composed(
     assert record.started is not None
     assert planned is not None
     known = dict(texts)
-    ingredients = _ingredients(record, run, decided, known)
+    pieces = _message_and_preamble(record, run, decided, known)
     shared = [
         SharedValue(one.key, one.kind, texts.get(one.value.id) if one.value is not None else None)
         for one in record.started.shared_context
@@ -91,14 +91,14 @@ def _composed(
     return compose_run_prompt(
         run.changed({"plan": planned.plan}),
         opened,
-        ingredients,
+        pieces,
         planned.agent.defaults.max_spawn_depth,
         shared,
         known,
     )
 
 
-def _ingredients(
+def _message_and_preamble(
     record: RecordedDecision, run: Run, decided: DecidedAgain, known: dict[UUID, str]
 ) -> list[Ingredient]:
     """Those of then, with what scripts and preamble come to now; new texts are added to `known`."""

@@ -24,7 +24,7 @@ The others but the last name the first that would be, in the order in which it i
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 
 
-class Difference(Fact):
+class DecisionDifference(Fact):
     """The first thing that differs: what it is, as a JSON pointer, as it was recorded, and as it is
     decided now. Texts are not shown; they are referred to by where they come from."""
 
@@ -41,7 +41,7 @@ class Verdict(Fact):
     verdict: VerdictName
     rule: str | None = None
     text: str | None = None
-    difference: Difference | None = None
+    difference: DecisionDifference | None = None
     missing: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
 

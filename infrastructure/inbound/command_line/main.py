@@ -22,6 +22,7 @@ from infrastructure.inbound.command_line.commands import (
     spawn,
     stop,
     subagents,
+    what_if,
 )
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -97,6 +98,7 @@ app.command("serve")(serve.serve)
 app.command("migrate")(serve.migrate)
 app.command("demo")(demo.demo)
 app.command("spawn")(spawn.spawn)
+app.command("what-if")(what_if.what_if)
 
 _run = _group("run", "Runs: spawns and what became of them.")
 _run.command("list")(runs.list_runs)

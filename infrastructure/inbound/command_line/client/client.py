@@ -134,6 +134,21 @@ class Client:
                 iter(httpx2.EventSource(response, EVENT_BYTES_MAX)),
             )
 
+    def lines(self, path: str, body: JsonObject) -> Iterator[JsonObject]:
+        """The lines of JSON that answer a question, as they come."""
+        headers = {"Accept": "application/x-ndjson", "Content-Type": "application/json"}
+        timeout = httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS)
+        content = json.dumps(body).encode("ascii")
+        request = self._http.build_request(
+            "POST", path, content=content, headers=headers, timeout=timeout
+        )
+        with self._raise_if_unreachable(), self._send_request(request) as response:
+            for line in response.iter_lines():
+                if len(line) > EVENT_BYTES_MAX:
+                    raise CommandFailed("a line of the answer is longer than 20 MiB")
+                if line:
+                    yield _object(line.encode())
+
     def _answer(self, request: httpx2.Request) -> ServerResponse:
         with self._raise_if_unreachable(), self._send_request(request) as response:
             return ServerResponse(

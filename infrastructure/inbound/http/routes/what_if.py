@@ -83,14 +83,14 @@ def _lines() -> dict[int | str, dict[str, Any]]:
     return responses
 
 
-class _Lines(StreamingResponse):
+class _LinesResponse(StreamingResponse):
     media_type = MEDIA_TYPE
 
 
 @router.post(
     "/v1/what-if",
     operation_id="whatIf",
-    response_class=_Lines,
+    response_class=_LinesResponse,
     summary="What another configuration would have decided",
     description=(
         "Decides recorded spawns and messages again under another configuration, each from the"
@@ -116,7 +116,7 @@ async def what_if(request: Request, services: InjectedServices, caller: ByCaller
             f"this server answers {queries.AT_ONCE_MAX} such questions at once; ask again when one"
             " of them is done",
         ) from None
-    return _Lines(
+    return _LinesResponse(
         _written(answer, stack),
         headers={**position_headers(services, answer.until), "X-Accel-Buffering": "no"},
     )

@@ -1,0 +1,239 @@
+"""`spawnlog what-if`: what another configuration would have decided."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from infrastructure.inbound.command_line.client.options import DataDir, Url, open_client
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    print_json,
+    print_json_line,
+    print_note,
+)
+from infrastructure.inbound.command_line.display.what_if import (
+    WhatIfReport,
+    print_junit,
+    print_report,
+)
+
+FILE_BYTES_MAX = 512 * 1024
+_LENGTH = re.compile(r"([0-9]{1,6})(s|m|h|d|w)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+class WhatIfOutput(StrEnum):
+    """How the answer is printed: a table for a person, JSON for a program, JUnit for a build."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    JUNIT = "junit"
+
+
+class VerdictOption(StrEnum):
+    """A verdict by which a build fails."""
+
+    NEWLY_REFUSED = "newly-refused"
+    NEWLY_ALLOWED = "newly-allowed"
+    DIFFERENT_AGENT = "different-agent"
+    DIFFERENT_MODEL = "different-model"
+    DIFFERENT_PLAN = "different-plan"
+    DIFFERENT_CONTEXT = "different-context"
+    DIFFERENT_ANNOUNCEMENT = "different-announcement"
+    NOT_REPLAYABLE = "not-replayable"
+
+
+def what_if(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="The configuration to try, JSON5; - reads stdin."
+        ),
+    ] = None,
+    patch: Annotated[
+        Path | None,
+        typer.Option(
+            "--patch",
+            metavar="FILE",
+            help="A JSON Patch (RFC 6902) of the revision that each decision was made under.",
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="POINTER=JSON",
+            help="The same for one value, such as "
+            "/agents/defaults/subagents/maxChildrenPerAgent=8; may be repeated.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="AS-OF", help="From then on: 7d, 12h, pos:18342 or an instant."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="AS-OF", help="Up to then; else up to now.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="Of one run.")] = None,
+    tree: Annotated[
+        str | None, typer.Option("--tree", metavar="KEY", help="Of the tree of this root session.")
+    ] = None,
+    requester: Annotated[
+        str | None,
+        typer.Option("--requester", metavar="KEY", help="Of what this session asked for."),
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="ID", help="For this agent; may be repeated."),
+    ] = None,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Count as if what is newly refused had never run.")
+    ] = False,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Compose prompts again and compare them.")
+    ] = False,
+    fail_on: Annotated[
+        list[VerdictOption] | None,
+        typer.Option("--fail-on", help="Exit 1 when there is such a verdict; may be repeated."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With json and jsonl: also what stays the same.")
+    ] = False,
+    output: Annotated[
+        WhatIfOutput,
+        typer.Option("--output", "-o", help="A table, JSON, a line for each decision, JUnit XML."),
+    ] = WhatIfOutput.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Decide the recorded spawns and messages again under another configuration.
+
+    Decisions only: no script, runtime or hook is asked, and nothing is written. What is not on
+    record is named and not guessed.
+    """
+    body = _body(config, patch, changes or [])
+    body |= {
+        "from": _as_of(since),
+        "to": _as_of(until),
+        "filter": {
+            "runId": run,
+            "tree": tree,
+            "requester": requester,
+            "agentId": agent or [],
+        },
+        "cascade": cascade,
+        "prompts": prompts,
+    }
+    failing = frozenset(str(one) for one in fail_on or ())
+    if not everything or output in (WhatIfOutput.TABLE, WhatIfOutput.JUNIT):
+        body["only"] = [str(one) for one in VerdictOption]
+    report = WhatIfReport(failing)
+    lines: list[JsonObject] = []
+    with open_client(url, data_dir) as client:
+        for line in _shown(client.lines("/v1/what-if", body), report):
+            if output is WhatIfOutput.JSONL:
+                print_json_line(line)
+            elif output is WhatIfOutput.JSON:
+                lines.append(line)
+    if report.totals is None:
+        raise CommandFailed("the answer broke off before its end; try again")
+    if output is WhatIfOutput.JSON:
+        print_json({"items": lines, "totals": report.totals})
+    elif output is WhatIfOutput.JSONL:
+        print_json_line({"totals": report.totals})
+    elif output is WhatIfOutput.JUNIT:
+        print_junit(report)
+    else:
+        print_report(report)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _shown(lines: Iterator[JsonObject], report: WhatIfReport) -> Iterator[JsonObject]:
+    """The verdicts; progress goes to stderr, and what else there is into the report."""
+    is_watched = sys.stderr.isatty()
+    for line in lines:
+        if "progress" in line:
+            if is_watched:
+                progress = line["progress"]
+                print_note(
+                    f"position {progress['position']:,} of {progress['until']:,},"
+                    f" {progress['decisions']:,} decisions"
+                )
+        elif "failure" in line:
+            raise CommandFailed(str(line["failure"].get("detail")))
+        elif "totals" in line:
+            report.totals = line["totals"]
+        else:
+            report.take(line)
+            yield line
+
+
+def _body(config: Path | None, patch: Path | None, changes: list[str]) -> dict[str, Any]:
+    given = [config is not None, patch is not None, bool(changes)]
+    if sum(given) != 1:
+        raise CommandFailed("say what to try: one of --config FILE, --patch FILE and --set")
+    if config is not None:
+        return {"configText": _read(config)}
+    if patch is not None:
+        try:
+            operations = json.loads(_read(patch))
+        except ValueError as error:
+            raise CommandFailed(f"{patch} is not JSON: {error}") from None
+        if not isinstance(operations, list):
+            raise CommandFailed(f"{patch} is no JSON Patch: it must be a list of operations")
+        return {"patch": operations}
+    return {"patch": [_operation(one) for one in changes]}
+
+
+def _operation(change: str) -> dict[str, Any]:
+    pointer, equals, text = change.partition("=")
+    if not equals or not pointer.startswith("/"):
+        raise CommandFailed(
+            f"--set {change}: write it as /path/to/value=JSON, such as"
+            " /agents/defaults/subagents/maxSpawnDepth=2"
+        )
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise CommandFailed(
+            f'--set {change}: what stands behind = is no JSON; a text needs quotes: ="text"'
+        ) from None
+    return {"op": "add", "path": pointer, "value": value}
+
+
+def _read(path: Path) -> str:
+    try:
+        if str(path) == "-":
+            content = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+        else:
+            with path.open("rb") as file:
+                content = file.read(FILE_BYTES_MAX + 1)
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CommandFailed(f"{path} is not UTF-8; save it as UTF-8") from None
+    if len(content) > FILE_BYTES_MAX:
+        raise CommandFailed(f"{path} is larger than {FILE_BYTES_MAX // 1024} KiB")
+    return text
+
+
+def _as_of(text: str | None) -> str | None:
+    """A length of time counts back from now; anything else is an as-of as it stands."""
+    length = _LENGTH.fullmatch(text or "")
+    if length is None:
+        return text
+    seconds = int(length.group(1)) * _SECONDS[length.group(2)]
+    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()

@@ -1,0 +1,134 @@
+"""What came of what-if: how many decisions of each verdict, and the first of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree
+
+from infrastructure.inbound.command_line.display.output import JsonObject, print_table
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+
+SHOWN_MAX = 10
+"""So many of each verdict."""
+ID_CHARACTERS = 8
+WHY_CHARACTERS_MAX = 300
+
+
+@dataclass(slots=True)
+class WhatIfReport:
+    """The first verdicts of each kind, and the totals, which come last. `failing` are the verdicts
+    that fail a build."""
+
+    failing: frozenset[str]
+    totals: JsonObject | None = None
+    first: dict[str, list[JsonObject]] = field(default_factory=dict)
+
+    def take(self, verdict: JsonObject) -> None:
+        """One more."""
+        those = self.first.setdefault(str(verdict.get("verdict")), [])
+        if len(those) < SHOWN_MAX:
+            those.append(verdict)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many there are of each verdict."""
+        return dict((self.totals or {}).get("byVerdict", {}))
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is one that fails a build."""
+        return any(self.counts.get(one, 0) for one in self.failing)
+
+
+def print_report(report: WhatIfReport) -> None:
+    """Tables for a person."""
+    assert report.totals is not None
+    totals = report.totals
+    print(
+        f"{totals['decisions']:,} decisions from position {totals['fromPosition']:,} to"
+        f" {totals['toPosition']:,}"
+    )
+    names = [one for one, count in report.counts.items() if count]
+    if not names:
+        return
+    print()
+    _print_counts("VERDICT", {one: {"decisions": report.counts[one]} for one in names})
+    for title, key in (("AGENT", "byAgent"), ("RULE", "byRule")):
+        if totals[key]:
+            print()
+            _print_counts(title, totals[key])
+    for name in names:
+        if report.first.get(name):
+            print()
+            _print_first(name, report)
+
+
+def _print_counts(title: str, rows: Mapping[str, Mapping[str, int]]) -> None:
+    names = list(dict.fromkeys(one for counts in rows.values() for one in counts))
+    columns = [TableColumn(title, value_of("name"))]
+    columns += [TableColumn(one.upper(), value_of(one), right=True) for one in names]
+    print_table([{"name": name, **counts} for name, counts in rows.items()], columns)
+
+
+def _print_first(name: str, report: WhatIfReport) -> None:
+    shown, count = report.first[name], report.counts[name]
+    of = f", the first {len(shown)}" if count > len(shown) else ""
+    print(f"{name}: {count:,}{of}")
+    columns = (
+        TableColumn("RUN", lambda one: str(one.get("runId"))[:ID_CHARACTERS]),
+        TableColumn("POSITION", value_of("position"), right=True),
+        TableColumn("LABEL", value_of("label"), elastic=True),
+        TableColumn("AGENT", value_of("agentId")),
+        TableColumn("WHY", reason_of, elastic=True),
+    )
+    print_table(shown, columns)
+
+
+def reason_of(verdict: Mapping[str, Any]) -> str:
+    """Why it is so, on one line."""
+    if verdict.get("missing"):
+        return printable_line("not on record: " + "; ".join(verdict["missing"]), WHY_CHARACTERS_MAX)
+    parts = []
+    rule, found = verdict.get("rule"), verdict.get("difference") or {}
+    if rule:
+        parts.append(f"{rule}: {verdict['text']}" if verdict.get("text") else f"{rule} had refused")
+    elif verdict.get("text"):
+        parts.append(str(verdict["text"]))
+    elif found:
+        parts.append(f"{found.get('field')}: {found.get('recorded')} -> {found.get('decided')}")
+    if verdict.get("assumed"):
+        parts.append("assumed: " + "; ".join(verdict["assumed"]))
+    return printable_line(". ".join(parts), WHY_CHARACTERS_MAX)
+
+
+def print_junit(report: WhatIfReport) -> None:
+    """A test suite with a case for each verdict: those that fail a build fail, with the first of
+    their decisions."""
+    counts = report.counts
+    failed = [one for one in counts if one in report.failing and counts[one]]
+    suite = ElementTree.Element(
+        "testsuite",
+        name="spawnlog what-if",
+        tests=str(len(counts)),
+        failures=str(len(failed)),
+        errors="0",
+        skipped="0",
+    )
+    for name, count in counts.items():
+        case = ElementTree.SubElement(suite, "testcase", classname="what-if", name=name)
+        lines = [_line(one) for one in report.first.get(name, ())]
+        if name in failed:
+            failure = ElementTree.SubElement(case, "failure", message=f"{count} {name}")
+            failure.text = "\n".join(lines)
+        elif count:
+            ElementTree.SubElement(case, "system-out").text = "\n".join([f"{count}", *lines])
+    ElementTree.indent(suite)
+    print('<?xml version="1.0" encoding="UTF-8"?>')
+    print(ElementTree.tostring(suite, encoding="unicode"))
+
+
+def _line(verdict: Mapping[str, Any]) -> str:
+    label = printable_line(verdict.get("label") or "", 80)
+    agent = printable_line(verdict.get("agentId") or "")
+    return f"{verdict.get('runId')} {label} {agent} {reason_of(verdict)}".replace("  ", " ")
