@@ -1,9 +1,9 @@
 """The registry as it is, and as it was at any position."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from domain.run.state import Run
@@ -44,6 +44,27 @@ class LaneState:
     depth: int
     running: tuple[Run, ...]
     queued: tuple[Run, ...]
+
+
+class ChangedStream(NamedTuple):
+    """A stream with events between two positions, and where the first of them stands."""
+
+    stream: str
+    position: int
+
+
+class ChangedStreams(NamedTuple):
+    """Streams in the order of their first events; the log was looked through up to `examined`."""
+
+    streams: Sequence[ChangedStream]
+    examined: int
+
+
+class States(NamedTuple):
+    """Runs and sessions as of a position, those that existed."""
+
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
 
 
 class Registry(Protocol):
@@ -121,6 +142,26 @@ class Registry(Protocol):
     async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
         """Lanes and depths in which a run waits to be claimed, without those that are seen to be
         full: where the first `width` in line are held. A lane that is given may be full as well."""
+        ...
+
+    async def changed_streams(
+        self,
+        *,
+        after: int,
+        until: int,
+        behind: int,
+        events_max: int,
+        tree: str | None = None,
+    ) -> ChangedStreams:
+        """Streams, each once, that have their first event behind `after` between `behind` (which is
+        not before it) and `until`: of all, or of those whose events are of a tree. At most
+        `events_max` events are looked at."""
+        ...
+
+    async def states(
+        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: int
+    ) -> States:
+        """Several runs and sessions as of a position."""
         ...
 
     async def position_at(self, instant: datetime) -> int:

@@ -312,7 +312,7 @@ async def list_run_events(
     require_scope(caller, "read")
     now = await resolve_as_of(services, None)
     run = await visible_run(services, caller, run_id, now)
-    events = await _events_of(
+    events = await events_of_run(
         services, run.run_id, after=after, until=now.position, count=limit + 1
     )
     page = events[:limit]
@@ -324,10 +324,11 @@ async def list_run_events(
     return Answer(RunEventListView(items=items, next_after=following), now.position)
 
 
-async def _events_of(
+async def events_of_run(
     services: QueryServices, run_id: UUID, *, after: int, until: int, count: int
 ) -> list[RecordedEvent]:
-    """Events of the run's own stream: what is about it may stand in other streams too."""
+    """At least `count` events of the run's own stream, or all there are: what is about it may stand
+    in other streams too."""
     found: list[RecordedEvent] = []
     while len(found) < count:
         page = await services.work.log.read(

@@ -388,23 +388,33 @@ def dependency_views(run: Run) -> list[DependencyView]:
 
 async def run_summaries(runs: Sequence[Run], contents: Contents) -> list[RunSummary]:
     """Runs with previews of their texts."""
-    texts = await contents.previews([ref for run in runs for ref in _shown_texts(run)])
-    return [
-        RunSummary(
-            **_identity(run),
-            task_preview=texts.get(run.task.id),
-            task_bytes=run.task.bytes,
-            **_life(run, texts, {}),
-        )
-        for run in runs
-    ]
+    texts = await contents.previews([ref for run in runs for ref in summary_texts(run)])
+    return [run_summary_of(run, texts) for run in runs]
+
+
+def run_summary_of(run: Run, previews: Mapping[UUID, str]) -> RunSummary:
+    """A run with those of its previews (`summary_texts`) that are there."""
+    return RunSummary(
+        **_identity(run),
+        task_preview=previews.get(run.task.id),
+        task_bytes=run.task.bytes,
+        **_life(run, previews, {}),
+    )
 
 
 async def run_view(run: Run, log: EventLog, contents: Contents) -> RunView:
     """A run with all its texts."""
-    refs = [*_shown_texts(run), run.result, run.requester.origin, attachment_list(run)]
-    texts = await contents.texts([ref for ref in refs if ref is not None])
-    errors = await undo_errors(run, log, contents)
+    texts = await contents.texts(view_texts(run))
+    return run_view_of(run, texts, await undo_errors(run, log, contents))
+
+
+def run_view_of(
+    run: Run,
+    texts: Mapping[UUID, str],
+    errors: Mapping[tuple[StepName, int], str | None],
+) -> RunView:
+    """A run with those of its texts (`view_texts`) that are there; `errors` as `undo_errors` gives
+    them."""
     return RunView(
         **_identity(run),
         task=texts.get(run.task.id),
@@ -415,7 +425,14 @@ async def run_view(run: Run, log: EventLog, contents: Contents) -> RunView:
     )
 
 
-def _shown_texts(run: Run) -> list[ContentRef]:
+def view_texts(run: Run) -> list[ContentRef]:
+    """The texts that a run reads with."""
+    refs = [*summary_texts(run), run.result, run.requester.origin, attachment_list(run)]
+    return [ref for ref in refs if ref is not None]
+
+
+def summary_texts(run: Run) -> list[ContentRef]:
+    """The texts of which a summary shows the beginning."""
     refused = run.refusal.text if run.refusal is not None else None
     return [ref for ref in (run.task, run.error, refused) if ref is not None]
 

@@ -8,6 +8,7 @@ from application.queries.views.run import RecordedStage
 from application.queries.views.view import View
 from domain.run.facts import MessageCause
 from domain.session.events import Assertion, ControlScope, Role
+from domain.session.state import Session, SessionStage
 
 
 class RequestedRunView(View):
@@ -80,3 +81,61 @@ class SessionView(View):
     unread_reports: list[UUID]
     preamble_position: int | None
     version: int
+
+
+class SessionRecordView(View):
+    """What a session's own events say of it: the members of `SessionView` that follow from them
+    alone."""
+
+    session_key: str
+    display_key: str
+    session_id: UUID
+    agent_id: str
+    depth: int
+    role: Role
+    control_scope: ControlScope
+    sandboxed: bool | None
+    workspace_dir: str | None
+    spawned_by: str | None
+    root_session_key: str
+    run_id: UUID | None
+    stage: SessionStage
+    created_at: datetime
+    closed_at: datetime | None
+    asserted_by: str | None
+    assertions: list[Assertion]
+    depth_from: str | None
+    active_children: int
+    active_runs: list[UUID]
+    unread_reports: list[UUID]
+    preamble_position: int | None
+    version: int
+
+
+def session_record_view(session: Session) -> SessionRecordView:
+    """A session as its own events made it."""
+    return SessionRecordView(
+        session_key=session.session_key,
+        display_key=session.display_key,
+        session_id=session.session_id,
+        agent_id=session.agent_id,
+        depth=session.depth,
+        role=session.role,
+        control_scope=session.control_scope,
+        sandboxed=session.sandboxed,
+        workspace_dir=session.workspace_dir,
+        spawned_by=session.spawned_by,
+        root_session_key=session.root_session_key,
+        run_id=session.run_id,
+        stage=session.stage,
+        created_at=session.created_at,
+        closed_at=session.closed_at,
+        asserted_by=session.asserted_by,
+        assertions=list(session.assertions),
+        depth_from=session.depth_from,
+        active_children=session.active_children,
+        active_runs=list(session.counted),
+        unread_reports=list(session.reports),
+        preamble_position=session.preamble_position,
+        version=session.version,
+    )

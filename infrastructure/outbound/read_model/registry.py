@@ -9,7 +9,14 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports.registry import LaneState, RunQuery, StatusRows
+from application.ports.registry import (
+    ChangedStream,
+    ChangedStreams,
+    LaneState,
+    RunQuery,
+    States,
+    StatusRows,
+)
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
@@ -66,6 +73,27 @@ RUNS_BY_LABEL = _newest("label = ANY(%s) AND root = %s")
 # However many labels begin so: the one that is just this is among those that are given.
 RUNS_BY_LABEL_PREFIX = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")
 DESCENDANTS_MAX = 10_000
+
+# A stream is given where its first event behind `after` is: that its event before is not behind it
+# is looked up by its key, and in a scalar query there is no other way for the planner.
+_CHANGED_STREAMS = (
+    "WITH page AS MATERIALIZED (SELECT stream, position, version FROM events"
+    " WHERE position > %(behind)s AND position <= %(until)s{of_tree}"
+    " ORDER BY position LIMIT %(events_max)s),"
+    " foremost AS MATERIALIZED (SELECT DISTINCT ON (stream) stream, position, version FROM page"
+    " ORDER BY stream, position)"
+    " SELECT NULL AS stream, count(*), max(position) FROM page UNION ALL"
+    " (SELECT stream, 0, position FROM foremost WHERE COALESCE((SELECT position FROM events"
+    " WHERE events.stream = foremost.stream AND events.version = foremost.version - 1), 0)"
+    " <= %(after)s)"
+)
+CHANGED_STREAMS = _CHANGED_STREAMS.format(of_tree="")
+CHANGED_STREAMS_OF_A_TREE = _CHANGED_STREAMS.format(of_tree=" AND correlation = %(tree)s")
+SESSIONS_AS_OF = (
+    "SELECT one.state FROM unnest(%s::text[]) AS t (session_key) CROSS JOIN LATERAL"
+    " (SELECT state FROM sessions WHERE sessions.session_key = t.session_key"
+    " AND from_position <= %s AND to_position > %s ORDER BY from_position DESC LIMIT 1) AS one"
+)
 
 
 class PostgresRegistry:
@@ -240,6 +268,51 @@ class PostgresRegistry:
         """Lanes and depths in which a run waits, and that are not seen to be full."""
         rows = await self._fetch(WAITING_LANES, [width, width])
         return [(row[0], row[1]) for row in rows]
+
+    async def changed_streams(
+        self,
+        *,
+        after: int,
+        until: int,
+        behind: int,
+        events_max: int,
+        tree: str | None = None,
+    ) -> ChangedStreams:
+        """Streams that have their first event behind `after` between two positions."""
+        values = {
+            "after": after,
+            "until": until,
+            "behind": behind,
+            "events_max": events_max,
+            "tree": tree,
+        }
+        sql = CHANGED_STREAMS if tree is None else CHANGED_STREAMS_OF_A_TREE
+        async with borrow_connection(self._pool) as connection:
+            rows = await (await connection.execute(sql, values)).fetchall()
+        _, count, last = next(row for row in rows if row[0] is None)
+        streams = [ChangedStream(row[0], row[2]) for row in rows if row[0] is not None]
+        streams.sort(key=lambda one: one.position)
+        return ChangedStreams(streams, last if count == events_max else until)
+
+    async def states(
+        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: int
+    ) -> States:
+        """Several runs and sessions as of a position."""
+        moment = await self._moment(at)
+        stored = [(one, moment.end) for one in run_ids if one not in moment.runs]
+        found = await self._runs_as_of.get_all(stored)
+        rows = await self._fetch(SESSIONS_AS_OF, [list(session_keys), moment.end, moment.end])
+        sessions = [Session.model_validate_json(row[0]) for row in rows]
+        return States(
+            {
+                **{run_id: run for (run_id, _), run in found.items()},
+                **{one: moment.runs[one] for one in run_ids if one in moment.runs},
+            },
+            {
+                **{one.session_key: one for one in sessions},
+                **{key: moment.sessions[key] for key in session_keys if key in moment.sessions},
+            },
+        )
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""

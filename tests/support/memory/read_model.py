@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from application.ports.registry import LaneState, RunQuery, StatusRows
+from application.ports.registry import (
+    ChangedStream,
+    ChangedStreams,
+    LaneState,
+    RunQuery,
+    States,
+    StatusRows,
+)
 from application.projections.run_rows import RunRow
 from domain.run.lifecycle import OVER, PREPARING, SETTLED
 from domain.run.state import Run
@@ -191,6 +198,54 @@ class MemoryRegistry:
                 if sum(one.holder is not None for one in members[:width]) < width
                 and any(one.stage == "queued" and one.holder is None for one in members)
             ]
+
+        return await self._line.ask(found)
+
+    async def changed_streams(
+        self,
+        *,
+        after: int,
+        until: int,
+        behind: int,
+        events_max: int,
+        tree: str | None = None,
+    ) -> ChangedStreams:
+        """Streams that have their first event behind `after` between two positions."""
+
+        def found() -> ChangedStreams:
+            page = [
+                one.envelope
+                for one in self._store.events
+                if behind < one.envelope.position <= until
+                if tree is None or one.envelope.provenance.correlation == tree
+            ][:events_max]
+            first: dict[str, int] = {}
+            for recorded in self._store.events:
+                if recorded.envelope.position > after:
+                    first.setdefault(recorded.envelope.stream, recorded.envelope.position)
+            streams = [
+                ChangedStream(one.stream, one.position)
+                for one in page
+                if first[one.stream] == one.position
+            ]
+            is_whole = len(page) < events_max
+            return ChangedStreams(streams, until if is_whole else page[-1].position)
+
+        return await self._line.ask(found)
+
+    async def states(
+        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: int
+    ) -> States:
+        """Several runs and sessions as of a position."""
+
+        def found() -> States:
+            runs, sessions = self._store.runs_at(at), self._store.sessions_at(at)
+            rows = [row for row in map(runs.of, run_ids) if row is not None]
+            others = [row for row in map(sessions.of, session_keys) if row is not None]
+            return States(
+                {row.run_id: row.state for row in rows},
+                {row.session_key: row.state for row in others},
+            )
 
         return await self._line.ask(found)
 

@@ -1,0 +1,331 @@
+"""What changed between two moments: of a run, a session, a tree, or the whole registry.
+
+What is looked at are the events between the two, so that the cost grows with them and not with the
+record: whoever has no event there has not changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, cast
+from uuid import UUID
+
+import orjson
+
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import AsOf, resolve_as_of
+from application.queries.changes.documents import (
+    Document,
+    PatchOperation,
+    inner_texts,
+    references_in,
+    run_document,
+    texts_of,
+    with_texts,
+)
+from application.queries.errors import QueryError
+from application.queries.json_patch import Operation, difference
+from application.queries.paging import (
+    LIMIT_DEFAULT,
+    Cursor,
+    decode_cursor,
+    encode_cursor,
+    fingerprint,
+)
+from application.queries.runs import visible_run
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_key
+from application.queries.sessions import get_session, visible_session
+from application.queries.views.run import undo_errors
+from application.queries.views.session import session_record_view
+from application.queries.views.view import Answer, View
+from domain.run.state import Run
+from domain.values.record import run_id_of, run_stream, session_key_of
+
+EVENTS_EXAMINED_MAX = 5_000
+"""So many events one page looks at; who changed there is on it."""
+TEXT_BYTES_MAX = 16 * 1024 * 1024
+"""A page ends behind the texts that take so many bytes together."""
+
+DiffKind = Literal["run", "session"]
+ChangeVerdict = Literal["added", "removed", "changed"]
+
+
+class DiffItemView(View):
+    """A run by its id, or a session by its key. `patch` (RFC 6902) makes what it was at the left
+    into what it is at the right; `null` stands for one that was not there."""
+
+    kind: DiffKind
+    id: str
+    label: str | None
+    patch: list[PatchOperation]
+
+
+class DiffCountsView(View):
+    """How many are on the page; `unchanged` have events between the two, and read the same."""
+
+    added: int
+    removed: int
+    changed: int
+    unchanged: int
+
+
+class DiffView(View):
+    """What makes the left, as of `fromPosition`, into the right, as of `toPosition`, in the order
+    of the first events between them; `nextCursor` is null behind the last page."""
+
+    from_position: int
+    to_position: int
+    counts: DiffCountsView
+    added: list[DiffItemView]
+    removed: list[DiffItemView]
+    changed: list[DiffItemView]
+    next_cursor: str | None
+
+
+class _Pair(NamedTuple):
+    """What somebody was and is; None when not there."""
+
+    kind: DiffKind
+    id: str
+    label: str | None
+    position: int
+    left: Document | None
+    right: Document | None
+
+
+@dataclass(slots=True)
+class _Page:
+    """Items as they are found; `behind` is where the next page goes on, None at the end."""
+
+    items: dict[ChangeVerdict, list[DiffItemView]] = field(
+        default_factory=lambda: {"added": [], "removed": [], "changed": []}
+    )
+    unchanged: int = 0
+    behind: int | None = None
+
+
+async def get_diff(
+    services: QueryServices,
+    caller: Caller,
+    *,
+    left: str,
+    right: str,
+    run_id: str | None = None,
+    session: str | None = None,
+    tree: str | None = None,
+    limit: int = LIMIT_DEFAULT,
+    cursor: str | None = None,
+) -> Answer[DiffView]:
+    """What changed from `left` to `right`, two as-ofs of which either may be the later one: of one
+    run, one session, the tree below a root session, or, for who sees everything, of all."""
+    require_scope(caller, "read")
+    if sum(one is not None for one in (run_id, session, tree)) > 1:
+        raise QueryError("invalid_request", "runId, session and tree exclude each other: use one")
+    question = fingerprint("diff", left, right, run_id, session, tree, caller.patterns)
+    log_id = services.work.log.log_id
+    behind: int | None = None
+    if cursor is not None:
+        head = (await resolve_as_of(services, None)).position
+        place = decode_cursor(cursor, log_id, question, head)
+        one, other = place.since or 0, place.at
+        behind = place.behind
+    else:
+        one = (await resolve_as_of(services, left)).position
+        other = (await resolve_as_of(services, right)).position
+    span = _Span(one, other)
+    later = AsOf(span.last, now=False)
+    if run_id is not None:
+        run = await visible_run(services, caller, run_id, later)
+        covered = await services.access.covers_run(caller, run)
+        is_full = caller.may("content") and covered
+        pairs = await _pairs(services, [_Touched(run_stream(run.run_id), 0)], span, is_full)
+        page = await _page_of(services, pairs, is_full=is_full)
+    elif session is not None:
+        key = (await visible_session(services, caller, session, later)).session_key
+        page = await _page_of(services, [await _session_pair(services, caller, key, span)])
+    else:
+        root = await _root(services, caller, tree, later)
+        page = await _registry_page(
+            services, span, root, behind=behind, limit=limit, is_full=caller.may("content")
+        )
+    following = (
+        encode_cursor(Cursor(other, page.behind, since=one), log_id, question)
+        if page.behind is not None
+        else None
+    )
+    items = page.items
+    view = DiffView(
+        from_position=one,
+        to_position=other,
+        counts=DiffCountsView(
+            added=len(items["added"]),
+            removed=len(items["removed"]),
+            changed=len(items["changed"]),
+            unchanged=page.unchanged,
+        ),
+        added=items["added"],
+        removed=items["removed"],
+        changed=items["changed"],
+        next_cursor=following,
+    )
+    return Answer(view, span.last)
+
+
+class _Span(NamedTuple):
+    """The positions of the left and of the right side."""
+
+    left: int
+    right: int
+
+    @property
+    def first(self) -> int:
+        """The earlier position."""
+        return min(self)
+
+    @property
+    def last(self) -> int:
+        """The later position."""
+        return max(self)
+
+
+class _Touched(NamedTuple):
+    stream: str
+    position: int
+
+
+async def _root(services: QueryServices, caller: Caller, tree: str | None, at: AsOf) -> str | None:
+    """The root session of the tree that is meant, which the caller covers; None for all trees."""
+    if tree is None:
+        if not caller.sees_everything:
+            raise QueryError(
+                "not_permitted",
+                "the whole registry is for tokens with the pattern *; give runId, session or tree",
+            )
+        return None
+    key = await resolve_session_key(services, caller, tree, pointer="/query/tree")
+    if not await services.access.covers_session(caller, key):
+        raise QueryError("not_found", "there is no such session on record", position=at.position)
+    return key
+
+
+async def _registry_page(
+    services: QueryServices,
+    span: _Span,
+    tree: str | None,
+    *,
+    behind: int | None,
+    limit: int,
+    is_full: bool,
+) -> _Page:
+    changed = await services.work.registry.changed_streams(
+        after=span.first,
+        until=span.last,
+        behind=max(span.first, behind or 0),
+        events_max=EVENTS_EXAMINED_MAX,
+        tree=tree,
+    )
+    touched = [_Touched(*one) for one in changed.streams]
+    # The configuration is in neither of the two tables.
+    touched = [one for one in touched if run_id_of(one.stream) or session_key_of(one.stream)]
+    end = changed.examined
+    if len(touched) > limit:
+        del touched[limit:]
+        end = touched[-1].position
+    pairs = await _pairs(services, touched, span, is_full)
+    page = await _page_of(services, pairs, is_full=is_full)
+    if page.behind is None and end < span.last:
+        page.behind = end
+    return page
+
+
+async def _pairs(
+    services: QueryServices, touched: Sequence[_Touched], span: _Span, is_full: bool
+) -> list[_Pair]:
+    """What they were and are, as documents with references in the place of texts."""
+    registry, contents = services.work.registry, services.work.contents
+    run_ids = [id for one in touched if (id := run_id_of(one.stream)) is not None]
+    keys = [key for one in touched if (key := session_key_of(one.stream)) is not None]
+    left = await registry.states(run_ids, keys, at=span.left)
+    right = await registry.states(run_ids, keys, at=span.right)
+    runs = [*left.runs.values(), *right.runs.values()]
+    inner = await contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full)
+
+    async def document(run: Run | None) -> Document | None:
+        if run is None:
+            return None
+        errors = await undo_errors(run, services.work.log, contents) if is_full else {}
+        return run_document(run, inner, errors, is_full=is_full)
+
+    pairs: list[_Pair] = []
+    for stream, position in touched:
+        run_id, key = run_id_of(stream), session_key_of(stream)
+        if run_id is not None:
+            known = right.runs.get(run_id) or left.runs.get(run_id)
+            label = known.label if known is not None else None
+            sides = [await document(side.runs.get(run_id)) for side in (left, right)]
+            pairs.append(_Pair("run", str(run_id), label, position, *sides))
+        elif key is not None:
+            sessions = [side.sessions.get(key) for side in (left, right)]
+            label = next((one.display_key for one in sessions if one is not None), None)
+            sides = [
+                _json(session_record_view(one)) if one is not None else None for one in sessions
+            ]
+            pairs.append(_Pair("session", key, label, position, *sides))
+    return pairs
+
+
+async def _session_pair(services: QueryServices, caller: Caller, key: str, span: _Span) -> _Pair:
+    """A session by itself, with all that its view has from elsewhere."""
+    sides: list[Document | None] = []
+    label: str | None = None
+    for position in span:
+        try:
+            view = (await get_session(services, caller, key, at=f"pos:{position}")).view
+        except QueryError as error:
+            if error.code != "not_found":
+                raise
+            sides.append(None)
+        else:
+            label = view.display_key
+            sides.append(_json(view))
+    return _Pair("session", key, label, span.last, *sides)
+
+
+def _json(view: View) -> Document:
+    return cast("Document", orjson.loads(view.json_bytes()))
+
+
+async def _page_of(
+    services: QueryServices, pairs: Sequence[_Pair], *, is_full: bool = True
+) -> _Page:
+    """The differences of these, as many as their texts leave room for."""
+    page = _Page()
+    found: list[tuple[_Pair, ChangeVerdict, list[Operation]]] = []
+    text_bytes = last = 0
+    for pair in pairs:
+        operations = difference(pair.left, pair.right)
+        if not operations:
+            page.unchanged += 1
+            last = pair.position
+            continue
+        refs = references_in(operations)
+        text_bytes += sum(ref.bytes for ref in refs)
+        if is_full and found and text_bytes > TEXT_BYTES_MAX:
+            page.behind = last
+            break
+        found.append((pair, _verdict(pair), operations))
+        last = pair.position
+    refs = references_in([operations for _, _, operations in found])
+    texts: Mapping[UUID, str] = await texts_of(refs, services.work.contents, is_full=is_full)
+    for pair, verdict, operations in found:
+        patch: list[Any] = with_texts(operations, texts)
+        page.items[verdict].append(
+            DiffItemView(kind=pair.kind, id=pair.id, label=pair.label, patch=patch)
+        )
+    return page
+
+
+def _verdict(pair: _Pair) -> ChangeVerdict:
+    if pair.left is None:
+        return "added"
+    return "removed" if pair.right is None else "changed"

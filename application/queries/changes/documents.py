@@ -1,0 +1,97 @@
+"""Runs as JSON to be compared, with references in the place of their texts.
+
+What differs is found without reading a text; those that stand in a difference are read afterwards.
+A text that was written anew differs, also when it was erased since: then it reads as null.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, cast
+from uuid import UUID
+
+import orjson
+from pydantic import WithJsonSchema
+
+from application.log.texts import Contents
+from application.queries.views.run import (
+    RunSummary,
+    RunView,
+    attachment_list,
+    run_summary_of,
+    run_view_of,
+    summary_texts,
+)
+from domain.run.facts import StepName
+from domain.run.state import Run
+from domain.values.record import ContentRef
+
+PatchOperation = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "required": ["op", "path"],
+            "properties": {
+                "op": {"type": "string", "enum": ["add", "remove", "replace"]},
+                "path": {"type": "string"},
+                "value": {},
+            },
+        }
+    ),
+]
+"""An operation of RFC 6902; `remove` has no value."""
+
+Document = Mapping[str, Any]
+UndoErrors = Mapping[tuple[StepName, int], str | None]
+# No text that is recorded has a NUL in it.
+_REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
+
+
+def run_document(
+    run: Run, texts: Mapping[UUID, str], errors: UndoErrors, *, is_full: bool
+) -> Document:
+    """A run as it reads, whole or as a summary. `texts` are those that a view looks into
+    (`inner_texts`), `errors` why steps could not be undone."""
+    replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
+    shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
+    view: RunView | RunSummary = (
+        run_view_of(run, shown, errors) if is_full else run_summary_of(run, shown)
+    )
+    return cast("Document", orjson.loads(view.json_bytes()))
+
+
+def inner_texts(run: Run) -> list[ContentRef]:
+    """Texts that are JSON, and of which a view shows parts."""
+    return [ref for ref in (run.requester.origin, attachment_list(run)) if ref is not None]
+
+
+def reference_to(ref: ContentRef) -> str:
+    """What stands for a text."""
+    return f"\0text:{ref.id}:{ref.bytes}:{ref.hmac}"
+
+
+def references_in(value: Any) -> list[ContentRef]:
+    """The texts for which something stands in a value."""
+    if isinstance(value, str):
+        match = _REFERENCE.fullmatch(value)
+        return [ContentRef(id=UUID(match[1]), bytes=int(match[2]), hmac=match[3])] if match else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [ref for one in value for ref in references_in(one)] if isinstance(value, list) else []
+
+
+def with_texts(value: Any, texts: Mapping[UUID, str]) -> Any:
+    """The value with its texts; null for those that are not there."""
+    if isinstance(value, str):
+        match = _REFERENCE.fullmatch(value)
+        return texts.get(UUID(match[1])) if match else value
+    if isinstance(value, dict):
+        return {name: with_texts(one, texts) for name, one in value.items()}
+    return [with_texts(one, texts) for one in value] if isinstance(value, list) else value
+
+
+async def texts_of(
+    refs: Iterable[ContentRef], contents: Contents, *, is_full: bool
+) -> Mapping[UUID, str]:
+    """Texts by id, or their beginnings."""
+    return await (contents.texts if is_full else contents.previews)(refs)

@@ -1,0 +1,224 @@
+"""The states of a run one after the other: which event changed what, and who set a field last.
+
+The states are those that `GET /v1/runs/{runId}` shows, folded once from the run's own events.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.changes.documents import (
+    Document,
+    PatchOperation,
+    inner_texts,
+    reference_to,
+    references_in,
+    run_document,
+    texts_of,
+    with_texts,
+)
+from application.queries.errors import QueryError, invalid_value
+from application.queries.json_patch import Operation, difference, is_same
+from application.queries.paging import LIMIT_DEFAULT
+from application.queries.runs import events_of_run, visible_run
+from application.queries.services import QueryServices
+from application.queries.views.event import ActorView
+from application.queries.views.run import RunSummary, RunView
+from application.queries.views.view import Answer, View
+from domain.configuration.problems import parts_of, pointer_of
+from domain.run.events import RunEvent, StepUndoFailed
+from domain.run.evolve import evolve
+from domain.run.facts import StepName
+from domain.run.state import Run
+
+EVENTS_MAX = 10_000
+"""A run has some dozens; one that cannot be undone gets another with each attempt."""
+STATES_AT_ONCE = 50
+"""So many are made without a pause; each takes some 100 µs."""
+
+
+class StateChangeView(View):
+    """What one event made of the run: `changes` is the patch (RFC 6902) from the state before it,
+    at first `{}`, to the state of `version`."""
+
+    position: int
+    version: int
+    type: str
+    recorded_at: datetime
+    actor: ActorView
+    changes: list[PatchOperation]
+
+
+class SetByView(View):
+    """The event that set a field last."""
+
+    position: int
+    version: int
+    type: str
+
+
+class RunHistoryView(View):
+    """States of a run in order. `version` is the newest one that is looked at; `setBy` has of each
+    field of that state the event which set it last; `nextAfter` is null behind the last page."""
+
+    run_id: UUID
+    version: int
+    items: list[StateChangeView]
+    set_by: dict[str, SetByView]
+    next_after: int | None
+
+
+FieldPath = tuple[str, ...]
+_ABSENT = object()
+
+
+async def get_run_history(
+    services: QueryServices,
+    caller: Caller,
+    run_id: str,
+    *,
+    at: str | None = None,
+    after: int = 0,
+    limit: int = LIMIT_DEFAULT,
+    fields: Sequence[str] = (),
+) -> Answer[RunHistoryView]:
+    """The states of a run behind its version `after`; with `fields` (names or JSON pointers) those
+    that changed one of them, and what they changed of it."""
+    require_scope(caller, "read")
+    moment = await resolve_as_of(services, at)
+    run = await visible_run(services, caller, run_id, moment)
+    is_full = caller.may("content") and await services.access.covers_run(caller, run)
+    wanted = [_field_path(text, RunView if is_full else RunSummary) for text in fields]
+    events = await events_of_run(
+        services, run.run_id, after=0, until=moment.position, count=EVENTS_MAX + 1
+    )
+    if len(events) > EVENTS_MAX:
+        detail = f"the run has more than {EVENTS_MAX} events; ask for an earlier state with at"
+        raise QueryError("invalid_request", detail, position=moment.position)
+    contents = services.work.contents
+    inner = await contents.texts(inner_texts(run)) if is_full else {}
+    errors = _undo_error_references(events)
+    page: list[tuple[RecordedEvent, list[Operation]]] = []
+    set_by: dict[FieldPath, RecordedEvent] = {}
+    before: Document = {}
+    for number, (recorded, state) in enumerate(_states(events)):
+        document = run_document(state, inner, errors, is_full=is_full)
+        changed = _changed_fields(before, document, wanted)
+        set_by |= dict.fromkeys(changed, recorded)
+        is_behind = recorded.envelope.version > after
+        if is_behind and len(page) <= limit and (changed or not wanted):
+            page.append((recorded, _about(difference(before, document), wanted)))
+        before = document
+        if number % STATES_AT_ONCE == STATES_AT_ONCE - 1:
+            await asyncio.sleep(0)
+    following = page[limit - 1][0].envelope.version if len(page) > limit else None
+    del page[limit:]
+    refs = references_in([operation for _, operations in page for operation in operations])
+    texts = await texts_of(refs, contents, is_full=is_full)
+    view = RunHistoryView(
+        run_id=run.run_id,
+        version=run.version,
+        items=[_change_view(recorded, operations, texts) for recorded, operations in page],
+        set_by={_name_of(path): _set_by_view(one) for path, one in set_by.items()},
+        next_after=following,
+    )
+    return Answer(view, moment.position)
+
+
+def _states(events: Sequence[RecordedEvent]) -> Iterator[tuple[RecordedEvent, Run]]:
+    """Each event of a run with the state behind it."""
+    run: Run | None = None
+    for recorded in events:
+        run = evolve(run, cast("RunEvent", recorded.event), recorded.envelope.stamp)
+        yield recorded, run
+
+
+def _field_path(text: str, view: type[View]) -> FieldPath:
+    """The way to a field from its name or pointer; `QueryError` for what no run has."""
+    names = [one.alias or name for name, one in view.model_fields.items()]
+    try:
+        path = parts_of(text) if text.startswith("/") else (text,)
+    except ValueError:
+        path = ()
+    if not path or path[0] not in names:
+        raise invalid_value(
+            "/query/field", f"is a field of a run, or a JSON pointer into one: {', '.join(names)}"
+        )
+    return path
+
+
+def _name_of(path: FieldPath) -> str:
+    return path[0] if len(path) == 1 else pointer_of(path)
+
+
+def _changed_fields(
+    before: Document, document: Document, wanted: Sequence[FieldPath]
+) -> list[FieldPath]:
+    """Those of the fields, or of all at the top, that differ."""
+    paths = wanted or [(name,) for name in document]
+    return [
+        path for path in paths if not is_same(_value_at(before, path), _value_at(document, path))
+    ]
+
+
+def _value_at(document: Any, path: FieldPath) -> Any:
+    value = document
+    for part in path:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return _ABSENT
+    return value
+
+
+def _about(operations: list[Operation], wanted: Sequence[FieldPath]) -> list[Operation]:
+    """Those of the operations that change one of the fields, or what it is in."""
+    if not wanted:
+        return operations
+    return [
+        one
+        for one in operations
+        if any(_is_about(parts_of(str(one["path"])), path) for path in wanted)
+    ]
+
+
+def _is_about(place: FieldPath, path: FieldPath) -> bool:
+    length = min(len(place), len(path))
+    return place[:length] == path[:length]
+
+
+def _undo_error_references(
+    events: Sequence[RecordedEvent],
+) -> dict[tuple[StepName, int], str | None]:
+    return {
+        (one.event.step, one.event.attempt): reference_to(one.event.error)
+        for one in events
+        if isinstance(one.event, StepUndoFailed) and one.event.error is not None
+    }
+
+
+def _change_view(
+    recorded: RecordedEvent, operations: Sequence[Operation], texts: Mapping[UUID, str]
+) -> StateChangeView:
+    envelope = recorded.envelope
+    actor = envelope.provenance.actor
+    return StateChangeView(
+        position=envelope.position,
+        version=envelope.version,
+        type=envelope.type,
+        recorded_at=envelope.recorded_at,
+        actor=ActorView(kind=actor.kind, token=actor.token, session=actor.session),
+        changes=[with_texts(one, texts) for one in operations],
+    )
+
+
+def _set_by_view(recorded: RecordedEvent) -> SetByView:
+    envelope = recorded.envelope
+    return SetByView(position=envelope.position, version=envelope.version, type=envelope.type)
