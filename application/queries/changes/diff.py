@@ -14,7 +14,7 @@ import orjson
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import (
-    Document,
+    StateDocument,
     PatchOperation,
     inner_texts,
     references_in,
@@ -89,8 +89,8 @@ class _Pair(NamedTuple):
     id: str
     label: str | None
     position: int
-    left: Document | None
-    right: Document | None
+    left: StateDocument | None
+    right: StateDocument | None
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ async def _pairs(
     runs = [*left.runs.values(), *right.runs.values()]
     inner = await contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full)
 
-    async def document(run: Run | None) -> Document | None:
+    async def document(run: Run | None) -> StateDocument | None:
         if run is None:
             return None
         errors = await undo_errors(run, services.work.log, contents) if is_full else {}
@@ -276,7 +276,7 @@ async def _pairs(
 
 async def _session_pair(services: QueryServices, caller: Caller, key: str, span: _Span) -> _Pair:
     """A session by itself, with all that its view has from elsewhere."""
-    sides: list[Document | None] = []
+    sides: list[StateDocument | None] = []
     label: str | None = None
     for position in span:
         try:
@@ -291,8 +291,8 @@ async def _session_pair(services: QueryServices, caller: Caller, key: str, span:
     return _Pair("session", key, label, span.last, *sides)
 
 
-def _json(view: View) -> Document:
-    return cast("Document", orjson.loads(view.json_bytes()))
+def _json(view: View) -> StateDocument:
+    return cast("StateDocument", orjson.loads(view.json_bytes()))
 
 
 async def _page_of(

@@ -41,7 +41,7 @@ PatchOperation = Annotated[
 ]
 """An operation of RFC 6902; `remove` has no value."""
 
-Document = Mapping[str, Any]
+StateDocument = Mapping[str, Any]
 UndoErrors = Mapping[tuple[StepName, int], str | None]
 # No text that is recorded has a NUL in it.
 _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
@@ -49,7 +49,7 @@ _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
 
 def run_document(
     run: Run, texts: Mapping[UUID, str], errors: UndoErrors, *, is_full: bool
-) -> Document:
+) -> StateDocument:
     """A run as it reads, whole or as a summary. `texts` are those that a view looks into
     (`inner_texts`), `errors` why steps could not be undone."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
@@ -57,7 +57,7 @@ def run_document(
     view: RunView | RunSummary = (
         run_view_of(run, shown, errors) if is_full else run_summary_of(run, shown)
     )
-    return cast("Document", orjson.loads(view.json_bytes()))
+    return cast("StateDocument", orjson.loads(view.json_bytes()))
 
 
 def inner_texts(run: Run) -> list[ContentRef]:

@@ -13,7 +13,7 @@ from application.log.envelope import RecordedEvent
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.documents import (
-    Document,
+    StateDocument,
     PatchOperation,
     inner_texts,
     reference_to,
@@ -105,7 +105,7 @@ async def get_run_history(
     errors = _undo_error_references(events)
     page: list[tuple[RecordedEvent, list[Operation]]] = []
     set_by: dict[FieldPath, RecordedEvent] = {}
-    before: Document = {}
+    before: StateDocument = {}
     for number, (recorded, state) in enumerate(_states(events)):
         document = run_document(state, inner, errors, is_full=is_full)
         changed = _changed_fields(before, document, wanted)
@@ -157,7 +157,7 @@ def _name_of(path: FieldPath) -> str:
 
 
 def _changed_fields(
-    before: Document, document: Document, wanted: Sequence[FieldPath]
+    before: StateDocument, document: StateDocument, wanted: Sequence[FieldPath]
 ) -> list[FieldPath]:
     """Those of the fields, or of all at the top, that differ."""
     paths = wanted or [(name,) for name in document]

@@ -36,6 +36,7 @@ from infrastructure.inbound.http.responses.problems import (
 )
 from infrastructure.inbound.http.routes import (
     agents,
+    changes,
     control,
     events,
     explanations,
@@ -54,6 +55,7 @@ ROUTERS = (
     runs.router,
     run_records.router,
     explanations.router,
+    changes.router,
     control.router,
     sessions.router,
     transcripts.router,

@@ -48,6 +48,7 @@ def test_examples_have_no_member_that_answers_have_not(
     sharing = {"projectGoal": "Build a modern web app"}
     run = house.ended(house.session(), agentId="talker", label="talks", sharedContext=sharing)
     session, run_id = run["requesterSessionKey"], run["runId"]
+    other = house.ended(house.session(), task="hello again", agentId="talker")
     preamble = f"/v1/sessions/{run['childSessionKey']}/preamble"
     send = operations["sendMessage"]["requestBody"]["content"]["application/json"]["example"]
     with house.held(house.session()):
@@ -58,6 +59,9 @@ def test_examples_have_no_member_that_answers_have_not(
             "getRunPrompt": house.http.get(f"/v1/runs/{run_id}/prompt"),
             "getRunTranscript": house.http.get(f"/v1/runs/{run_id}/transcript"),
             "explainRun": house.http.get(f"/v1/runs/{run_id}/explain"),
+            "getRunHistory": house.http.get(f"/v1/runs/{run_id}/history?field=stage"),
+            "compareRuns": house.http.get(f"/v1/runs/{run_id}/compare?with={other['runId']}"),
+            "getDiff": house.http.get("/v1/diff?from=pos:1&to=pos:2"),
             "getSession": house.http.get(f"/v1/sessions/{session}"),
             "listAnnouncements": house.http.get(f"/v1/sessions/{session}/announcements"),
             "listParkedAnnouncements": parked(house),

@@ -1,0 +1,520 @@
+"""Two runs side by side: request, decisions, plan, prompt by parts, transcript, outcome.
+
+What names a run itself would differ always: its id, its session's id and its child key read as
+`{runId}`, `{sessionId}` and `{childSessionKey}` in what is compared and shown.
+"""
+
+import asyncio
+import difflib
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from application.delivery.announce import estimated_cost_usd
+from application.ports.transcripts import RecordedEntry
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.changes.documents import PatchOperation
+from application.queries.explain import RuleView, explanation_of
+from application.queries.json_patch import difference
+from application.queries.runs import readable_run
+from application.queries.services import QueryServices
+from application.queries.views.rule import ExplainedName
+from application.queries.views.run import RecordedStage, RunStatus, status_of
+from application.queries.views.view import Answer, View
+from domain.explanation.record import RuleResult
+from domain.run.events import RunStarted
+from domain.run.facts import PromptPart
+from domain.run.state import Run
+from domain.values.record import ContentRef
+
+ENTRIES_COMPARED_MAX = 2_000
+ENTRIES_AT_ONCE = 200
+DIFF_BYTES_MAX = 64 * 1024
+DIFF_LINES_MAX = 1_000
+"""Parts that are longer than one of these are only said to differ."""
+DIFF_LINES_SHOWN_MAX = 400
+
+PartVerdict = Literal["equal", "different", "left_only", "right_only", "erased"]
+
+
+class ComparedRunView(View):
+    """One of the two runs."""
+
+    run_id: UUID
+    label: str | None
+    stage: RecordedStage
+    status: RunStatus
+    config_revision: int
+
+
+class ComparedSectionView(View):
+    """A part of both runs, and the patch (RFC 6902) from the left to the right one. `erased` are
+    the members whose texts are gone and may have differed."""
+
+    same: bool
+    left: dict[str, JsonValue]
+    right: dict[str, JsonValue]
+    changes: list[PatchOperation]
+    erased: list[str]
+
+
+class ComparedRuleView(View):
+    """How a rule was decided for one of the runs."""
+
+    result: RuleResult
+    compared: dict[str, JsonValue] | None
+    text: str
+    config_revision: int
+
+
+class ComparedDecisionView(View):
+    """A rule in both explanations; null where the explanation has no such rule."""
+
+    step: str
+    rule: ExplainedName
+    same: bool
+    left: ComparedRuleView | None
+    right: ComparedRuleView | None
+
+
+class PromptPartSideView(View):
+    """A part of one of the prompts; `sha256` is of its bytes, null when they were erased."""
+
+    bytes: int
+    sha256: str | None
+
+
+class ComparedPartView(View):
+    """A part of the prompts. `erased`: it may have differed, and nobody can tell any more. `diff`
+    is a unified diff, null for equal parts and for such as are too long."""
+
+    of: Literal["systemPrompt", "message"]
+    source: str
+    verdict: PartVerdict
+    left: PromptPartSideView | None
+    right: PromptPartSideView | None
+    diff: str | None
+
+
+class ComparedPromptsView(View):
+    """The prompts by their parts; a run that has not started has none."""
+
+    same: bool
+    parts: list[ComparedPartView]
+
+
+class ComparedEntryView(View):
+    """An entry of a transcript."""
+
+    sequence: int
+    kind: str
+    body: dict[str, Any]
+
+
+class FirstDifferenceView(View):
+    """The first entries that differ; null where the transcript had ended."""
+
+    left: ComparedEntryView | None
+    right: ComparedEntryView | None
+
+
+class ComparedTranscriptsView(View):
+    """How many entries each has (null while the run is at work), how many are equal from the first
+    one on, and the first that differ. `same` is null when so many are equal that the others were
+    not looked at."""
+
+    same: bool | None
+    left_entries: int | None
+    right_entries: int | None
+    equal_entries: int
+    first_difference: FirstDifferenceView | None
+
+
+class RunComparisonView(View):
+    """Two runs side by side. `same` is whether nothing differs; how long each took does not count.
+    `prompt` and `transcript` are null for a token without the scope `content`."""
+
+    same: bool
+    left: ComparedRunView
+    right: ComparedRunView
+    request: ComparedSectionView
+    decisions: list[ComparedDecisionView]
+    plan: ComparedSectionView
+    prompt: ComparedPromptsView | None
+    transcript: ComparedTranscriptsView | None
+    outcome: ComparedSectionView
+
+
+async def compare_runs(
+    services: QueryServices, caller: Caller, run_id: str, other_id: str
+) -> Answer[RunComparisonView]:
+    """Two runs that the caller may read, as they are now."""
+    require_scope(caller, "read")
+    now = await resolve_as_of(services, None)
+    is_full = caller.may("content")
+    left = _Side(await readable_run(services, caller, run_id, now), is_full)
+    right = _Side(await readable_run(services, caller, other_id, now), is_full)
+    refs = [*left.section_texts(), *right.section_texts()]
+    contents = services.work.contents
+    texts = await (contents.texts if is_full else contents.previews)(refs)
+    request = _section(left, right, left.request(texts), right.request(texts), texts)
+    plan = _section(left, right, left.plan(), right.plan(), texts)
+    outcome = _section(left, right, left.outcome(texts), right.outcome(texts), texts)
+    rules = [
+        (await explanation_of(services.work, one.run, until=now.position, full=is_full)).decisions
+        for one in (left, right)
+    ]
+    decisions = _decisions(left, right, *rules)
+    prompt = await _prompts(services, left, right) if is_full else None
+    transcript = await _transcripts(services, left, right) if is_full else None
+    view = RunComparisonView(
+        same=all(one.same for one in (request, plan, outcome))
+        and all(one.same for one in decisions)
+        and (prompt is None or prompt.same)
+        and (transcript is None or transcript.same is not False),
+        left=left.view(),
+        right=right.view(),
+        request=request,
+        decisions=decisions,
+        plan=plan,
+        prompt=prompt,
+        transcript=transcript,
+        outcome=outcome,
+    )
+    return Answer(view, now.position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the two runs, whole or as a summary has it: with the beginnings of its task and of an
+    error, and no other text."""
+
+    run: Run
+    is_full: bool
+
+    def view(self) -> ComparedRunView:
+        """Which run it is."""
+        run = self.run
+        assert run.stage != "unborn"
+        return ComparedRunView(
+            run_id=run.run_id,
+            label=run.label,
+            stage=run.stage,
+            status=status_of(run),
+            config_revision=run.config_revision,
+        )
+
+    def plain(self, value: Any) -> Any:
+        """The value without the run's own names."""
+        if isinstance(value, str):
+            run = self.run
+            if run.child_session_key is not None:
+                value = value.replace(run.child_session_key, "{childSessionKey}")
+            value = value.replace(str(run.session_id), "{sessionId}")
+            return value.replace(str(run.run_id), "{runId}")
+        if isinstance(value, dict):
+            return {name: self.plain(one) for name, one in value.items()}
+        return [self.plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+    def named_texts(self) -> dict[str, ContentRef | None]:
+        """The texts of the sections, by the members that show them."""
+        run = self.run
+        named = {
+            "task": run.task,
+            "error": run.refusal.text if run.refusal is not None else run.error,
+        }
+        if not self.is_full:
+            return named
+        return named | {
+            "contextPreamble": run.preamble,
+            "modelArgument": run.model_argument,
+            "thinkingArgument": run.thinking_argument,
+            "resultText": run.result,
+        }
+
+    def section_texts(self) -> list[ContentRef]:
+        """The texts that are read for the sections."""
+        return [ref for ref in self.named_texts().values() if ref is not None]
+
+    def _texts(self, texts: Mapping[UUID, str], *names: str) -> dict[str, Any]:
+        named = self.named_texts()
+        refs = {name: named[name] for name in names}
+        return {name: texts.get(ref.id) if ref is not None else None for name, ref in refs.items()}
+
+    def request(self, texts: Mapping[UUID, str]) -> dict[str, Any]:
+        """What was asked for."""
+        run = self.run
+        options = run.options.model_dump(mode="json")
+        return self._document(
+            {
+                "requesterSessionKey": run.requester.session_key,
+                "requestedAgentId": run.requested_agent_id,
+                "label": run.label,
+                **self._texts(
+                    texts, "task", "contextPreamble", "modelArgument", "thinkingArgument"
+                ),
+                "taskBytes": run.task.bytes,
+                "cause": run.cause or ("message" if run.continues is not None else "spawn"),
+                **options,
+                "thread": run.thread,
+                "lightContext": run.light_context,
+                "attachments": run.attachments.count if run.attachments is not None else 0,
+                "dependsOn": [
+                    {"name": one.name, "via": one.via, "require": one.require}
+                    for one in run.dependencies or ()
+                ],
+            }
+        )
+
+    def plan(self) -> dict[str, Any]:
+        """How it was to run; little when it was refused before that."""
+        run = self.run
+        return self._document(
+            {
+                "agentId": run.agent_id,
+                "depth": run.depth,
+                "role": run.role,
+                "controlScope": run.control_scope,
+                "contextMode": run.context_mode,
+                "lane": run.lane,
+                "warnings": list(run.warnings),
+                **(run.plan.model_dump(mode="json") if run.plan is not None else {}),
+            }
+        )
+
+    def outcome(self, texts: Mapping[UUID, str]) -> dict[str, Any]:
+        """What came of it."""
+        run = self.run
+        usage = run.usage.model_dump(mode="json") if run.usage is not None else None
+        return self._document(
+            {
+                "status": status_of(run),
+                "outcome": run.outcome,
+                "reason": run.end_reason,
+                "rule": run.refusal.rule if run.refusal is not None else None,
+                **self._texts(texts, "error", "resultText"),
+                "resultBytes": run.result.bytes if run.result is not None else None,
+                "usage": usage,
+                "estimatedCostUsd": estimated_cost_usd(run),
+                "runtimeMs": run.runtime_ms,
+            }
+        )
+
+    def _document(self, value: dict[str, Any]) -> dict[str, Any]:
+        plain: dict[str, Any] = self.plain(value)
+        return plain
+
+
+def _section(
+    left: _Side,
+    right: _Side,
+    left_document: dict[str, Any],
+    right_document: dict[str, Any],
+    texts: Mapping[UUID, str],
+) -> ComparedSectionView:
+    named, others = left.named_texts(), right.named_texts()
+    erased = [
+        name
+        for name in left_document
+        if name in named
+        if (ref := named[name]) != (other := others[name])
+        if any(one is not None and one.id not in texts for one in (ref, other))
+    ]
+    changes = difference(left_document, right_document)
+    counted = [one for one in changes if one["path"] != "/runtimeMs"]
+    return ComparedSectionView(
+        same=not counted and not erased,
+        left=left_document,
+        right=right_document,
+        changes=changes,
+        erased=erased,
+    )
+
+
+# Decisions.
+
+
+def _decisions(
+    left: _Side, right: _Side, left_rules: Sequence[RuleView], right_rules: Sequence[RuleView]
+) -> list[ComparedDecisionView]:
+    """Every rule of the left in its order, then those of the right alone."""
+    ours, others = _by_name(left_rules), _by_name(right_rules)
+    found = []
+    for key in [*ours, *(key for key in others if key not in ours)]:
+        one = _rule_view(left, ours.get(key))
+        other = _rule_view(right, others.get(key))
+        same = (
+            one is not None
+            and other is not None
+            and (one.result, one.compared) == (other.result, other.compared)
+        )
+        found.append(
+            ComparedDecisionView(step=key[0], rule=key[1], same=same, left=one, right=other)
+        )
+    return found
+
+
+def _by_name(rules: Sequence[RuleView]) -> dict[tuple[str, str, int], RuleView]:
+    """A rule that stands several times, as one for each script does, by its place too."""
+    counts = Counter[tuple[str, str]]()
+    found: dict[tuple[str, str, int], RuleView] = {}
+    for one in rules:
+        counts[one.step, one.rule] += 1
+        found[one.step, one.rule, counts[one.step, one.rule]] = one
+    return found
+
+
+def _rule_view(side: _Side, rule: RuleView | None) -> ComparedRuleView | None:
+    if rule is None:
+        return None
+    return ComparedRuleView(
+        result=rule.result,
+        compared=side.plain(rule.compared),
+        text=side.plain(rule.text),
+        config_revision=rule.config_revision,
+    )
+
+
+# Prompts.
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a prompt and its bytes; None when they were erased."""
+
+    part: PromptPart
+    data: bytes | None
+
+    def view(self) -> PromptPartSideView:
+        """Its size and hash."""
+        digest = hashlib.sha256(self.data).hexdigest() if self.data is not None else None
+        return PromptPartSideView(bytes=self.part.end - self.part.start, sha256=digest)
+
+
+PartKey = tuple[Literal["systemPrompt", "message"], str, int]
+
+
+async def _prompts(services: QueryServices, left: _Side, right: _Side) -> ComparedPromptsView:
+    ours, others = await _parts(services, left.run), await _parts(services, right.run)
+    same_key = left.run.session_id == right.run.session_id
+    views = []
+    for key in [*ours, *(key for key in others if key not in ours)]:
+        views.append(_part_view(key, left, right, ours.get(key), others.get(key), same_key))
+        # Each diff takes its time, and others wait.
+        await asyncio.sleep(0)
+    return ComparedPromptsView(same=all(one.verdict == "equal" for one in views), parts=views)
+
+
+async def _parts(services: QueryServices, run: Run) -> dict[PartKey, _Part]:
+    if run.system_prompt is None or run.message is None:
+        return {}
+    recorded = await services.work.log.first("RunStarted", run.run_id)
+    assert recorded is not None
+    assert isinstance(recorded.event, RunStarted)
+    texts = await services.work.contents.texts((run.system_prompt, run.message))
+    data = {
+        "systemPrompt": texts.get(run.system_prompt.id),
+        "message": texts.get(run.message.id),
+    }
+    counts = Counter[tuple[str, str]]()
+    found: dict[PartKey, _Part] = {}
+    for part in recorded.event.parts:
+        text = data[part.of]
+        taken = text.encode()[part.start : part.end] if text is not None else None
+        counts[part.of, part.source] += 1
+        found[part.of, part.source, counts[part.of, part.source]] = _Part(part, taken)
+    return found
+
+
+def _part_view(
+    key: PartKey, left: _Side, right: _Side, one: _Part | None, other: _Part | None, same_key: bool
+) -> ComparedPartView:
+    verdict: PartVerdict
+    diff: str | None = None
+    if one is None or other is None:
+        verdict = "right_only" if one is None else "left_only"
+    elif same_key and one.part.hmac == other.part.hmac:
+        # Under the key of one session the recorded hashes tell, also of what is erased.
+        verdict = "equal"
+    elif one.data is None or other.data is None:
+        verdict = "erased"
+    else:
+        texts = [
+            side.plain(data.decode("utf-8", "replace"))
+            for side, data in ((left, one.data), (right, other.data))
+        ]
+        verdict = "equal" if texts[0] == texts[1] else "different"
+        diff = unified_diff(*texts) if verdict == "different" else None
+    return ComparedPartView(
+        of=key[0],
+        source=key[1],
+        verdict=verdict,
+        left=one.view() if one is not None else None,
+        right=other.view() if other is not None else None,
+        diff=diff,
+    )
+
+
+def unified_diff(left: str, right: str) -> str | None:
+    """The lines that differ, with three around them; None for texts that are too long."""
+    if max(len(left), len(right)) > DIFF_BYTES_MAX:
+        return None
+    sides = left.splitlines(), right.splitlines()
+    if max(map(len, sides)) > DIFF_LINES_MAX:
+        return None
+    lines = list(difflib.unified_diff(*sides, "left", "right", lineterm=""))
+    more = len(lines) - DIFF_LINES_SHOWN_MAX
+    if more > 0:
+        lines[DIFF_LINES_SHOWN_MAX:] = [f"({more} more lines)"]
+    return "\n".join(lines)
+
+
+# Transcripts.
+
+
+async def _transcripts(
+    services: QueryServices, left: _Side, right: _Side
+) -> ComparedTranscriptsView:
+    counts = [
+        side.run.transcript.count if side.run.transcript is not None else None
+        for side in (left, right)
+    ]
+    equal = 0
+    first: FirstDifferenceView | None = None
+    same: bool | None = None
+    while equal < ENTRIES_COMPARED_MAX and first is None:
+        ours, others = [await _entries(services, side.run, after=equal) for side in (left, right)]
+        for number in range(max(len(ours), len(others))):
+            one = _entry_view(left, ours[number]) if number < len(ours) else None
+            other = _entry_view(right, others[number]) if number < len(others) else None
+            if one is None or other is None or (one.kind, one.body) != (other.kind, other.body):
+                first = FirstDifferenceView(left=one, right=other)
+                break
+            equal += 1
+        if len(ours) < ENTRIES_AT_ONCE and len(others) < ENTRIES_AT_ONCE:
+            same = first is None
+            break
+    return ComparedTranscriptsView(
+        same=False if first is not None else same,
+        left_entries=counts[0],
+        right_entries=counts[1],
+        equal_entries=equal,
+        first_difference=first,
+    )
+
+
+async def _entries(services: QueryServices, run: Run, *, after: int) -> list[RecordedEntry]:
+    found = await services.transcripts.read(run.run_id, after=after, limit=ENTRIES_AT_ONCE)
+    sealed = run.transcript.count if run.transcript is not None else None
+    return [one for one in found if sealed is None or one.sequence <= sealed]
+
+
+def _entry_view(side: _Side, entry: RecordedEntry) -> ComparedEntryView:
+    body: dict[str, Any] = side.plain(entry.body)
+    return ComparedEntryView(sequence=entry.sequence, kind=entry.kind, body=body)

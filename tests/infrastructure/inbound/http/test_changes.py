@@ -1,0 +1,165 @@
+"""`GET …/history`, `GET …/compare` and `GET /v1/diff` at the door: answers, and who may ask."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from application.queries.json_patch import apply_patch
+from infrastructure.outbound.embedded_postgres.data_directory import Home
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.servers.http_server import House
+
+pytestmark = pytest.mark.server
+
+
+def get(house: House, path: str, **query: Any) -> dict[str, Any]:
+    answer = house.http.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def twins(house: House, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two runs of one requester that were asked for with the same words but for `more`."""
+    requester = house.session()
+    first = house.ended(requester, agentId="talker", task="hello")
+    return first, house.ended(requester, agentId="talker", **{"task": "hello", **more})
+
+
+def compare(house: House, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    return get(house, f"/v1/runs/{left['runId']}/compare", **{"with": right["runId"]})
+
+
+def test_the_history_of_a_run_leads_to_what_it_is(house: House) -> None:
+    run = house.ended(house.session(), agentId="talker")
+    path = f"/v1/runs/{run['runId']}"
+    told = get(house, f"{path}/history", limit=500)
+    state: Any = {}
+    for number, entry in enumerate(told["items"], 1):
+        state = apply_patch(entry["changes"], state)
+        assert state == get(house, path, version=number)
+    assert told["nextAfter"] is None
+    assert told["setBy"]["resultText"]["type"] == "RunEnded"
+    assert told["setBy"]["task"]["version"] == 1
+    only = get(house, f"{path}/history", field="resultText")
+    assert [one["type"] for one in only["items"]] == ["SpawnRequested", "RunEnded"]
+    problem = problem_of(
+        house.http.get(f"{path}/history", params={"field": "colour"}), 422, "invalid_request"
+    )
+    assert pointers_of(problem) == ["/query/field"]
+
+
+def test_two_runs_that_were_asked_for_alike_are_the_same(house: House) -> None:
+    left, right = twins(house)
+    found = compare(house, left, right)
+    differing = [one for one in found["decisions"] if not one["same"]]
+    # The first one made the folder of its agent, and is why the requester is on record.
+    assert {one["rule"] for one in differing} <= {"workspace", "depth"}
+    assert found["request"]["same"]
+    assert found["plan"]["same"]
+    assert found["prompt"]["same"]
+    assert found["transcript"]["same"]
+    assert found["outcome"]["same"]
+    assert {one["verdict"] for one in found["prompt"]["parts"]} == {"equal"}
+    assert found["transcript"]["equalEntries"] == found["transcript"]["leftEntries"] > 0
+
+
+def test_a_run_is_the_same_as_itself(house: House) -> None:
+    run = house.ended(house.session(), agentId="talker")
+    assert compare(house, run, run)["same"]
+
+
+def test_what_differs_is_shown_where_it_differs(house: House) -> None:
+    left, right = twins(house, task="hello\nyou", label="other", runTimeoutSeconds=7)
+    found = compare(house, left, right)
+    assert not found["same"]
+    request = found["request"]
+    assert apply_patch(request["changes"], request["left"]) == request["right"]
+    assert {"/task", "/label", "/runTimeoutSeconds"} <= {one["path"] for one in request["changes"]}
+    assert [one["path"] for one in found["plan"]["changes"]] == [
+        "/runTimeoutSeconds",
+        "/runTimeoutSource",
+    ]
+    rules = {one["rule"] for one in found["decisions"] if not one["same"]}
+    assert "run_timeout" in rules
+    task = next(one for one in found["prompt"]["parts"] if one["source"] == "task")
+    assert task["verdict"] == "different"
+    assert "+you" in task["diff"].splitlines()
+    first = found["transcript"]["firstDifference"]
+    assert (first["left"]["sequence"], first["right"]["sequence"]) == (1, 1)
+
+
+def test_a_run_that_was_refused_has_neither_plan_nor_prompt(house: House) -> None:
+    requester = house.session()
+    refused = house.spawn(requester, agentId="not-there").json()["runId"]
+    run = house.ended(requester, agentId="talker")
+    found = compare(house, {"runId": refused}, run)
+    assert found["left"]["status"] == "refused"
+    assert {one["verdict"] for one in found["prompt"]["parts"]} == {"right_only"}
+    assert "/rule" in {one["path"] for one in found["outcome"]["changes"]}
+    assert any(one["left"] is None or not one["same"] for one in found["decisions"])
+
+
+def test_what_was_erased_reads_as_erased_and_counts_as_a_difference(house: House) -> None:
+    left, right = twins(house)
+    conninfo = Home.at(house.server.data_dir / "postgres").conninfo()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        for table in ("contents", "content_keys"):
+            connection.execute(
+                f"DELETE FROM {table} WHERE session_id = %s".encode(), [right["sessionId"]]
+            )
+    found = compare(house, left, right)
+    assert not found["same"]
+    assert {"task", "resultText"} <= set(found["request"]["erased"] + found["outcome"]["erased"])
+    assert "erased" in {one["verdict"] for one in found["prompt"]["parts"]}
+    assert compare(house, right, right)["same"], "under one key the recorded hashes tell"
+    path = f"/v1/runs/{right['runId']}/history"
+    told = get(house, path, field="resultText")
+    assert told["items"][-1]["changes"] == [{"op": "replace", "path": "/resultText", "value": None}]
+    head = house.head()
+    patches = get(house, "/v1/diff", runId=right["runId"], **{"from": "pos:0", "to": f"pos:{head}"})
+    assert patches["added"][0]["patch"][0]["value"]["task"] is None
+
+
+def test_a_diff_is_of_two_moments_in_either_order(house: House) -> None:
+    before = house.head()
+    run = house.ended(house.session(), agentId="talker")
+    after = house.head()
+    there = get(house, "/v1/diff", **{"from": f"pos:{before}", "to": f"pos:{after}"})
+    added = {one["id"] for one in there["added"]}
+    assert {run["runId"], run["childSessionKey"], run["requesterSessionKey"]} <= added
+    back = get(house, "/v1/diff", **{"from": f"pos:{after}", "to": f"pos:{before}"})
+    assert {one["id"] for one in back["removed"]} == added
+    assert back["counts"]["removed"] == len(added)
+    page = get(house, "/v1/diff", limit=1, **{"from": f"pos:{before}", "to": f"pos:{after}"})
+    assert page["nextCursor"]
+    foreign = {"from": f"pos:{before}", "to": f"pos:{after - 1}", "cursor": page["nextCursor"]}
+    problem_of(house.http.get("/v1/diff", params=foreign), 422, "invalid_request")
+    for missing in ({"from": "pos:0"}, {"to": "pos:0"}, {"from": "pos:0", "to": "yesterday"}):
+        problem_of(house.http.get("/v1/diff", params=missing), 422, "invalid_request")
+
+
+def test_a_childs_token_sees_its_own_and_no_text_of_a_sibling(house: House) -> None:
+    requester = house.session()
+    sibling = house.ended(requester, agentId="talker")
+    stranger = house.ended(house.session(), agentId="talker")
+    span = {"from": "pos:0", "to": f"pos:{house.head()}"}
+    with house.held(requester) as held, house.with_token(held.token) as child:
+        own = f"/v1/runs/{held.run_id}"
+        span["to"] = f"pos:{house.head()}"
+        assert child.get(f"{own}/history").is_success
+        assert child.get(f"{own}/compare", params={"with": held.run_id}).is_success
+        assert child.get("/v1/diff", params={**span, "runId": held.run_id}).is_success
+        beside = child.get(f"/v1/runs/{sibling['runId']}/history")
+        assert "task" not in beside.json()["setBy"]
+        with_sibling = {"with": sibling["runId"]}
+        problem_of(child.get(f"{own}/compare", params=with_sibling), 403, "not_permitted")
+        for path in (
+            f"/v1/runs/{stranger['runId']}/history",
+            f"{own}/compare?with={stranger['runId']}",
+            f"/v1/diff?from=pos:0&to=pos:1&runId={stranger['runId']}",
+            f"/v1/diff?from=pos:0&to={span['to']}&tree={stranger['requesterSessionKey']}",
+            f"/v1/diff?from=pos:0&to={span['to']}&session={stranger['childSessionKey']}",
+        ):
+            problem_of(child.get(path), 404, "not_found")
+        problem_of(child.get("/v1/diff", params=span), 403, "not_permitted")
