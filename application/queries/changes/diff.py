@@ -14,8 +14,8 @@ import orjson
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import (
-    StateDocument,
     PatchOperation,
+    StateDocument,
     inner_texts,
     references_in,
     run_document,

@@ -13,8 +13,8 @@ from application.log.envelope import RecordedEvent
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.documents import (
-    StateDocument,
     PatchOperation,
+    StateDocument,
     inner_texts,
     reference_to,
     references_in,

@@ -10,6 +10,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
+    changes,
     config,
     events,
     log,
@@ -20,6 +21,7 @@ from infrastructure.inbound.command_line.commands import (
     serve,
     sessions,
     spawn,
+    step,
     stop,
     subagents,
     what_if,
@@ -99,6 +101,8 @@ app.command("migrate")(serve.migrate)
 app.command("demo")(demo.demo)
 app.command("spawn")(spawn.spawn)
 app.command("what-if")(what_if.what_if)
+# A moment may begin with a minus, as an option does.
+app.command("diff", context_settings={"ignore_unknown_options": True})(changes.diff)
 
 _run = _group("run", "Runs: spawns and what became of them.")
 _run.command("list")(runs.list_runs)
@@ -107,6 +111,9 @@ _run.command("log")(run_records.run_log)
 _run.command("events")(run_records.run_events)
 _run.command("prompt")(run_records.run_prompt)
 _run.command("explain")(run_records.explain_run)
+_run.command("history")(changes.show_history)
+_run.command("compare")(changes.compare_runs)
+_run.command("step")(step.step_run)
 _run.command("stop")(stop.stop_run)
 _run.command("send")(send.send_message)
 _run.command("steer")(send.steer_run)

@@ -33,7 +33,7 @@ from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.scripted_hooks import work_with_hooks
 
-ALL = ("read", "content")
+ALL: tuple[AccessScope, ...] = ("read", "content")
 STORIES = ("everything", "random")
 
 
@@ -366,7 +366,8 @@ async def test_who_may_see_one_tree_sees_no_other_and_not_all(
     with pytest.raises(QueryError, match="pattern"):
         await get_diff(services, stranger, left="pos:0", right=head)
     run_id = str(family.id("reviewer"))
-    for more in ({"run_id": run_id}, {"session": ROOT}, {"tree": ROOT}):
+    ways: list[dict[str, Any]] = [{"run_id": run_id}, {"session": ROOT}, {"tree": ROOT}]
+    for more in ways:
         with pytest.raises(QueryError, match="there is no such"):
             await get_diff(services, stranger, left="pos:0", right=head, **more)
     with pytest.raises(QueryError, match="there is no such run"):

@@ -22,7 +22,7 @@ from infrastructure.inbound.command_line.display.failures import (
 )
 from infrastructure.inbound.command_line.display.output import JsonObject, Listing
 
-Parameters = Mapping[str, str | int | None]
+Parameters = Mapping[str, str | int | tuple[str, ...] | None]
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 ANSWER_BYTES_MAX = 128 * 1024 * 1024
@@ -111,7 +111,10 @@ class Client:
             query["limit"] = min(page_items, limit - len(items))
             answer = self.get(path, query)
             items += items_of(answer.body)
-            following = next_page_parameters(answer.body, query.get("after"))
+            after = query.get("after")
+            following = next_page_parameters(
+                answer.body, None if isinstance(after, tuple) else after
+            )
             if following is None or len(items) >= limit:
                 next_after = answer.body.get("nextAfter")
                 return Listing(items[:limit], following is not None, answer.position, next_after)
@@ -183,7 +186,7 @@ class Client:
             raise Unreachable(f"the connection to {self.server.url} was lost: {reason}") from None
 
 
-def _present_parameters(parameters: Parameters | None) -> dict[str, str | int]:
+def _present_parameters(parameters: Parameters | None) -> dict[str, str | int | list[str]]:
     return {
         name: _without_lone_surrogates(value)
         for name, value in (parameters or {}).items()
@@ -191,9 +194,13 @@ def _present_parameters(parameters: Parameters | None) -> dict[str, str | int]:
     }
 
 
-def _without_lone_surrogates(value: str | int) -> str | int:
+def _without_lone_surrogates(value: str | int | tuple[str, ...]) -> str | int | list[str]:
     """Arguments that were no text to begin with hold halves of characters; no URL can."""
-    return value if isinstance(value, int) else value.encode("utf-8", "replace").decode()
+    if isinstance(value, int):
+        return value
+    if isinstance(value, tuple):
+        return [one.encode("utf-8", "replace").decode() for one in value]
+    return value.encode("utf-8", "replace").decode()
 
 
 def _content(response: httpx2.Response) -> bytes:

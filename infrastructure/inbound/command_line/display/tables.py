@@ -26,6 +26,9 @@ _STYLES = {
     "refused": "magenta",
     "stopped": "magenta",
     "unknown": "magenta",
+    "added": "green",
+    "removed": "red",
+    "changed": "yellow",
 }
 
 

@@ -1,0 +1,282 @@
+"""A walk through the states of a run: where one stands, what a command makes of that, how it looks.
+
+Pure: what is typed goes in, and out comes another place. Reading keys and printing are elsewhere.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from application.queries.json_patch import PatchError, apply_patch
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import JsonObject
+from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line
+from infrastructure.inbound.command_line.display.times import format_instant, format_offset
+
+SIDE_BY_SIDE_CELLS_MIN = 100
+VALUE_CHARACTERS_MAX = 400
+GAP_CELLS = 3
+PATCH_OPERATIONS_MAX = 100_000
+HELP = (
+    "n, Enter, → next · b, ← back · first · last · a version, a stage or g POSITION jumps ·"
+    " s state · d difference · both · t what else the tree did · ↑ ↓ scroll · q ends"
+)
+WalkView = Literal["both", "state", "difference", "tree"]
+Segment = tuple[str, str]
+"""A text and its style."""
+Line = tuple[Segment, ...]
+
+_WORDS: Mapping[str, str] = {
+    "": "next", "n": "next", "next": "next",
+    "b": "back", "back": "back",
+    "first": "first", "0": "first",
+    "last": "last", "$": "last",
+    "s": "state", "state": "state",
+    "d": "difference", "difference": "difference",
+    "both": "both",
+    "t": "tree", "tree": "tree",
+    "up": "up", "down": "down",
+    "q": "quit", "quit": "quit",
+    "?": "help", "h": "help", "help": "help",
+}  # fmt: skip
+_NUMBER = re.compile("[0-9]{1,10}")
+_POSITION = re.compile(r"(?:g\s*|pos:)([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class WalkStep:
+    """One event of the run, the state behind it, and what it changed: names with what they were
+    and are."""
+
+    position: int
+    version: int
+    type: str
+    recorded_at: str
+    actor: str
+    state: JsonObject
+    changes: tuple[tuple[str, Any, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where one stands. `place` counts from 0, `scrolled` are lines that are above the screen;
+    `note` is what the last command has to say."""
+
+    steps: tuple[WalkStep, ...]
+    place: int = 0
+    view: WalkView = "both"
+    scrolled: int = 0
+    note: str = ""
+    is_over: bool = False
+
+    @property
+    def here(self) -> WalkStep:
+        """The step at the place."""
+        return self.steps[self.place]
+
+    @property
+    def before(self) -> WalkStep | None:
+        """The step in front of it; None at the first one."""
+        return self.steps[self.place - 1] if self.place else None
+
+
+def walk_of(items: Sequence[JsonObject]) -> Walk:
+    """A walk that stands at the first of these entries of a history, which begins with the run's
+    first event. `CommandFailed` for entries that do not fit each other."""
+    steps: list[WalkStep] = []
+    state: Any = {}
+    for item in items:
+        try:
+            after = apply_patch(item["changes"], state, operations_max=PATCH_OPERATIONS_MAX)
+            steps.append(_step(item, state, after))
+        except (PatchError, KeyError, TypeError, ValueError) as error:
+            raise CommandFailed(f"the history of the run cannot be read: {error}") from None
+        state = after
+    if not steps:
+        raise CommandFailed("the run has no events to walk through")
+    return Walk(tuple(steps))
+
+
+def _step(item: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
+    changed = [name for name in (*after, *before) if before.get(name) != after.get(name)]
+    actor = item.get("actor") or {}
+    return WalkStep(
+        position=int(item["position"]),
+        version=int(item["version"]),
+        type=str(item["type"]),
+        recorded_at=str(item["recordedAt"]),
+        actor=str(actor.get("session") or actor.get("token") or actor.get("kind") or ""),
+        state=after,
+        changes=tuple((name, before.get(name), after.get(name)) for name in dict.fromkeys(changed)),
+    )
+
+
+def follow_command(walk: Walk, text: str) -> Walk:
+    """The walk after a command; one that is none changes nothing but the note."""
+    word = text.strip()
+    walk = replace(walk, note="", view="both" if walk.view == "tree" else walk.view)
+    match _WORDS.get(word.lower()):
+        case "next":
+            return _moved(walk, walk.place + 1, "this is the last event")
+        case "back":
+            return _moved(walk, walk.place - 1, "this is the first event")
+        case "first":
+            return _moved(walk, 0)
+        case "last":
+            return _moved(walk, len(walk.steps) - 1)
+        case "state" | "difference" | "both" | "tree" as view:
+            return replace(walk, view=view, scrolled=0)
+        case "up":
+            return replace(walk, scrolled=max(0, walk.scrolled - 10))
+        case "down":
+            return replace(walk, scrolled=walk.scrolled + 10)
+        case "quit":
+            return replace(walk, is_over=True)
+        case "help":
+            return replace(walk, note=HELP)
+        case _:
+            return _jumped(walk, word)
+
+
+def _jumped(walk: Walk, word: str) -> Walk:
+    if match := _POSITION.fullmatch(word):
+        position = int(match[1])
+        places = [at for at, one in enumerate(walk.steps) if one.position <= position]
+        if not places:
+            return _moved(walk, 0, f"the run begins behind position {position}")
+        return _moved(walk, places[-1])
+    if _NUMBER.fullmatch(word):
+        places = [at for at, one in enumerate(walk.steps) if one.version == int(word)]
+        last = walk.steps[-1].version
+        why = f"there is no event {word}: they go from {walk.steps[0].version} to {last}"
+        return _moved(walk, places[0]) if places else replace(walk, note=why)
+    name = word.lower().removeprefix("g").strip()
+    for at, one in enumerate(walk.steps):
+        earlier = walk.steps[at - 1].state.get("stage") if at else None
+        if str(one.state.get("stage")).lower() == name != earlier:
+            return _moved(walk, at)
+    stages = dict.fromkeys(str(one.state.get("stage")) for one in walk.steps)
+    return replace(
+        walk, note=f"no command, and no stage of this run ({', '.join(stages)}); ? shows commands"
+    )
+
+
+def _moved(walk: Walk, place: int, at_end: str = "") -> Walk:
+    within = min(max(place, 0), len(walk.steps) - 1)
+    note = at_end if within != place or (at_end.startswith("the run begins")) else ""
+    return replace(walk, place=within, scrolled=0, note=note)
+
+
+# How it looks.
+
+
+def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
+    """What is shown at the place, for a terminal of so many cells: state and difference side by
+    side where there is room. `tree` is what the others did since the step before."""
+    here, first = walk.here, walk.steps[0]
+    offset = format_offset(first.recorded_at, here.recorded_at)
+    lines: list[Line] = [
+        (
+            (f"event {here.version} of {walk.steps[-1].version}  ", ""),
+            (printable_line(here.type), "bold"),
+            (f"  position {here.position}", ""),
+        ),
+        ((f"{format_instant(here.recorded_at)} {offset}  by {printable_line(here.actor)}", "dim"),),
+        (),
+    ]
+    if walk.view == "tree":
+        since = walk.before.position if walk.before is not None else 0
+        lines.append(((f"what else the tree did, {since} to {here.position}", "bold"),))
+        lines += [((text, ""),) for text in tree or ("nothing",)]
+    elif walk.view == "both" and cells >= SIDE_BY_SIDE_CELLS_MIN:
+        lines += _side_by_side(_state_lines(here), _difference_lines(here), cells)
+    else:
+        if walk.view != "difference":
+            lines += _state_lines(here)
+        if walk.view == "both":
+            lines.append(())
+        if walk.view != "state":
+            lines += _difference_lines(here)
+    return [_cut(line, cells) for line in lines]
+
+
+def visible_lines(walk: Walk, lines: Sequence[Line], rows: int) -> list[Line]:
+    """Those that fit on a screen of so many rows, the first three always."""
+    head, body = list(lines[:3]), list(lines[3:])
+    room = max(1, rows - len(head) - 2)
+    start = min(walk.scrolled, max(0, len(body) - room))
+    shown = body[start : start + room]
+    hidden = len(body) - start - len(shown)
+    if hidden:
+        shown[-1] = ((f"({hidden + 1} more lines: ↓)", "dim"),)
+    return [*head, *shown]
+
+
+def _state_lines(step: WalkStep) -> list[Line]:
+    shown = {name: value for name, value in step.state.items() if value not in (None, [], {})}
+    width = max(map(len, shown), default=0)
+    changed = {name for name, _, _ in step.changes}
+    return [
+        (("state", "bold"),),
+        *(
+            (
+                (f"{printable_line(name):<{width}}  ", "yellow" if name in changed else ""),
+                (_shown(value), "yellow" if name in changed else ""),
+            )
+            for name, value in shown.items()
+        ),
+    ]
+
+
+def _difference_lines(step: WalkStep) -> list[Line]:
+    lines: list[Line] = [(("difference", "bold"),)]
+    # At the first event everything is new: what is not there yet says nothing.
+    changes = [one for one in step.changes if one[1:] != (None, None)]
+    for name, before, after in changes:
+        lines.append(((printable_line(name), "yellow"),))
+        if before not in (None, [], {}):
+            lines.append(((f"  - {_shown(before)}", "red"),))
+        if after not in (None, [], {}):
+            lines.append(((f"  + {_shown(after)}", "green"),))
+    return lines if changes else [*lines, (("nothing", ""),)]
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return printable_line(text, VALUE_CHARACTERS_MAX)
+
+
+def _side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int) -> list[Line]:
+    half = (cells - GAP_CELLS) // 2
+    lines: list[Line] = []
+    for at in range(max(len(left), len(right))):
+        one = _cut(left[at], half) if at < len(left) else ()
+        other = right[at] if at < len(right) else ()
+        padding = " " * (half - _cells_of(one) + GAP_CELLS)
+        lines.append((*one, (padding, ""), *other) if other else one)
+    return lines
+
+
+def _cells_of(line: Line) -> int:
+    from rich.cells import cell_len
+
+    return sum(cell_len(text) for text, _ in line)
+
+
+def _cut(line: Line, cells: int) -> Line:
+    """The line in so many cells, `…` where it was cut."""
+    from rich.cells import cell_len, set_cell_size
+
+    if _cells_of(line) <= cells:
+        return line
+    cut: list[Segment] = []
+    room = max(cells - 1, 0)
+    for text, style in line:
+        if cell_len(text) > room:
+            cut.append((set_cell_size(text, room).rstrip() + ELLIPSIS, style))
+            break
+        cut.append((text, style))
+        room -= cell_len(text)
+    return tuple(cut)
