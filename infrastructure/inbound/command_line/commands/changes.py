@@ -64,15 +64,15 @@ _COMPARE_COLUMNS = (
     TableColumn("RIGHT", value_of("right"), elastic=True),
 )
 
-Moment = Annotated[
+MomentArgument = Annotated[
     str,
     typer.Argument(metavar="AS-OF", help="pos:18342, or an RFC 3339 instant.", show_default=False),
 ]
 
 
 def diff(
-    left: Moment,
-    right: Moment,
+    left: MomentArgument,
+    right: MomentArgument,
     run: Annotated[str | None, typer.Option(metavar="NAME", help="Of this run alone.")] = None,
     session: Annotated[
         str | None, typer.Option(metavar="KEY", help="Of this session as it reads.")
