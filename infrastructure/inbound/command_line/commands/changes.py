@@ -39,7 +39,7 @@ _VERDICTS = ("added", "removed", "changed")
 _DIFF_COLUMNS = (
     TableColumn("CHANGE", value_of("change"), coloured=True),
     TableColumn("KIND", value_of("kind")),
-    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("LABEL", lambda item: _label(item), elastic=True),
     TableColumn("ID", value_of("id"), elastic=True),
     TableColumn("WHAT", lambda item: changes_text(item.get("patch") or ()), elastic=True),
 )
@@ -246,11 +246,21 @@ def _comparison_rows(compared: JsonObject) -> Iterator[Item]:
 def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:
     for one in decisions:
         if not one.get("same"):
-            texts = [
-                f"{side.get('result')}: {side.get('text')}" if side else None
-                for side in (one.get("left"), one.get("right"))
-            ]
+            sides = one.get("left") or {}, one.get("right") or {}
+            texts = [f"{side['result']}: {side['text']}" if side else None for side in sides]
+            if texts[0] == texts[1]:
+                # The words are the same, what was compared is not.
+                compared, other = (side.get("compared") or {} for side in sides)
+                differing = [name for name in compared if compared[name] != other.get(name)]
+                texts = [
+                    ", ".join(f"{name} {side.get(name)}" for name in differing)
+                    for side in (compared, other)
+                ]
             yield _row("decision", one.get("rule"), *texts)
+
+
+def _label(item: Item) -> object:
+    return item.get("label") if item.get("label") != item.get("id") else None
 
 
 def _row(part: str, what: object, left: object, right: object) -> Item:

@@ -163,7 +163,7 @@ def _walk_by_lines(walk: Walk, others: TreeLines, output: Output) -> None:
 
 def _print_walk(walk: Walk, others: TreeLines, output: Output) -> None:
     here = walk.here
-    tree = list(others(walk)) if walk.view == "tree" else None
+    tree = list(others(walk)) if walk.shows_tree else None
     shown: dict[str, Any] = {
         "version": here.version,
         "position": here.position,
@@ -215,6 +215,10 @@ def _raw_terminal() -> Iterator[int]:
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor)
+        keys = termios.tcgetattr(descriptor)
+        # What would stop the process, or end it at once, would leave the screen as it is now.
+        keys[6][termios.VSUSP] = keys[6][termios.VQUIT] = b"\0"
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, keys)
         _write("\x1b[?1049h\x1b[?25l")
         yield descriptor
     finally:
@@ -282,7 +286,7 @@ def _draw(walk: Walk, others: TreeLines, typed: str | None, size: os.terminal_si
     from rich.console import Console
     from rich.text import Text
 
-    tree = others(walk) if walk.view == "tree" else ()
+    tree = others(walk) if walk.shows_tree else ()
     lines = visible_lines(walk, walk_lines(walk, size.columns, tree), size.lines)
     foot = typed if typed is not None else walk.note or HELP
     last: Line = ((printable_line(foot, max(2, size.columns - 1)), "dim"),)

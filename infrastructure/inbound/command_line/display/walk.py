@@ -23,7 +23,7 @@ HELP = (
     "n, Enter, → next · b, ← back · first · last · a version, a stage or g POSITION jumps ·"
     " s state · d difference · both · t what else the tree did · ↑ ↓ scroll · q ends"
 )
-WalkView = Literal["both", "state", "difference", "tree"]
+WalkView = Literal["both", "state", "difference"]
 Segment = tuple[str, str]
 """A text and its style."""
 Line = tuple[Segment, ...]
@@ -62,11 +62,12 @@ class WalkStep:
 @dataclass(frozen=True, slots=True)
 class Walk:
     """Where one stands. `place` counts from 0, `scrolled` are lines that are above the screen;
-    `note` is what the last command has to say."""
+    `note` is what the last command has to say. What others did is shown until the next command."""
 
     steps: tuple[WalkStep, ...]
     place: int = 0
     view: WalkView = "both"
+    shows_tree: bool = False
     scrolled: int = 0
     note: str = ""
     is_over: bool = False
@@ -116,7 +117,7 @@ def _step(item: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
 def follow_command(walk: Walk, text: str) -> Walk:
     """The walk after a command; one that is none changes nothing but the note."""
     word = text.strip()
-    walk = replace(walk, note="", view="both" if walk.view == "tree" else walk.view)
+    walk = replace(walk, note="", shows_tree=False)
     match _WORDS.get(word.lower()):
         case "next":
             return _moved(walk, walk.place + 1, "this is the last event")
@@ -126,8 +127,10 @@ def follow_command(walk: Walk, text: str) -> Walk:
             return _moved(walk, 0)
         case "last":
             return _moved(walk, len(walk.steps) - 1)
-        case "state" | "difference" | "both" | "tree" as view:
+        case "state" | "difference" | "both" as view:
             return replace(walk, view=view, scrolled=0)
+        case "tree":
+            return replace(walk, shows_tree=True, scrolled=0)
         case "up":
             return replace(walk, scrolled=max(0, walk.scrolled - 10))
         case "down":
@@ -186,7 +189,7 @@ def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
         ((f"{format_instant(here.recorded_at)} {offset}  by {printable_line(here.actor)}", "dim"),),
         (),
     ]
-    if walk.view == "tree":
+    if walk.shows_tree:
         since = walk.before.position if walk.before is not None else 0
         lines.append(((f"what else the tree did, {since} to {here.position}", "bold"),))
         lines += [((text, ""),) for text in tree or ("nothing",)]
@@ -215,7 +218,7 @@ def visible_lines(walk: Walk, lines: Sequence[Line], rows: int) -> list[Line]:
 
 
 def _state_lines(step: WalkStep) -> list[Line]:
-    shown = {name: value for name, value in step.state.items() if value not in (None, [], {})}
+    shown = {name: value for name, value in step.state.items() if not _is_empty(value)}
     width = max(map(len, shown), default=0)
     changed = {name for name, _, _ in step.changes}
     return [
@@ -232,15 +235,19 @@ def _state_lines(step: WalkStep) -> list[Line]:
 
 def _difference_lines(step: WalkStep) -> list[Line]:
     lines: list[Line] = [(("difference", "bold"),)]
-    # At the first event everything is new: what is not there yet says nothing.
-    changes = [one for one in step.changes if one[1:] != (None, None)]
+    # At the first event everything is new: what is empty says nothing then.
+    changes = [one for one in step.changes if not _is_empty(one[1]) or not _is_empty(one[2])]
     for name, before, after in changes:
         lines.append(((printable_line(name), "yellow"),))
-        if before not in (None, [], {}):
+        if not _is_empty(before):
             lines.append(((f"  - {_shown(before)}", "red"),))
-        if after not in (None, [], {}):
+        if not _is_empty(after):
             lines.append(((f"  + {_shown(after)}", "green"),))
     return lines if changes else [*lines, (("nothing", ""),)]
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == [] or value == {}
 
 
 def _shown(value: Any) -> str:

@@ -130,6 +130,12 @@ def test_a_comparison_has_a_line_for_what_differs(spawnlog: Command, api: Record
         "left": {"result": "passed", "text": "depth 0"},
         "right": None,
     }
+    same_words = {
+        "rule": "workspace",
+        "same": False,
+        "left": {"result": "passed", "text": "it is used", "compared": {"made": True, "given": 1}},
+        "right": {"result": "passed", "text": "it is used", "compared": {"made": None, "given": 1}},
+    }
     part = {
         "of": "message",
         "source": "task",
@@ -145,7 +151,7 @@ def test_a_comparison_has_a_line_for_what_differs(spawnlog: Command, api: Record
         comparison(
             False,
             plan={"left": {"model": "one"}, "right": {"model": "two"}, "erased": ["task"]},
-            decisions=[decision],
+            decisions=[decision, same_words],
             prompt={"same": False, "parts": [part]},
             transcript={"same": False, "equalEntries": 3, "firstDifference": first},
         ),
@@ -158,6 +164,7 @@ def test_a_comparison_has_a_line_for_what_differs(spawnlog: Command, api: Record
     assert ["plan", "model", "one", "two"] in rows
     assert ["plan", "task", "erased", "erased"] in rows
     assert ["decision", "depth", "passed:", "depth", "0"] in rows
+    assert ["decision", "workspace", "made", "True", "made", "None"] in rows
     assert any(row[:1] == ["transcript"] and row[-2:] == ["the", "end"] for row in rows)
     assert "+new\\x1b[2J" in result.stdout
     assert "\x1b" not in result.stdout

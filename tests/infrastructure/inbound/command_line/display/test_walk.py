@@ -116,7 +116,8 @@ def test_what_others_did_is_shown_once_and_gone_at_the_next_step(walk: Walk) -> 
     assert "what else the tree did, 20 to 30" in text_of(there, tree=("  25  RunQueued",))
     assert "25  RunQueued" in text_of(there, tree=("  25  RunQueued",))
     assert "nothing" in text_of(there)
-    assert after(there, "n").view == "both"
+    assert "what else" not in text_of(after(there, "n"))
+    assert after(walk, "d", "t", "n").view == "difference"
 
 
 def test_nothing_in_a_state_is_obeyed_by_the_terminal(walk: Walk) -> None:
