@@ -4,6 +4,7 @@ What is looked at are the events between the two, so that the cost grows with th
 record: whoever has no event there has not changed.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
@@ -39,7 +40,7 @@ from application.queries.views.run import undo_errors
 from application.queries.views.session import session_record_view
 from application.queries.views.view import Answer, View
 from domain.run.state import Run
-from domain.values.record import run_id_of, run_stream, session_key_of
+from domain.values.record import ContentRef, run_id_of, run_stream, session_key_of
 
 EVENTS_EXAMINED_MAX = 5_000
 """So many events one page looks at; who changed there is on it."""
@@ -245,8 +246,9 @@ async def _pairs(
     registry, contents = services.work.registry, services.work.contents
     run_ids = [id for one in touched if (id := run_id_of(one.stream)) is not None]
     keys = [key for one in touched if (key := session_key_of(one.stream)) is not None]
-    left = await registry.states(run_ids, keys, at=span.left)
-    right = await registry.states(run_ids, keys, at=span.right)
+    left, right = await asyncio.gather(
+        *(registry.states(run_ids, keys, at=position) for position in span)
+    )
     runs = [*left.runs.values(), *right.runs.values()]
     inner = await contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full)
 
@@ -301,6 +303,7 @@ async def _page_of(
     """The differences of these, as many as their texts leave room for."""
     page = _Page()
     found: list[tuple[_Pair, ChangeVerdict, list[Operation]]] = []
+    refs: list[ContentRef] = []
     text_bytes = last = 0
     for pair in pairs:
         operations = difference(pair.left, pair.right)
@@ -308,14 +311,14 @@ async def _page_of(
             page.unchanged += 1
             last = pair.position
             continue
-        refs = references_in(operations)
-        text_bytes += sum(ref.bytes for ref in refs)
+        own = references_in(operations)
+        text_bytes += sum(ref.bytes for ref in own)
         if is_full and found and text_bytes > TEXT_BYTES_MAX:
             page.behind = last
             break
         found.append((pair, _verdict(pair), operations))
+        refs += own
         last = pair.position
-    refs = references_in([operations for _, _, operations in found])
     texts: Mapping[UUID, str] = await texts_of(refs, services.work.contents, is_full=is_full)
     for pair, verdict, operations in found:
         patch: list[Any] = with_texts(operations, texts)

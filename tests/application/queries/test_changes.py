@@ -284,6 +284,7 @@ async def test_each_diff_applied_to_the_left_gives_the_right(
     for _ in range(8):
         left, right = (die.randint(0, head) for _ in range(2))
         monkeypatch.setattr(diff_module, "EVENTS_EXAMINED_MAX", die.choice([3, 20, 5000]))
+        monkeypatch.setattr(diff_module, "TEXT_BYTES_MAX", die.choice([1, 10**9]))
         before = await documents_at(services, reader, left)
         after = await documents_at(services, reader, right)
         pages = await diffs(services, reader, left, right, die.choice([1, 4, 500]))

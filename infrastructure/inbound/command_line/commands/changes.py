@@ -32,14 +32,21 @@ from infrastructure.inbound.command_line.display.plain_text import printable_blo
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
 
+
 PAGE_ITEMS = 200
 VALUE_CHARACTERS_MAX = 60
 DIFFERS = 1
 _VERDICTS = ("added", "removed", "changed")
+
+
+def _label(item: Item) -> object:
+    return item.get("label") if item.get("label") != item.get("id") else None
+
+
 _DIFF_COLUMNS = (
     TableColumn("CHANGE", value_of("change"), coloured=True),
     TableColumn("KIND", value_of("kind")),
-    TableColumn("LABEL", lambda item: _label(item), elastic=True),
+    TableColumn("LABEL", _label, elastic=True),
     TableColumn("ID", value_of("id"), elastic=True),
     TableColumn("WHAT", lambda item: changes_text(item.get("patch") or ()), elastic=True),
 )
@@ -257,10 +264,6 @@ def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:
                     for side in (compared, other)
                 ]
             yield _row("decision", one.get("rule"), *texts)
-
-
-def _label(item: Item) -> object:
-    return item.get("label") if item.get("label") != item.get("id") else None
 
 
 def _row(part: str, what: object, left: object, right: object) -> Item:
