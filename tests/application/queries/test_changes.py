@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 import pytest
 
+from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import Actor
 from application.queries.access import Access, AccessScope, Caller
 from application.queries.changes import diff as diff_module
@@ -25,6 +26,7 @@ from application.queries.services import QueryServices
 from application.queries.sessions import get_session
 from application.queries.views.session import session_record_view
 from application.queries.views.view import View
+from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
@@ -50,6 +52,8 @@ async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
         transcripts=StoredTranscripts(running.pool, tmp_path),
         tail=running.tail,
         access=Access(work.registry),
+        candidates=CandidateTexts(),
+        processor_room=Bulkhead(at_once_max=1, calls_max=1),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )
@@ -281,7 +285,7 @@ async def test_each_diff_applied_to_the_left_gives_the_right(
     await tell(running, story)
     reader, head = caller(*scopes), await running.log.head()
     die = random.Random(head)
-    for _ in range(8):
+    for _ in range(5):
         left, right = (die.randint(0, head) for _ in range(2))
         monkeypatch.setattr(diff_module, "EVENTS_EXAMINED_MAX", die.choice([3, 20, 5000]))
         monkeypatch.setattr(diff_module, "TEXT_BYTES_MAX", die.choice([1, 10**9]))

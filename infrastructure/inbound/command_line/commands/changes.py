@@ -32,7 +32,6 @@ from infrastructure.inbound.command_line.display.plain_text import printable_blo
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
 
-
 PAGE_ITEMS = 200
 VALUE_CHARACTERS_MAX = 60
 DIFFERS = 1
