@@ -16,12 +16,10 @@ LIMIT_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the next page begins: behind `behind`, in the registry as of `at`; of what lies between
-    two moments `since` is the other one."""
+    """Where the next page begins: behind `behind`, in the registry as of `at`."""
 
     at: int
     behind: int
-    since: int | None = None
 
 
 def fingerprint(*question: object) -> str:
@@ -31,7 +29,7 @@ def fingerprint(*question: object) -> str:
 
 def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
     """The cursor as callers hold it."""
-    parts = [str(log_id), question, cursor.at, cursor.behind, cursor.since]
+    parts = [str(log_id), question, cursor.at, cursor.behind]
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
@@ -40,7 +38,7 @@ def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
     none of this question."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-        log, query, at, behind, since = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+        log, query, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
         raise _invalid_cursor() from None
     if not isinstance(log, str):
@@ -51,10 +49,9 @@ def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
         raise QueryError(
             "invalid_request", "this cursor belongs to another question; begin again without it"
         )
-    places = [at, behind, *([] if since is None else [since])]
-    if not all(_is_position(one, head) for one in places):
+    if not _is_position(at, head) or not _is_position(behind, head):
         raise _invalid_cursor()
-    return Cursor(at, behind, since)
+    return Cursor(at, behind)
 
 
 def _is_position(value: object, head: int) -> bool:

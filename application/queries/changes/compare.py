@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from application.delivery.announce import estimated_cost_usd
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Caller, require_scope
-from application.queries.as_of import resolve_as_of
+from application.queries.as_of import AsOf
 from application.queries.changes.documents import PatchOperation
 from application.queries.explain import RuleView, explanation_of
 from application.queries.json_patch import difference
@@ -156,7 +156,7 @@ async def compare_runs(
 ) -> Answer[RunComparisonView]:
     """Two runs that the caller may read, as they are now."""
     require_scope(caller, "read")
-    now = await resolve_as_of(services, None)
+    now = AsOf(await services.work.log.head(), now=True)
     is_full = caller.may("content")
     left = _Side(await readable_run(services, caller, run_id, now), is_full)
     right = _Side(await readable_run(services, caller, other_id, now), is_full)

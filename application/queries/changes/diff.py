@@ -5,6 +5,7 @@ record: whoever has no event there has not changed.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
@@ -122,18 +123,13 @@ async def get_diff(
     require_scope(caller, "read")
     if sum(one is not None for one in (run_id, session, tree)) > 1:
         raise QueryError("invalid_request", "runId, session and tree exclude each other: use one")
-    question = fingerprint("diff", left, right, run_id, session, tree, caller.patterns)
-    log_id = services.work.log.log_id
+    question = ("diff", left, right, run_id, session, tree, caller.patterns)
     behind: int | None = None
-    if cursor is not None:
-        head = (await resolve_as_of(services, None)).position
-        place = decode_cursor(cursor, log_id, question, head)
-        one, other = place.since or 0, place.at
-        behind = place.behind
+    if cursor is None:
+        sides = [(await resolve_as_of(services, one)).position for one in (left, right)]
+        span = _Span(*sides)
     else:
-        one = (await resolve_as_of(services, left)).position
-        other = (await resolve_as_of(services, right)).position
-    span = _Span(one, other)
+        span, behind = await _place_of(services, cursor, question)
     later = AsOf(span.last, now=False)
     if run_id is not None:
         run = await visible_run(services, caller, run_id, later)
@@ -149,15 +145,10 @@ async def get_diff(
         page = await _registry_page(
             services, span, root, behind=behind, limit=limit, is_full=caller.may("content")
         )
-    following = (
-        encode_cursor(Cursor(other, page.behind, since=one), log_id, question)
-        if page.behind is not None
-        else None
-    )
     items = page.items
     view = DiffView(
-        from_position=one,
-        to_position=other,
+        from_position=span.left,
+        to_position=span.right,
         counts=DiffCountsView(
             added=len(items["added"]),
             removed=len(items["removed"]),
@@ -167,7 +158,9 @@ async def get_diff(
         added=items["added"],
         removed=items["removed"],
         changed=items["changed"],
-        next_cursor=following,
+        next_cursor=(
+            _cursor(services, span, page.behind, question) if page.behind is not None else None
+        ),
     )
     return Answer(view, span.last)
 
@@ -192,6 +185,28 @@ class _Span(NamedTuple):
 class _Touched(NamedTuple):
     stream: str
     position: int
+
+
+def _cursor(services: QueryServices, span: _Span, behind: int, question: tuple[object, ...]) -> str:
+    """That of a page, with the position of the left in front, by which its question is known."""
+    text = fingerprint(span.left, *question)
+    return (
+        f"{span.left}.{encode_cursor(Cursor(span.right, behind), services.work.log.log_id, text)}"
+    )
+
+
+async def _place_of(
+    services: QueryServices, cursor: str, question: tuple[object, ...]
+) -> tuple[_Span, int]:
+    """Between which positions a page is, and behind which it begins."""
+    head = await services.work.log.head()
+    match = re.fullmatch(r"([0-9]{1,18})\.(.*)", cursor, re.DOTALL)
+    if match is None:
+        raise QueryError("invalid_request", "this is no cursor; begin again without it")
+    left = int(match[1])
+    text = fingerprint(left, *question)
+    place = decode_cursor(match[2], services.work.log.log_id, text, head)
+    return _Span(min(left, head), place.at), place.behind
 
 
 async def _root(services: QueryServices, caller: Caller, tree: str | None, at: AsOf) -> str | None:

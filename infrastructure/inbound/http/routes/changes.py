@@ -26,7 +26,7 @@ from infrastructure.inbound.http.routes.runs import (
     ByCursor,
 )
 
-AS_OF_CHARS_MAX = 64
+AS_OF_CHARS_MAX = 256
 FIELD_CHARS_MAX = 256
 FIELDS_MAX = 50
 AfterVersion = Annotated[

@@ -135,6 +135,9 @@ def test_a_diff_is_of_two_moments_in_either_order(house: House) -> None:
     assert page["nextCursor"]
     foreign = {"from": f"pos:{before}", "to": f"pos:{after - 1}", "cursor": page["nextCursor"]}
     problem_of(house.http.get("/v1/diff", params=foreign), 422, "invalid_request")
+    for wrong in ("x", "1.x", f"9{page['nextCursor']}", f"{before}.", "²."):
+        query = {"from": f"pos:{before}", "to": f"pos:{after}", "cursor": wrong}
+        problem_of(house.http.get("/v1/diff", params=query), 422, "invalid_request")
     for missing in ({"from": "pos:0"}, {"to": "pos:0"}, {"from": "pos:0", "to": "yesterday"}):
         problem_of(house.http.get("/v1/diff", params=missing), 422, "invalid_request")
 
