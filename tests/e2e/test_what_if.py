@@ -121,6 +121,13 @@ def tools(**values: Any) -> Change:
     return lambda whole: whole.update(tools={"subagents": {"tools": values}})
 
 
+def without_runtime(whole: dict[str, Any]) -> None:
+    """Agent `writer` can be executed by nothing."""
+    for one in whole["agents"]["list"]:
+        if one["id"] == "writer":
+            del one["runtime"]
+
+
 CHANGES: dict[str, Change] = {
     "depth 1": subagents(maxSpawnDepth=1),
     "depth 3": subagents(maxSpawnDepth=3),
@@ -152,9 +159,7 @@ CHANGES: dict[str, Change] = {
     "an override key": of_own_script("writer", agentIdOverrideKey="choice"),
     "another override": of_router(agentIdOverrideKey="other"),
     "no override": of_router(agentIdOverrideKey=None),
-    "no runtime": lambda whole: [
-        one.pop("runtime") for one in whole["agents"]["list"] if one["id"] == "writer"
-    ],
+    "no runtime": without_runtime,
 }
 
 
