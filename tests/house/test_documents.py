@@ -63,8 +63,7 @@ def test_what_is_told_to_be_missing_is_missing() -> None:
         assert not is_served(path.replace("{key}", "k").replace("{runId}", "r")), path
     command = typer.main.get_command(app)
     groups: dict[str, object] = getattr(command, "commands", {})
-    assert not set(groups) & {"diff", "worker", "mcp", "doctor"}
-    assert not set(groups) & {"what-if", "worker", "mcp", "doctor"}
+    assert not set(groups) & {"worker", "mcp", "doctor"}
     run: dict[str, object] = getattr(groups["run"], "commands", {})
     missing = re.findall(r"`spawnlog run ([a-z\\|]+)`", NOT_SERVED)[0].split("\\|")
     assert not set(run) & set(missing)
