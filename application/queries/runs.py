@@ -138,7 +138,7 @@ async def visible_runs(
 
     Who may see few of many runs gets a short or empty page, and goes on where it ends.
     """
-    query = await _narrow_to_tree(registry, caller, query)
+    query = await narrow_to_tree(registry, caller, query)
     found: list[Run] = []
     known: dict[str, bool] = {}
     behind = place.behind if place.behind >= 0 else None
@@ -161,7 +161,7 @@ async def visible_runs(
     return RunPage(found, behind)
 
 
-async def _narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
+async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
     """Who acts for one session sees runs of one tree alone: the others need not be looked at."""
     if caller.only_session is None or query.tree is not None:
         return query
@@ -197,7 +197,7 @@ async def list_runs(
 ) -> Answer[RunListView]:
     """A page of the registry as summaries, by creation."""
     require_scope(caller, "read")
-    query = await _run_query(services, caller, criteria)
+    query = await run_query(services, caller, criteria)
     question = fingerprint(query, order, caller.patterns, at)
     log_id = services.work.log.log_id
     if cursor is None:
@@ -222,7 +222,7 @@ async def list_runs(
     return Answer(view, place.at)
 
 
-async def _run_query(services: QueryServices, caller: Caller, criteria: RunFilter) -> RunQuery:
+async def run_query(services: QueryServices, caller: Caller, criteria: RunFilter) -> RunQuery:
     """The filter in the words of the registry, with canonical keys."""
     requester, tree = criteria.requester, criteria.tree
     if requester:

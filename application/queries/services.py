@@ -8,6 +8,8 @@ from application.concurrency.bulkhead import Bulkhead
 from application.log.event_log import Tail
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import CandidateReader
+from application.ports.event_counts import EventCounts
+from application.ports.run_bars import RunBars
 from application.ports.transcripts import Transcripts
 from application.queries.access import Access
 
@@ -24,5 +26,7 @@ class QueryServices:
     access: Access
     candidates: CandidateReader
     processor_room: Bulkhead
+    event_counts: EventCounts
+    run_bars: RunBars
     closing: Callable[[], bool]
     stopped: "asyncio.Future[None]"

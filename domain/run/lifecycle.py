@@ -219,6 +219,15 @@ SETTLED: frozenset[RunStage] = frozenset({"announced", "archived", "refused"})
 """Stages at which nobody above waits for the run any more."""
 
 
+STAGE_REACHED_BY: dict[str, RunStage] = {
+    event.__name__: target
+    for stage, cells in LIFECYCLE.items()
+    for event, target in cells.items()
+    if target != stage
+}
+"""To which stage an event of that name moves a run; the others leave it where it is."""
+
+
 def next_stage(stage: RunStage, event: RunEvent) -> RunStage:
     """The stage after `event`; `CorruptHistory` when the table has no such cell."""
     try:

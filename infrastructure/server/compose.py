@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.bulkhead import Bulkhead
+from application.concurrency.periodic import PeriodicTask
 from application.configuration.activate import ActiveConfigurations
 from application.context.scripts import ContextGatherer
 from application.coordination.coordination import Coordination
@@ -55,6 +56,7 @@ from application.steps.run_steps import StepRunner
 from application.steps.thread_binding import ThreadBindingStep
 from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
+from application.workers.event_counter import COUNT_SECONDS, EventCounter
 from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
@@ -85,7 +87,9 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.identity import LogIdentity, identify
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
+from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
@@ -286,7 +290,9 @@ class ServerProcess:
         self.executing = workers.executing
         self.spawning = SpawnService(work, workers.preparing, workers.dispatching, holder)
         await self._start_supervisor(workers, coordination, holder, launcher, url)
-        return self._build_services(work, workers, transcripts, seal)
+        counts = PostgresEventCounts(pool)
+        self._start_counting(counts)
+        return self._build_services(work, workers, transcripts, seal, counts, pool)
 
     def _runtimes(self, launcher: ProcessLauncher) -> RuntimesByType:
         commands = CommandRuntimes(launcher, server=os.environ, folder=str(self._loaded.folder))
@@ -315,12 +321,21 @@ class ServerProcess:
         self.conducting.start()
         self._stack.push_async_callback(self.conducting.close)
 
+    def _start_counting(self, counts: PostgresEventCounts) -> None:
+        counting = PeriodicTask(
+            "event counts", EventCounter(counts, self.log.tail).count, COUNT_SECONDS
+        )
+        counting.start()
+        self._stack.push_async_callback(counting.close)
+
     def _build_services(
         self,
         work: UnitOfWork,
         workers: Workers,
         transcripts: StoredTranscripts,
         seal: ChildTokenSigner,
+        counts: PostgresEventCounts,
+        pool: AsyncConnectionPool[LogConnection],
     ) -> Services:
         self._stopped = asyncio.get_running_loop().create_future()
         admin = admin_token(self.directory.admin_token())
@@ -340,6 +355,8 @@ class ServerProcess:
             access=Access(work.registry),
             candidates=CandidateTexts(),
             processor_room=Bulkhead(at_once_max=QUESTIONS_MAX, calls_max=QUESTIONS_MAX),
+            event_counts=counts,
+            run_bars=PostgresRunBars(pool),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

@@ -27,7 +27,7 @@ from domain.run.facts import (
     StepName,
     StepState,
 )
-from domain.run.lifecycle import PREPARING
+from domain.run.lifecycle import PREPARING, RunStage
 from domain.run.state import Run
 from domain.values.record import ContentRef
 
@@ -346,17 +346,22 @@ ROWS_BY_STATUS: Mapping[RunStatus, StatusRows] = {
 
 def status_of(run: Run) -> RunStatus:
     """The status that follows from stage and outcome."""
-    if is_waiting(run):
+    return status_of_stage(run.stage, run.outcome, waits=is_waiting(run))
+
+
+def status_of_stage(stage: RunStage, outcome: RunOutcome | None, *, waits: bool) -> RunStatus:
+    """The same of a stage, an outcome, and whether the run waits for others."""
+    if waits:
         return "waiting"
-    if run.stage in PREPARING or run.stage == "session-created":
+    if stage in PREPARING or stage == "session-created":
         return "preparing"
-    if run.stage == "queued":
+    if stage == "queued":
         return "queued"
-    if run.stage == "started":
+    if stage == "started":
         return "running"
-    if run.stage == "refused":
+    if stage == "refused":
         return "refused"
-    return _BY_OUTCOME[run.outcome or "unknown"]
+    return _BY_OUTCOME[outcome or "unknown"]
 
 
 def is_waiting(run: Run) -> bool:

@@ -46,6 +46,7 @@ from infrastructure.inbound.http.routes import (
     sessions,
     shared_context,
     spawns,
+    timeline,
     transcripts,
     what_if,
 )
@@ -63,6 +64,7 @@ ROUTERS = (
     agents.router,
     events.router,
     what_if.router,
+    timeline.router,
     health.router,
 )
 

@@ -332,14 +332,14 @@ def page_of_runs(
     """The query of a page, which gives ids and states, and its values; a row that has ended has
     no state. In this form it goes along an index by creation and
     looks at no more than the versions of the runs that it gives."""
-    clauses, values = _conditions(query)
+    clauses, values = conditions_of_runs(query)
     clauses = ["created_position <= %s", *clauses]
     values = [moment.position, *values]
     if behind is not None:
         clauses.append(f"created_position {'>' if ascending else '<'} %s")
         values.append(behind)
     first = f"ORDER BY created_position {'ASC' if ascending else 'DESC'} LIMIT %s"
-    sources = _sources_of_runs(moment)
+    sources = sources_of_runs(moment)
     columns = "run_id, state" if len(sources) == 1 else "run_id, state, created_position"
     found = [
         f"SELECT {columns} FROM {source} AND {' AND '.join(clauses)} {first}"
@@ -365,7 +365,7 @@ def descendants_sql(column: str, moment: Moment | None = None) -> str:
     found = " UNION ALL ".join(
         f"SELECT created_position, child_session_key, {column}"
         f" FROM {source.replace('position ', 'position + 0 ')} AND stage <> 'refused' AND {{0}}"
-        for source, _ in _sources_of_runs(moment)
+        for source, _ in sources_of_runs(moment)
     )
     return (
         f"WITH RECURSIVE below (created_position, child_session_key, {column}, depth) AS ("
@@ -378,12 +378,12 @@ def descendants_sql(column: str, moment: Moment | None = None) -> str:
 
 def descendants_values(session_key: str, moment: Moment | None = None) -> list[Any]:
     """The values of `descendants_sql`."""
-    values = [those for _, those in _sources_of_runs(moment)]
+    values = [those for _, those in sources_of_runs(moment)]
     first = [value for those in values for value in (*those, session_key)]
     return [*first, *(value for those in values for value in those)]
 
 
-def _sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
+def sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
     """Where the rows are that runs had at a moment (None is now): what stands behind FROM, up to a
     first condition, and its values."""
     if moment is None:
@@ -407,7 +407,8 @@ def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
         return "session_key", key_or_id
 
 
-def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
+def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
+    """The conditions of a query, and their values."""
     pairs: list[tuple[str, Any]] = [
         ("requester = %s", query.requester),
         ("root = %s", query.tree),

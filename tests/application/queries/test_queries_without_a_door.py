@@ -14,6 +14,8 @@ from application.queries.events import event_filter, list_events
 from application.queries.runs import RunFilter, get_run, list_runs
 from application.queries.services import QueryServices
 from application.queries.views.run import RunSummary, RunView
+from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
+from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
@@ -34,6 +36,8 @@ async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
         transcripts=transcripts,
         tail=running.tail,
         access=Access(work.registry),
+        event_counts=PostgresEventCounts(running.pool),
+        run_bars=PostgresRunBars(running.pool),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )

@@ -6,12 +6,13 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from application.log.event_log import Reservation
-from application.queries import inbox
+from application.queries import inbox, tree
 from application.queries import sessions as queries
 from application.queries.access import require_scope, require_session_access
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
+from application.queries.tree import LEVELS_MAX, NODES_DEFAULT, NODES_MAX, SessionTreeView
 from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
@@ -71,6 +72,38 @@ async def get_session(
 ) -> Response:
     """One session."""
     return view_response(services, await queries.get_session(services, caller, key, at=at))
+
+
+@router.get(
+    "/v1/sessions/{key}/tree",
+    dependencies=AT_POSITION,
+    operation_id="getSessionTree",
+    response_model=SessionTreeView,
+    summary="A session and all below it",
+    description=(
+        "The session with its own runs and, below it, those that it spawned, each with its runs,"
+        " the position and instant of every stage, and how many places it has taken. Level by"
+        " level, `limit` nodes at most: `cut` says that some are left out, and `childrenCut` of a"
+        " node that they are below that one, whose own tree has them. Spawns that were refused"
+        " stand in the registry."
+    ),
+    responses=endpoint_responses("not_found"),
+)
+async def get_session_tree(
+    services: InjectedServices,
+    caller: ByCaller,
+    key: KeyInPath,
+    at: AsOfParameter = None,
+    limit: Annotated[int, Query(ge=1, le=NODES_MAX, description="How many nodes at most.")] = (
+        NODES_DEFAULT
+    ),
+    depth: Annotated[
+        int, Query(ge=0, le=LEVELS_MAX, description="How many levels below the session at most.")
+    ] = LEVELS_MAX,
+) -> Response:
+    """The tree."""
+    found = await tree.get_session_tree(services, caller, key, at=at, limit=limit, levels=depth)
+    return view_response(services, found)
 
 
 @router.get(

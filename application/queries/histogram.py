@@ -1,0 +1,229 @@
+"""How much happened when: the events of a part of the log, in buckets of positions or of time."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Literal
+
+from application.ports.event_counts import EventQuery, EventTally
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import AsOf, instant_of, resolve_as_of
+from application.queries.errors import QueryError, invalid_value
+from application.queries.events import EventFilter, event_filter
+from application.queries.services import QueryServices
+from application.queries.views.view import Answer, View
+
+BUCKETS_MAX = 500
+BUCKETS_DEFAULT = 100
+ALIGNED_EVENTS = 64
+"""Buckets of many positions begin at a multiple of this: that is counted already."""
+
+BucketUnit = Literal["position", "time"]
+
+
+class EventBucketView(View):
+    """What was recorded in a bucket: from `firstPosition` at `firstAt` up to `lastPosition` at
+    `lastAt`, which are null where nothing was. `outcomes` are those of runs that ended, `rules`
+    those that refused a spawn. `since` and `until` are the edges of a bucket of time: behind the
+    one, and not behind the other."""
+
+    first_position: int | None
+    first_at: datetime | None
+    last_position: int | None
+    last_at: datetime | None
+    since: datetime | None
+    until: datetime | None
+    events: int
+    types: dict[str, int]
+    outcomes: dict[str, int]
+    rules: dict[str, int]
+
+
+class HistogramView(View):
+    """Buckets of the events behind position `after` up to position `until`. `countedTo` is null
+    when all of them were counted; else what stands behind that position was not looked at."""
+
+    by: BucketUnit
+    after: int
+    until: int
+    counted_to: int | None
+    items: list[EventBucketView]
+
+
+@dataclass(frozen=True, slots=True)
+class LogWindow:
+    """A part of the log: what is behind position `after` and not behind `until`. `since` and `by`
+    are the instants that were given for that, if any were."""
+
+    after: int
+    until: int
+    since: datetime | None = None
+    by: datetime | None = None
+
+
+async def log_window(
+    services: QueryServices, begin: str | None, end: str | None, *, head: int | None = None
+) -> LogWindow:
+    """The part of the log between two as-ofs, by default all of it; `QueryError` when it ends
+    before it begins."""
+    until = await _edge(services, end, "to")
+    if head is not None:
+        until = AsOf(min(until.position, head), now=until.now)
+    after = AsOf(0, now=False) if begin is None else await _edge(services, begin, "from")
+    if after.position > until.position:
+        raise invalid_value(
+            "/query/from", f"is pos:{after.position}, behind the end, pos:{until.position}"
+        )
+    return LogWindow(after.position, until.position, _instant(begin), _instant(end))
+
+
+async def _edge(services: QueryServices, text: str | None, name: str) -> AsOf:
+    try:
+        return await resolve_as_of(services, text)
+    except QueryError as error:
+        if error.code != "invalid_request":
+            raise
+        raise invalid_value(f"/query/{name}", error.detail.replace("at must", "must")) from None
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return instant_of(text, "at") if text is not None else None
+    except QueryError:
+        return None
+
+
+async def count_events(
+    services: QueryServices,
+    caller: Caller,
+    *,
+    buckets: int = BUCKETS_DEFAULT,
+    by: BucketUnit = "position",
+    begin: str | None = None,
+    end: str | None = None,
+    types: Sequence[str] = (),
+    run_id: str | None = None,
+    tree: str | None = None,
+    actor: str | None = None,
+) -> Answer[HistogramView]:
+    """The histogram of what the filters leave. Of the whole log only for who sees all of it."""
+    require_scope(caller, "read")
+    criteria = await event_filter(services, caller, types=types, run_id=run_id, tree=tree)
+    window = await log_window(services, begin, end)
+    return Answer(await histogram(services, criteria, window, buckets, by, actor), window.until)
+
+
+async def histogram(
+    services: QueryServices,
+    criteria: EventFilter,
+    window: LogWindow,
+    buckets: int,
+    by: BucketUnit,
+    actor: str | None = None,
+) -> HistogramView:
+    """The buckets of a part of the log. `QueryError` for what the caller does not cover."""
+    _require_covered(criteria, actor)
+    instants: Sequence[datetime] = ()
+    if by == "position":
+        edges = _edges_of_positions(window, buckets)
+    else:
+        instants, edges = await _edges_of_time(services, window, buckets)
+    counts = services.event_counts
+    counted_to: int | None = None
+    tallies: Sequence[EventTally]
+    if criteria.run_id is None and criteria.tree is None:
+        whole = await counts.up_to(edges)
+        tallies = [Counter(later) - Counter(before) for before, later in pairwise(whole)]
+    else:
+        query = EventQuery(run_id=criteria.run_id, tree=criteria.tree, actor=actor)
+        tallies, counted_to = await counts.of_some(query, edges)
+    ends = {one for after, until in pairwise(edges) if after < until for one in (after + 1, until)}
+    recorded = await counts.instants_of(sorted(ends))
+    return HistogramView(
+        by=by,
+        after=window.after,
+        until=window.until,
+        counted_to=counted_to,
+        items=[
+            EventBucketView(
+                first_position=after + 1 if after < until else None,
+                first_at=recorded.get(after + 1) if after < until else None,
+                last_position=until if after < until else None,
+                last_at=recorded.get(until) if after < until else None,
+                since=instants[place] if instants else None,
+                until=instants[place + 1] if instants else None,
+                **_counts(tallies[place], criteria.types),
+            )
+            for place, (after, until) in enumerate(pairwise(edges))
+        ],
+    )
+
+
+def _require_covered(criteria: EventFilter, actor: str | None) -> None:
+    if criteria.run_id is None and criteria.tree is None:
+        if not criteria.caller.sees_everything:
+            raise QueryError(
+                "not_permitted",
+                "counts of the whole log are for tokens with the pattern *; give tree or runId",
+            )
+        if actor is not None:
+            raise invalid_value("/query/actor", "needs a runId or a tree beside it")
+    elif criteria.run_id is None and criteria.tree is not None:
+        caller = criteria.caller
+        if not caller.sees_everything and not caller.acts_for(criteria.tree):
+            raise QueryError(
+                "not_permitted", "this token does not act for the session of that tree"
+            )
+
+
+def _edges_of_positions(window: LogWindow, buckets: int) -> list[int]:
+    """Where the buckets begin and end. All have as many positions, but for what it takes that long
+    ones begin at what was counted."""
+    span = window.until - window.after
+    count = min(buckets, span)
+    edges = [window.after + place * span // count for place in range(count)] if count else []
+    if count and span // count >= 2 * ALIGNED_EVENTS:
+        edges[1:] = [one // ALIGNED_EVENTS * ALIGNED_EVENTS for one in edges[1:]]
+    return [*edges, window.until]
+
+
+async def _edges_of_time(
+    services: QueryServices, window: LogWindow, buckets: int
+) -> tuple[list[datetime], list[int]]:
+    """The instants between which the buckets are, and the positions of them."""
+    span = window.until - window.after
+    counts = services.event_counts
+    recorded = await counts.instants_of((window.after + 1, window.until)) if span else {}
+    first = window.since or recorded.get(window.after + 1)
+    last = window.by or recorded.get(window.until)
+    if first is None or last is None or first > last:
+        return [], [window.after]
+    count = buckets if first < last else 1
+    step = (last - first) / count
+    instants = [*(first + place * step for place in range(count)), last]
+    inner = await counts.positions_at(instants[1:-1])
+    positions = [min(max(one, window.after), window.until) for one in inner]
+    return instants, [window.after, *positions, window.until]
+
+
+def _counts(tally: EventTally, types: Sequence[str]) -> dict[str, object]:
+    wanted = {
+        name: count for name, count in tally.items() if not types or name.partition("/")[0] in types
+    }
+    plain = {name: count for name, count in sorted(wanted.items()) if "/" not in name}
+    return {
+        "events": sum(plain.values()),
+        "types": plain,
+        "outcomes": _kinds(wanted, "RunEnded/"),
+        "rules": _kinds(wanted, "SpawnRefused/"),
+    }
+
+
+def _kinds(tally: EventTally, prefix: str) -> dict[str, int]:
+    return {
+        name.removeprefix(prefix): count
+        for name, count in sorted(tally.items())
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,206 @@
+"""The timeline: runs as bars, and how much happened when beside them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from application.ports.registry import RunQuery
+from application.ports.run_bars import ReachedStage, RunBar
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.events import event_filter
+from application.queries.histogram import (
+    BUCKETS_DEFAULT,
+    EventBucketView,
+    LogWindow,
+    histogram,
+    log_window,
+)
+from application.queries.paging import Cursor, decode_cursor, encode_cursor, fingerprint
+from application.queries.runs import RunFilter, narrow_to_tree, run_query
+from application.queries.services import QueryServices
+from application.queries.views.run import (
+    RecordedStage,
+    RunStatus,
+    status_of_stage,
+)
+from application.queries.views.view import Answer, View
+from domain.run.facts import RunOutcome
+
+BARS_MAX = 5_000
+BARS_DEFAULT = 500
+BARS_EXAMINED_MAX = 5_000
+
+
+class ReachedStageView(View):
+    """That a run came to a stage: at which position of the log, and when."""
+
+    stage: RecordedStage
+    position: int
+    at: datetime
+
+
+class RunBarView(View):
+    """A run as a bar. `parentRunId` is the run that asked for it; null where that is a session that
+    nobody spawned here."""
+
+    run_id: UUID
+    stage: RecordedStage
+    status: RunStatus
+    outcome: RunOutcome | None
+    agent_id: str | None
+    label: str | None
+    depth: int
+    requester_session_key: str
+    parent_run_id: UUID | None
+    child_session_key: str | None
+    stages: list[ReachedStageView]
+
+
+class TimelineView(View):
+    """Runs that were asked for and not over between the positions `after` and `until`, the newest
+    first, and the buckets of what was recorded in between. `bucketsCountedTo` is null when all of
+    that was counted; `nextCursor` is null behind the last run."""
+
+    after: int
+    until: int
+    items: list[RunBarView]
+    next_cursor: str | None
+    buckets: list[EventBucketView]
+    buckets_counted_to: int | None
+
+
+async def list_bars(
+    services: QueryServices,
+    caller: Caller,
+    criteria: RunFilter,
+    *,
+    begin: str | None = None,
+    end: str | None = None,
+    at: str | None = None,
+    limit: int = BARS_DEFAULT,
+    cursor: str | None = None,
+    buckets: int | None = None,
+) -> Answer[TimelineView]:
+    """The runs of a part of the log, as of `at`. The buckets count all of that part, or of the tree
+    when one is wanted; None are some for who may see them."""
+    require_scope(caller, "read")
+    query = await narrow_to_tree(
+        services.work.registry, caller, await run_query(services, caller, criteria)
+    )
+    question = fingerprint(query, caller.patterns, begin, end, at)
+    log_id = services.work.log.log_id
+    behind: int | None = None
+    if cursor is None:
+        position = (await resolve_as_of(services, at)).position
+    else:
+        head = (await resolve_as_of(services, None)).position
+        place = decode_cursor(cursor, log_id, question, head)
+        position, behind = place.at, place.behind
+    window = await log_window(services, begin, end, head=position)
+    bars, following = await _visible_bars(
+        services, caller, query, window, at=position, limit=limit, behind=behind
+    )
+    counts = await _buckets(services, caller, query.tree, window, buckets)
+    stages = await services.run_bars.stages([bar.run_id for bar in bars], at=position)
+    view = TimelineView(
+        after=window.after,
+        until=window.until,
+        items=[run_bar_view(bar, stages[bar.run_id]) for bar in bars],
+        next_cursor=(
+            encode_cursor(Cursor(position, following), log_id, question)
+            if following is not None
+            else None
+        ),
+        buckets=counts[0],
+        buckets_counted_to=counts[1],
+    )
+    return Answer(view, position)
+
+
+async def _visible_bars(
+    services: QueryServices,
+    caller: Caller,
+    query: RunQuery,
+    window: LogWindow,
+    *,
+    at: int,
+    limit: int,
+    behind: int | None,
+) -> tuple[list[RunBar], int | None]:
+    """Up to `limit` bars that the caller may see, and where the next ones begin."""
+    known: dict[str, bool] = {}
+    found: list[RunBar] = []
+    examined = 0
+    while examined <= BARS_EXAMINED_MAX:
+        at_once = limit + 1 if caller.sees_everything else max(limit + 1, BARS_DEFAULT)
+        page = await services.run_bars.overlapping(
+            query, after=window.after, until=window.until, at=at, limit=at_once, behind=behind
+        )
+        for bar in page:
+            if len(found) == limit:
+                return found, behind
+            if await _covers(services, caller, bar, known):
+                found.append(bar)
+            behind = bar.created_position
+        if len(page) < at_once:
+            return found, None
+        examined += len(page)
+    return found, behind
+
+
+async def _covers(
+    services: QueryServices, caller: Caller, bar: RunBar, known: dict[str, bool]
+) -> bool:
+    if caller.sees_everything or caller.run_id == bar.run_id:
+        return True
+    if bar.requester not in known:
+        known[bar.requester] = await services.access.covers_session(caller, bar.requester)
+    return known[bar.requester]
+
+
+async def _buckets(
+    services: QueryServices,
+    caller: Caller,
+    tree: str | None,
+    window: LogWindow,
+    buckets: int | None,
+) -> tuple[list[EventBucketView], int | None]:
+    if buckets == 0:
+        return [], None
+    try:
+        criteria = await event_filter(services, caller, tree=tree)
+        found = await histogram(services, criteria, window, buckets or BUCKETS_DEFAULT, "time")
+    except QueryError as error:
+        if buckets is None and error.code == "not_permitted":
+            return [], None
+        raise
+    return found.items, found.counted_to
+
+
+def run_bar_view(bar: RunBar, stages: Sequence[ReachedStage]) -> RunBarView:
+    """A bar with the stages that the run had come to."""
+    assert bar.stage != "unborn"
+    return RunBarView(
+        run_id=bar.run_id,
+        stage=bar.stage,
+        status=status_of_stage(bar.stage, bar.outcome, waits=bar.waits),
+        outcome=bar.outcome,
+        agent_id=bar.agent_id,
+        label=bar.label,
+        depth=bar.depth,
+        requester_session_key=bar.requester,
+        parent_run_id=bar.parent_run_id,
+        child_session_key=bar.child_session_key,
+        stages=stage_views(stages),
+    )
+
+
+def stage_views(stages: Sequence[ReachedStage]) -> list[ReachedStageView]:
+    """The stages in order."""
+    return [
+        ReachedStageView(stage=one.stage, position=one.position, at=one.at)
+        for one in stages
+        if one.stage != "unborn"
+    ]

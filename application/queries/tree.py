@@ -1,0 +1,193 @@
+"""A session and all below it, as a tree, now or as it was."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from application.ports.run_bars import ReachedStage, RunBar, SessionBar
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.services import QueryServices
+from application.queries.sessions import visible_session
+from application.queries.timeline import ReachedStageView, stage_views
+from application.queries.views.run import RecordedStage, RunStatus, status_of_stage
+from application.queries.views.view import Answer, View
+from domain.run.facts import RunOutcome
+
+NODES_MAX = 2_000
+NODES_DEFAULT = 500
+LEVELS_MAX = 64
+"""No session is deeper below another."""
+
+
+class TreeRunView(View):
+    """A run in a tree."""
+
+    run_id: UUID
+    stage: RecordedStage
+    status: RunStatus
+    outcome: RunOutcome | None
+    agent_id: str | None
+    label: str | None
+    created_at: datetime
+    stages: list[ReachedStageView]
+
+
+class TreeNodeView(View):
+    """A session with its own runs in order of creation, and those below it. `sessionKey` is null
+    for a spawn that is prepared and has no session yet. `childrenCut` says that there may be others
+    below it than those in `children`: ask for the tree of this session."""
+
+    session_key: str | None
+    session_id: UUID | None
+    agent_id: str | None
+    depth: int
+    role: str | None
+    open: bool
+    created_at: datetime
+    active_children: int
+    runs: list[TreeRunView]
+    children: "list[TreeNodeView]"
+    children_cut: bool
+
+
+class SessionTreeView(View):
+    """A session and its descendants. `cut` says that some are left out: the nodes above them say
+    so. Spawns that were refused stand in the registry alone. `position` is where it is true, `at`
+    when that was recorded."""
+
+    position: int
+    at: datetime | None
+    nodes: int
+    cut: bool
+    root: TreeNodeView
+
+
+@dataclass(slots=True)
+class _Node:
+    """What was found of a session, or of a spawn that has none yet."""
+
+    session_key: str | None
+    created_at: datetime
+    agent_id: str | None
+    depth: int
+    runs: list[RunBar] = field(default_factory=list)
+    children: "list[_Node]" = field(default_factory=list)
+    children_cut: bool = False
+
+
+async def get_session_tree(
+    services: QueryServices,
+    caller: Caller,
+    spelling: str,
+    *,
+    at: str | None = None,
+    limit: int = NODES_DEFAULT,
+    levels: int = LEVELS_MAX,
+) -> Answer[SessionTreeView]:
+    """At most `limit` nodes of the tree below a session, so many `levels` deep: level by level, so
+    that what is left out is the deepest."""
+    require_scope(caller, "read")
+    moment = await resolve_as_of(services, at)
+    session = await visible_session(services, caller, spelling, moment)
+    root = _Node(session.session_key, session.created_at, session.agent_id, session.depth)
+    nodes = await _grow(services, root, at=moment.position, limit=limit, levels=levels)
+    if session.run_id is not None:
+        # Others asked for them.
+        own = await services.run_bars.own_runs(
+            session.session_key, at=moment.position, limit=NODES_MAX
+        )
+        root.runs = list(own)
+    bars = [bar for node in nodes for bar in node.runs]
+    stages = await services.run_bars.stages([bar.run_id for bar in bars], at=moment.position)
+    keys = [node.session_key for node in nodes if node.session_key is not None]
+    sessions = await services.run_bars.sessions(keys, at=moment.position)
+    recorded = await services.event_counts.instants_of((moment.position,))
+    view = SessionTreeView(
+        position=moment.position,
+        at=recorded.get(moment.position),
+        nodes=len(nodes),
+        cut=any(node.children_cut for node in nodes),
+        root=_node_view(root, sessions, stages),
+    )
+    return Answer(view, moment.position)
+
+
+async def _grow(
+    services: QueryServices, root: _Node, *, at: int, limit: int, levels: int
+) -> list[_Node]:
+    """All nodes, the root first. A level that does not fit is the last one, and is cut."""
+    nodes = [root]
+    by_key = {root.session_key: root}
+    level = [root]
+    for depth in range(levels + 1):
+        parents = {node.session_key: node for node in level if node.session_key is not None}
+        if not parents:
+            break
+        room = limit - len(nodes) if depth < levels else 0
+        # A session that went on has a run for each time, and is one node.
+        bars = await services.run_bars.spawned_by(list(parents), at=at, limit=2 * limit + 1)
+        is_whole = len(bars) <= 2 * limit
+        found: list[_Node] = []
+        for bar in bars:
+            parent = parents[bar.requester]
+            known = by_key.get(bar.child_session_key) if bar.child_session_key else None
+            if known is not None:
+                known.runs.append(bar)
+                continue
+            if len(found) >= room:
+                parent.children_cut = True
+                continue
+            node = _Node(bar.child_session_key, bar.created_at, bar.agent_id, bar.depth, [bar])
+            if bar.child_session_key is not None:
+                by_key[bar.child_session_key] = node
+            parent.children.append(node)
+            found.append(node)
+        if not is_whole:
+            _mark_cut(parents, bars[-1].requester)
+        nodes += found
+        level = found
+    return nodes
+
+
+def _mark_cut(parents: Mapping[str, _Node], last: str) -> None:
+    """Of the session at which the list ended, and of those behind it, nothing more is known."""
+    keys = list(parents)
+    for key in keys[keys.index(last) :]:
+        parents[key].children_cut = True
+
+
+def _node_view(
+    node: _Node,
+    sessions: Mapping[str, SessionBar],
+    stages: Mapping[UUID, Sequence[ReachedStage]],
+) -> TreeNodeView:
+    session = sessions.get(node.session_key) if node.session_key is not None else None
+    return TreeNodeView(
+        session_key=node.session_key,
+        session_id=session.session_id if session else None,
+        agent_id=session.agent_id if session else node.agent_id,
+        depth=session.depth if session else node.depth,
+        role=session.role if session else None,
+        open=session.is_open if session else True,
+        created_at=session.created_at if session else node.created_at,
+        active_children=session.active_children if session else 0,
+        runs=[_run_view(bar, stages[bar.run_id]) for bar in node.runs],
+        children=[_node_view(child, sessions, stages) for child in node.children],
+        children_cut=node.children_cut,
+    )
+
+
+def _run_view(bar: RunBar, stages: Sequence[ReachedStage]) -> TreeRunView:
+    assert bar.stage != "unborn"
+    return TreeRunView(
+        run_id=bar.run_id,
+        stage=bar.stage,
+        status=status_of_stage(bar.stage, bar.outcome, waits=bar.waits),
+        outcome=bar.outcome,
+        agent_id=bar.agent_id,
+        label=bar.label,
+        created_at=bar.created_at,
+        stages=stage_views(stages),
+    )

@@ -1,0 +1,191 @@
+"""Reads runs as bars: the columns of their rows, and the stages that their events tell."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.registry import RunQuery
+from application.ports.run_bars import ReachedStage, RunBar, SessionBar
+from application.projections.fold import FOREVER
+from domain.run.lifecycle import STAGE_REACHED_BY
+from domain.session.state import Session
+from domain.values.record import run_stream
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.read_model.event_counts import READ_EVENTS_MAX, live_runs_at
+from infrastructure.outbound.read_model.moment import Moment, moment_at
+from infrastructure.outbound.read_model.registry import conditions_of_runs, sources_of_runs
+
+# A row that has ended holds no state. How deep a run is and who asked for it never change: the last
+# row of it says so as well.
+_BAR = (
+    "SELECT one.run_id, one.created_position, one.created_at, one.stage, one.outcome,"
+    " one.due_kind IS NOT DISTINCT FROM 'wait', one.requester,"
+    " (newest.requester ->> 'runId')::uuid, one.child_session_key,"
+    " one.agent_id, one.label, newest.depth"
+    " FROM ({found}) AS one CROSS JOIN LATERAL (SELECT facts.* FROM runs,"
+    " json_to_record(state::json) AS facts (depth int, requester json)"
+    f" WHERE runs.run_id = one.run_id AND to_position = {FOREVER}) AS newest"
+    " {order}"
+)
+_COLUMNS = (
+    "run_id, created_position, created_at, stage, outcome, due_kind, requester,"
+    " child_session_key, agent_id, label"
+)
+_STAGES = (
+    "SELECT t.run_id, one.type, one.position, one.recorded_at"
+    " FROM unnest(%s::uuid[], %s::text[]) WITH ORDINALITY AS t (run_id, stream, place)"
+    " CROSS JOIN LATERAL (SELECT version, type, position, recorded_at FROM events"
+    " WHERE events.stream = t.stream AND position <= %s AND type = ANY(%s::text[])"
+    " ORDER BY version) AS one ORDER BY t.place, one.version"
+)
+_SESSIONS = (
+    "SELECT one.session_key, one.session_id, one.state ->> 'agentId', (one.state ->> 'depth')::int,"
+    " one.state ->> 'role', one.state ->> 'stage' = 'open', one.created_at,"
+    " coalesce(json_array_length(one.state -> 'counted'), 0)"
+    " FROM unnest(%s::text[]) AS t (key) CROSS JOIN LATERAL"
+    " (SELECT session_key, session_id, created_at, state::json AS state FROM sessions"
+    " WHERE sessions.session_key = t.key AND from_position <= %s AND to_position > %s"
+    " ORDER BY from_position DESC LIMIT 1) AS one"
+)
+_RUNS_OF_A_SESSION = (
+    f"SELECT run_id FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
+    " AND created_position + 0 <= %s ORDER BY created_position + 0 LIMIT %s"
+)
+_MOVING = sorted(STAGE_REACHED_BY)
+
+
+class PostgresRunBars:
+    """Implements `RunBars`."""
+
+    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
+        self._pool = pool
+
+    async def overlapping(
+        self,
+        query: RunQuery,
+        *,
+        after: int,
+        until: int,
+        at: int,
+        limit: int,
+        behind: int | None = None,
+    ) -> Sequence[RunBar]:
+        """First those created in between, along the index by creation; then, by their ids, those
+        that were at work before."""
+        last = until if behind is None else min(until, behind - 1)
+        async with borrow_connection(self._pool) as connection:
+            moment = await moment_at(connection, at)
+            within = ["created_position > %s", "created_position <= %s"]
+            found = await _page(connection, query, moment, within, [after, last], limit)
+            if len(found) < limit and after > 0:
+                live = await live_runs_at(connection, after, READ_EVENTS_MAX)
+                before = ["created_position <= %s", "run_id = ANY(%s::uuid[])"]
+                values = [min(after, last), sorted(live)]
+                found += await _page(
+                    connection, query, moment, before, values, limit - len(found), by_id=True
+                )
+        return found
+
+    async def spawned_by(
+        self, session_keys: Sequence[str], *, at: int, limit: int
+    ) -> Sequence[RunBar]:
+        """Each session by itself along the index of requesters."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await moment_at(connection, at)
+            sources = sources_of_runs(moment)
+            found = " UNION ALL ".join(
+                f"SELECT {_COLUMNS} FROM {source} AND requester = t.key AND stage <> 'refused'"
+                for source, _ in sources
+            )
+            sql = (
+                f"SELECT t.place, found.* FROM unnest(%s::text[]) WITH ORDINALITY AS t (key, place)"
+                f" CROSS JOIN LATERAL ({found} ORDER BY created_position LIMIT %s) AS found"
+                " ORDER BY t.place, found.created_position LIMIT %s"
+            )
+            values = [list(session_keys), *(one for _, those in sources for one in those)]
+            order = "ORDER BY one.place, one.created_position"
+            cursor = await connection.execute(
+                _BAR.format(found=sql, order=order), [*values, limit, limit]
+            )
+            return [RunBar(*row) for row in await cursor.fetchall()]
+
+    async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
+        """Along the index of children's keys."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await moment_at(connection, at)
+            cursor = await connection.execute(_RUNS_OF_A_SESSION, [session_key, at, limit])
+            run_ids = [row[0] for row in await cursor.fetchall()]
+            named = ["run_id = ANY(%s::uuid[])", "stage <> 'refused'"]
+            found = await _page(connection, RunQuery(), moment, named, [run_ids], limit, by_id=True)
+        return found[::-1]
+
+    async def sessions(self, session_keys: Sequence[str], *, at: int) -> Mapping[str, SessionBar]:
+        """By their keys."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await moment_at(connection, at)
+            cursor = await connection.execute(
+                _SESSIONS, [list(session_keys), moment.end, moment.end]
+            )
+            found = {row[0]: SessionBar(*row) for row in await cursor.fetchall()}
+        changed = {key: moment.sessions[key] for key in session_keys if key in moment.sessions}
+        return found | {key: _session_bar(session) for key, session in changed.items()}
+
+    async def stages(
+        self, run_ids: Sequence[UUID], *, at: int
+    ) -> Mapping[UUID, Sequence[ReachedStage]]:
+        """From the events of each run, of which nothing has to be decoded."""
+        found: dict[UUID, list[ReachedStage]] = {run_id: [] for run_id in run_ids}
+        async with borrow_connection(self._pool) as connection:
+            streams = [run_stream(run_id) for run_id in found]
+            cursor = await connection.execute(_STAGES, [list(found), streams, at, _MOVING])
+            for run_id, name, position, recorded_at in await cursor.fetchall():
+                reached = ReachedStage(STAGE_REACHED_BY[name], position, recorded_at)
+                found[run_id].append(reached)
+        return found
+
+
+async def _page(
+    connection: LogConnection,
+    query: RunQuery,
+    moment: Moment,
+    within: Sequence[str],
+    bounds: Sequence[Any],
+    limit: int,
+    *,
+    by_id: bool = False,
+) -> list[RunBar]:
+    """The newest of the runs that the query and these conditions leave. Where they name the runs
+    (`by_id`) each is looked up, and the index by creation left alone."""
+    clauses, values = conditions_of_runs(query)
+    sources = sources_of_runs(moment)
+    first = "ORDER BY created_position DESC LIMIT %s"
+    own, last = ("OFFSET 0", []) if by_id else (first, [limit])
+    # Each by itself goes along its index no farther than to the end of a page.
+    found = " UNION ALL ".join(
+        f"(SELECT {_COLUMNS} FROM {source} AND {' AND '.join((*within, *clauses))} {own})"
+        for source, _ in sources
+    )
+    all_values = [one for _, those in sources for one in (*those, *bounds, *values, *last)]
+    cursor = await connection.execute(
+        _BAR.format(
+            found=f"SELECT * FROM ({found}) AS found {first}",
+            order="ORDER BY one.created_position DESC",
+        ),
+        [*all_values, limit],
+    )
+    return [RunBar(*row) for row in await cursor.fetchall()]
+
+
+def _session_bar(session: Session) -> SessionBar:
+    return SessionBar(
+        session_key=session.session_key,
+        session_id=session.session_id,
+        agent_id=session.agent_id,
+        depth=session.depth,
+        role=session.role,
+        is_open=session.stage == "open",
+        created_at=session.created_at,
+        active_children=session.active_children,
+    )
