@@ -25,6 +25,7 @@ from infrastructure.inbound.command_line.commands import (
     stop,
     subagents,
     what_if,
+    trees,
 )
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -114,6 +115,7 @@ _run.command("explain")(run_records.explain_run)
 _run.command("history")(changes.show_history)
 _run.command("compare")(changes.compare_runs)
 _run.command("step")(step.step_run)
+_run.command("tree")(trees.run_tree)
 _run.command("stop")(stop.stop_run)
 _run.command("send")(send.send_message)
 _run.command("steer")(send.steer_run)
@@ -132,6 +134,7 @@ _announcement.command("ack")(announcements.acknowledge)
 _announcement.command("redrive")(announcements.redrive)
 _session = _group("session", "Sessions that spawn or were spawned.")
 _session.command("get")(sessions.get_session)
+_session.command("tree")(trees.session_tree)
 _session.command("context")(sessions.get_context)
 _session.command("stop")(stop.stop_session)
 _group("lane", "Lanes: what runs and what waits.").command("list")(agents.list_lanes)

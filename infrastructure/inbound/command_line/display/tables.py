@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Item = Mapping[str, Any]
 ELASTIC_CELLS_MIN = 8
 GAP = "  "
-_STYLES = {
+STATUS_STYLES = {
     "done": "green",
     "success": "green",
     "running": "cyan",
@@ -90,7 +90,7 @@ def _line(
 
     line = Text()
     for index, (text, column, width) in enumerate(zip(texts, columns, widths, strict=True)):
-        style = "bold" if header else _STYLES.get(text, "") if column.coloured else ""
+        style = "bold" if header else STATUS_STYLES.get(text, "") if column.coloured else ""
         shown = _truncate(text, width)
         padding = " " * (width - Text(shown).cell_len)
         line.append(GAP if index else "")

@@ -1,0 +1,218 @@
+"""A tree of sessions in a terminal: branches, status, and bars on one scale of time."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line
+from infrastructure.inbound.command_line.display.tables import GAP, STATUS_STYLES
+from infrastructure.inbound.command_line.display.times import (
+    format_duration,
+    format_instant,
+    parse_instant,
+)
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Node = Mapping[str, Any]
+WIDTH_CELLS = 100
+"""Where there is no terminal."""
+
+NAME_CELLS_MAX = 48
+BAR_CELLS_MIN = 10
+_OVER = ("ended", "announced", "archived", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSigns:
+    """What a drawing is made of: three cells for each branch, one for each part of a bar. `waits`
+    is until a run starts, `works` until it ends."""
+
+    branch: str
+    last: str
+    line: str
+    waits: str
+    works: str
+    cut: str
+
+
+BOXES = TreeSigns("├─ ", "└─ ", "│  ", "░", "█", ELLIPSIS)
+ASCII = TreeSigns("|- ", "`- ", "|  ", ".", "#", "...")
+
+
+def signs_for(encoding: str | None) -> TreeSigns:
+    """Those that a terminal of this encoding can show."""
+    try:
+        "".join((BOXES.branch, BOXES.last, BOXES.line, BOXES.waits, BOXES.works, BOXES.cut)).encode(
+            encoding or "ascii"
+        )
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BOXES
+
+
+def print_session_tree(tree: Mapping[str, Any]) -> None:
+    """Draw the answer of `/v1/sessions/{key}/tree`, as wide as the terminal."""
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    signs = signs_for(getattr(sys.stdout, "encoding", None))
+    if not console.is_terminal:
+        for line in tree_lines(tree, WIDTH_CELLS, signs):
+            print(line.plain)
+        return
+    for line in tree_lines(tree, console.width, signs):
+        console.print(line, soft_wrap=True)
+
+
+def flat_nodes(root: Node) -> Iterator[dict[str, Any]]:
+    """Each node by itself, parents before children, with the key of the one above it."""
+    waiting: list[tuple[Node, str | None]] = [(root, None)]
+    while waiting:
+        node, above = waiting.pop()
+        yield {
+            "parentSessionKey": above,
+            **{name: value for name, value in node.items() if name != "children"},
+        }
+        waiting += [(child, node.get("sessionKey")) for child in reversed(_children(node))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Instants as cells of a bar."""
+
+    first: datetime
+    last: datetime
+    cells: int
+
+    def cell(self, instant: datetime) -> int:
+        """From 0 up to the last one."""
+        span = (self.last - self.first).total_seconds()
+        part = (instant - self.first).total_seconds() / span if span > 0 else 0.0
+        return min(self.cells - 1, max(0, int(part * self.cells)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line before it is fitted: what stands in front of the bar, and whose bars there are."""
+
+    name: str
+    status: str
+    took: str
+    runs: Sequence[Mapping[str, Any]]
+
+
+def tree_lines(tree: Mapping[str, Any], cells_max: int, signs: TreeSigns) -> "Iterator[Text]":
+    """The lines of the drawing, and below it the scale."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    root = tree.get("root") or {}
+    now = parse_instant(tree.get("at"))
+    rows = list(_rows(root, signs, "", "", now))
+    names = min(NAME_CELLS_MAX, max(cell_len(row.name) for row in rows), max(8, cells_max // 2))
+    statuses = max((len(row.status) for row in rows), default=0)
+    tooks = max((len(row.took) for row in rows), default=0)
+    room = cells_max - names - statuses - tooks - 3 * len(GAP)
+    scale = _scale(rows, now, room) if room >= BAR_CELLS_MIN else None
+    for row in rows:
+        line = Text(_fit(row.name, names, signs))
+        line.append(GAP + row.status.ljust(statuses), style=STATUS_STYLES.get(row.status, ""))
+        line.append(GAP + row.took.rjust(tooks))
+        if scale is not None:
+            line.append(GAP + _bar(row, scale, signs, now), style=STATUS_STYLES.get(row.status, ""))
+        line.rstrip()
+        yield line
+    if scale is not None:
+        begin, end = format_instant(scale.first.isoformat()), format_instant(scale.last.isoformat())
+        yield Text(f"{begin} to {end} UTC: {signs.waits} before it started, {signs.works} at work")
+
+
+def _rows(
+    node: Node, signs: TreeSigns, own: str, below: str, now: datetime | None
+) -> Iterator[_Row]:
+    runs = [one for one in node.get("runs") or () if isinstance(one, Mapping)]
+    newest = runs[-1] if runs else {}
+    status = str(newest.get("status") or ("open" if node.get("open") else "closed"))
+    yield _Row(own + _name(node, newest), printable_line(status), _took(runs, now), runs)
+    children = _children(node)
+    is_cut = bool(node.get("childrenCut"))
+    for place, child in enumerate(children, 1):
+        is_last = place == len(children) and not is_cut
+        lead = below + (signs.last if is_last else signs.branch)
+        further = below + (" " * len(signs.line) if is_last else signs.line)
+        yield from _rows(child, signs, lead, further, now)
+    if is_cut:
+        key = printable_line(node.get("sessionKey") or "")
+        yield _Row(f"{below}{signs.last}{signs.cut} more below {key}", "", "", ())
+
+
+def _children(node: Node) -> list[Node]:
+    return [one for one in node.get("children") or () if isinstance(one, Mapping)]
+
+
+def _name(node: Node, newest: Mapping[str, Any]) -> str:
+    run_id, label = newest.get("runId"), newest.get("label")
+    agent = node.get("agentId")
+    if run_id is None:
+        return printable_line(node.get("sessionKey") or "a session")
+    words = [str(label or agent or "?"), f"({agent})" if label and agent else "", str(run_id)[:8]]
+    return printable_line(" ".join(word for word in words if word))
+
+
+def _took(runs: Sequence[Mapping[str, Any]], now: datetime | None) -> str:
+    """How long its runs have been at work."""
+    seconds = 0.0
+    for run in runs:
+        times = _times(run)
+        started, ended = times.get("started"), _end_of(times) or now
+        if started is not None and ended is not None:
+            seconds += max(0.0, (ended - started).total_seconds())
+    return format_duration(seconds * 1000) if seconds else ""
+
+
+def _times(run: Mapping[str, Any]) -> dict[str, datetime]:
+    found = {}
+    for one in run.get("stages") or ():
+        at = parse_instant(one.get("at"))
+        if at is not None:
+            found[str(one.get("stage"))] = at
+    return found
+
+
+def _end_of(times: Mapping[str, datetime]) -> datetime | None:
+    return next((times[stage] for stage in _OVER if stage in times), None)
+
+
+def _scale(rows: Sequence[_Row], now: datetime | None, cells: int) -> _Scale | None:
+    times = [_times(run) for row in rows for run in row.runs]
+    begun = [min(one.values()) for one in times if one]
+    ended = [_end_of(one) or now or datetime.now(UTC) for one in times if one]
+    return _Scale(min(begun), max(ended), cells) if begun else None
+
+
+def _bar(row: _Row, scale: _Scale, signs: TreeSigns, now: datetime | None) -> str:
+    cells = [" "] * scale.cells
+    for run in row.runs:
+        times = _times(run)
+        if not times:
+            continue
+        end = _end_of(times) or now or scale.last
+        started = times.get("started")
+        for cell in range(scale.cell(min(times.values())), scale.cell(started or end) + 1):
+            cells[cell] = signs.waits
+        if started is not None:
+            for cell in range(scale.cell(started), scale.cell(end) + 1):
+                cells[cell] = signs.works
+    return "".join(cells)
+
+
+def _fit(text: str, cells: int, signs: TreeSigns) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    return set_cell_size(set_cell_size(text, cells - len(signs.cut)) + signs.cut, cells)
