@@ -23,6 +23,7 @@ class RunBar(NamedTuple):
     of the requester's session by which it was asked for."""
 
     run_id: UUID
+    version: int
     created_position: int
     created_at: datetime
     stage: RunStage
@@ -82,8 +83,6 @@ class RunBars(Protocol):
         """Those of the sessions that are on record."""
         ...
 
-    async def stages(
-        self, run_ids: Sequence[UUID], *, at: int
-    ) -> Mapping[UUID, Sequence[ReachedStage]]:
-        """To which stages the runs had come, in order."""
+    async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
+        """To which stages runs had come after so many of their events, in order."""
         ...

@@ -216,7 +216,7 @@ async def list_runs(
     )
     following = Cursor(place.at, page.behind) if page.behind is not None else None
     view = RunListView(
-        items=await run_summaries(page.runs, services.work.contents),
+        items=await run_summaries(page.runs, services.work.contents, services.run_bars),
         next_cursor=encode_cursor(following, log_id, question) if following else None,
     )
     return Answer(view, place.at)
@@ -286,8 +286,10 @@ async def get_run(
         run = earlier
     work = services.work
     if caller.may("content") and await services.access.covers_run(caller, run):
-        return Answer(await run_view(run, work.log, work.contents), moment.position)
-    (summary,) = await run_summaries((run,), work.contents)
+        return Answer(
+            await run_view(run, work.log, work.contents, services.run_bars), moment.position
+        )
+    (summary,) = await run_summaries((run,), work.contents, services.run_bars)
     return Answer(summary, moment.position)
 
 

@@ -1,7 +1,6 @@
 """The timeline: runs as bars, and how much happened when beside them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
 from application.ports.registry import RunQuery
@@ -21,8 +20,10 @@ from application.queries.paging import Cursor, decode_cursor, encode_cursor, fin
 from application.queries.runs import RunFilter, narrow_to_tree, run_query
 from application.queries.services import QueryServices
 from application.queries.views.run import (
+    ReachedStageView,
     RecordedStage,
     RunStatus,
+    stage_views,
     status_of_stage,
 )
 from application.queries.views.view import Answer, View
@@ -31,14 +32,6 @@ from domain.run.facts import RunOutcome
 BARS_MAX = 5_000
 BARS_DEFAULT = 500
 BARS_EXAMINED_MAX = 5_000
-
-
-class ReachedStageView(View):
-    """That a run came to a stage: at which position of the log, and when."""
-
-    stage: RecordedStage
-    position: int
-    at: datetime
 
 
 class RunBarView(View):
@@ -103,7 +96,7 @@ async def list_bars(
         services, caller, query, window, at=position, limit=limit, behind=behind
     )
     counts = await _buckets(services, caller, query.tree, window, buckets)
-    stages = await services.run_bars.stages([bar.run_id for bar in bars], at=position)
+    stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
     view = TimelineView(
         after=window.after,
         until=window.until,
@@ -195,12 +188,3 @@ def run_bar_view(bar: RunBar, stages: Sequence[ReachedStage]) -> RunBarView:
         child_session_key=bar.child_session_key,
         stages=stage_views(stages),
     )
-
-
-def stage_views(stages: Sequence[ReachedStage]) -> list[ReachedStageView]:
-    """The stages in order."""
-    return [
-        ReachedStageView(stage=one.stage, position=one.position, at=one.at)
-        for one in stages
-        if one.stage != "unborn"
-    ]

@@ -10,8 +10,13 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
-from application.queries.timeline import ReachedStageView, stage_views
-from application.queries.views.run import RecordedStage, RunStatus, status_of_stage
+from application.queries.views.run import (
+    ReachedStageView,
+    RecordedStage,
+    RunStatus,
+    stage_views,
+    status_of_stage,
+)
 from application.queries.views.view import Answer, View
 from domain.run.facts import RunOutcome
 
@@ -100,7 +105,7 @@ async def get_session_tree(
         )
         root.runs = list(own)
     bars = [bar for node in nodes for bar in node.runs]
-    stages = await services.run_bars.stages([bar.run_id for bar in bars], at=moment.position)
+    stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
     keys = [node.session_key for node in nodes if node.session_key is not None]
     sessions = await services.run_bars.sessions(keys, at=moment.position)
     recorded = await services.event_counts.instants_of((moment.position,))

@@ -12,6 +12,7 @@ from application.delivery.announce import estimated_cost_usd
 from application.log.event_log import EventLog
 from application.log.texts import Contents
 from application.ports.registry import StatusRows
+from application.ports.run_bars import ReachedStage, RunBars
 from application.queries.views.rule import RuleName
 from application.queries.views.view import View
 from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
@@ -83,6 +84,23 @@ class PendingUndoView(View):
     failures: int
     next_attempt_at: datetime
     error: str | None
+
+
+class ReachedStageView(View):
+    """That a run came to a stage: at which position of the log, and when."""
+
+    stage: RecordedStage
+    position: int
+    at: datetime
+
+
+def stage_views(stages: Sequence[ReachedStage]) -> list[ReachedStageView]:
+    """The stages in order."""
+    return [
+        ReachedStageView(stage=one.stage, position=one.position, at=one.at)
+        for one in stages
+        if one.stage != "unborn"
+    ]
 
 
 class ToolsView(View):
@@ -194,6 +212,7 @@ class _RunLife(View):
     announced_at: datetime | None
     archived_at: datetime | None
     archive_at: datetime | None
+    stages: list[ReachedStageView]
     runtime_ms: int | None
     error: str | None
     rule: RuleName | None
@@ -391,7 +410,7 @@ def dependency_views(run: Run) -> list[DependencyView]:
     ]
 
 
-async def run_summaries(runs: Sequence[Run], contents: Contents) -> list[RunSummary]:
+async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
     """Runs with previews of their texts."""
     texts = await contents.previews([ref for run in runs for ref in summary_texts(run)])
     return [run_summary_of(run, texts) for run in runs]
@@ -405,9 +424,20 @@ def run_summary_of(run: Run, previews: Mapping[UUID, str]) -> RunSummary:
         task_bytes=run.task.bytes,
         **_life(run, previews, {}),
     )
+    stages = await bars.stages({run.run_id: run.version for run in runs})
+    texts = await contents.previews([ref for run in runs for ref in _shown_texts(run)])
+    return [
+        RunSummary(
+            **_identity(run),
+            task_preview=texts.get(run.task.id),
+            task_bytes=run.task.bytes,
+            **_life(run, texts, {}, stages[run.run_id]),
+        )
+        for run in runs
+    ]
 
 
-async def run_view(run: Run, log: EventLog, contents: Contents) -> RunView:
+async def run_view(run: Run, log: EventLog, contents: Contents, bars: RunBars) -> RunView:
     """A run with all its texts."""
     texts = await contents.texts(view_texts(run))
     return run_view_of(run, texts, await undo_errors(run, log, contents))
@@ -420,10 +450,14 @@ def run_view_of(
 ) -> RunView:
     """A run with those of its texts (`view_texts`) that are there; `errors` as `undo_errors` gives
     them."""
+    stages = await bars.stages({run.run_id: run.version})
+    refs = [*_shown_texts(run), run.result, run.requester.origin, attachment_list(run)]
+    texts = await contents.texts([ref for ref in refs if ref is not None])
+    errors = await undo_errors(run, log, contents)
     return RunView(
         **_identity(run),
         task=texts.get(run.task.id),
-        **_life(run, texts, errors),
+        **_life(run, texts, errors, stages[run.run_id]),
         result_text=_text(run.result, texts),
         requester_origin=_origin(run, texts),
         context_preamble=_preamble(run),
@@ -465,6 +499,7 @@ def _life(
     run: Run,
     texts: Mapping[UUID, str],
     errors: Mapping[tuple[StepName, int], str | None],
+    stages: Sequence[ReachedStage],
 ) -> dict[str, Any]:
     plan, usage = run.plan, run.usage
     return {
@@ -490,6 +525,7 @@ def _life(
         "announced_at": run.announced_at,
         "archived_at": run.archived_at,
         "archive_at": run.archive_at,
+        "stages": stage_views(stages),
         "runtime_ms": run.runtime_ms,
         "error": _text(run.refusal.text if run.refusal is not None else run.error, texts),
         "rule": run.refusal.rule if run.refusal else None,

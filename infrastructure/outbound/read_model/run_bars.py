@@ -20,7 +20,7 @@ from infrastructure.outbound.read_model.registry import conditions_of_runs, sour
 # A row that has ended holds no state. How deep a run is and who asked for it never change: the last
 # row of it says so as well.
 _BAR = (
-    "SELECT one.run_id, one.created_position, one.created_at, one.stage, one.outcome,"
+    "SELECT one.run_id, one.version, one.created_position, one.created_at, one.stage, one.outcome,"
     " one.due_kind IS NOT DISTINCT FROM 'wait', one.requester,"
     " (newest.requester ->> 'runId')::uuid, one.child_session_key,"
     " one.agent_id, one.label, newest.depth"
@@ -30,14 +30,15 @@ _BAR = (
     " {order}"
 )
 _COLUMNS = (
-    "run_id, created_position, created_at, stage, outcome, due_kind, requester,"
+    "run_id, version, created_position, created_at, stage, outcome, due_kind, requester,"
     " child_session_key, agent_id, label"
 )
 _STAGES = (
     "SELECT t.run_id, one.type, one.position, one.recorded_at"
-    " FROM unnest(%s::uuid[], %s::text[]) WITH ORDINALITY AS t (run_id, stream, place)"
+    " FROM unnest(%s::uuid[], %s::text[], %s::int[]) WITH ORDINALITY"
+    " AS t (run_id, stream, until, place)"
     " CROSS JOIN LATERAL (SELECT version, type, position, recorded_at FROM events"
-    " WHERE events.stream = t.stream AND position <= %s AND type = ANY(%s::text[])"
+    " WHERE events.stream = t.stream AND version <= t.until AND type = ANY(%s::text[])"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
 )
 _SESSIONS = (
@@ -132,14 +133,14 @@ class PostgresRunBars:
         changed = {key: moment.sessions[key] for key in session_keys if key in moment.sessions}
         return found | {key: _session_bar(session) for key, session in changed.items()}
 
-    async def stages(
-        self, run_ids: Sequence[UUID], *, at: int
-    ) -> Mapping[UUID, Sequence[ReachedStage]]:
+    async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
         """From the events of each run, of which nothing has to be decoded."""
-        found: dict[UUID, list[ReachedStage]] = {run_id: [] for run_id in run_ids}
+        found: dict[UUID, list[ReachedStage]] = {run_id: [] for run_id in versions}
         async with borrow_connection(self._pool) as connection:
             streams = [run_stream(run_id) for run_id in found]
-            cursor = await connection.execute(_STAGES, [list(found), streams, at, _MOVING])
+            cursor = await connection.execute(
+                _STAGES, [list(versions), streams, list(versions.values()), _MOVING]
+            )
             for run_id, name, position, recorded_at in await cursor.fetchall():
                 reached = ReachedStage(STAGE_REACHED_BY[name], position, recorded_at)
                 found[run_id].append(reached)

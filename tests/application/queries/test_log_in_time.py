@@ -87,7 +87,7 @@ def holds(bucket: EventBucketView, events: Sequence[RecordedEvent]) -> None:
     )
     assert [one.recorded_at for one in ends] == ([bucket.first_at, bucket.last_at] if ends else [])
     if not events:
-        assert bucket.first_position is bucket.last_position is bucket.first_at is None
+        assert (bucket.first_position, bucket.last_position, bucket.first_at) == (None,) * 3
 
 
 @pytest.mark.server
@@ -125,6 +125,7 @@ async def test_the_counts_of_buckets_are_those_of_a_look_at_every_event(
                 wanted[-1].envelope.recorded_at,
             )
         positions = 0
+        those: Sequence[RecordedEvent]
         for place, bucket in enumerate(found.items):
             if by == "time":
                 assert bucket.since is not None
@@ -198,8 +199,8 @@ async def test_an_empty_part_of_the_log_has_no_buckets(
 ) -> None:
     await live_at_random(running, 1, rounds=2, at_once=2)
     for by in ("position", "time"):
-        found = await count_events(services, caller(), by=by, begin="pos:2", end="pos:2")  # type: ignore[arg-type]
-        assert found.view == HistogramView(by=by, after=2, until=2, counted_to=None, items=[])  # type: ignore[arg-type]
+        found = await count_events(services, caller(), by=by, begin="pos:2", end="pos:2")
+        assert found.view == HistogramView(by=by, after=2, until=2, counted_to=None, items=[])
 
 
 async def _folds(running: RunningLog) -> list[dict[UUID, Run]]:
@@ -275,8 +276,8 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
 ) -> None:
     await live_at_random(running, 4, rounds=15, at_once=3)
     head = await running.log.head()
-    window = {"begin": f"pos:{head // 3}", "end": f"pos:{head * 2 // 3}"}
-    whole = (await list_bars(services, caller(), RunFilter(), **window)).view  # type: ignore[arg-type]
+    window: Any = {"begin": f"pos:{head // 3}", "end": f"pos:{head * 2 // 3}"}
+    whole = (await list_bars(services, caller(), RunFilter(), **window)).view
     assert whole.next_cursor is None
     assert sum(one.events for one in whole.buckets) == head * 2 // 3 - head // 3
     pages: list[Any] = []
@@ -289,7 +290,7 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
             limit=2,
             cursor=cursor,
             buckets=0,
-            **window,  # type: ignore[arg-type]
+            **window,
         )
         pages += page.view.items
         cursor = page.view.next_cursor
@@ -297,7 +298,7 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
             break
     assert pages == whole.items
     for status in {one.status for one in whole.items}:
-        narrow = await list_bars(services, caller(), RunFilter(statuses=(status,)), **window)  # type: ignore[arg-type]
+        narrow = await list_bars(services, caller(), RunFilter(statuses=(status,)), **window)
         assert narrow.view.items == [one for one in whole.items if one.status == status]
 
 

@@ -41,6 +41,10 @@ SERVED = {
     "listLanes": ("get", "/v1/lanes"),
     "whatIf": ("post", "/v1/what-if"),
     "listEvents": ("get", "/v1/events"),
+    "countEvents": ("get", "/v1/events/histogram"),
+    "listTimeline": ("get", "/v1/timeline"),
+    "getMoment": ("get", "/v1/moments"),
+    "getSessionTree": ("get", "/v1/sessions/{key}/tree"),
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
 }

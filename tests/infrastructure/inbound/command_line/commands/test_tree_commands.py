@@ -1,0 +1,186 @@
+"""`spawnlog session tree` and `run tree`: what a person sees, and what a program gets."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.command_line.display.session_tree import (
+    ASCII,
+    BOXES,
+    TreeSigns,
+    flat_nodes,
+    signs_for,
+    tree_lines,
+)
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
+
+RUN = "0f6d1c2e-1111-4222-8333-944445555666"
+
+
+def at(seconds: int) -> str:
+    return f"2026-03-01T09:00:{seconds:02}.000000Z"
+
+
+def run(label: str, **stages: int) -> dict[str, Any]:
+    """A run that came to these stages after so many seconds."""
+    over = stages.get("ended")
+    return {
+        "runId": RUN,
+        "stage": list(stages)[-1],
+        "status": "done" if over is not None else "running",
+        "outcome": "success" if over is not None else None,
+        "agentId": "steward",
+        "label": label,
+        "createdAt": at(0),
+        "stages": [
+            {"stage": stage, "position": place, "at": at(seconds)}
+            for place, (stage, seconds) in enumerate(stages.items())
+        ],
+    }
+
+
+def node(
+    key: str, runs: list[dict[str, Any]], *children: dict[str, Any], cut: bool = False
+) -> dict[str, Any]:
+    return {
+        "sessionKey": key,
+        "sessionId": RUN,
+        "agentId": "steward",
+        "depth": 1,
+        "role": "leaf",
+        "open": True,
+        "createdAt": at(0),
+        "activeChildren": 0,
+        "runs": runs,
+        "children": list(children),
+        "childrenCut": cut,
+    }
+
+
+def tree(*children: dict[str, Any], cut: bool = False) -> dict[str, Any]:
+    root = node("agent:main:main", [], *children, cut=cut)
+    return {"position": 40, "at": at(40), "nodes": 4, "cut": cut, "root": root}
+
+
+FAMILY = tree(
+    node(
+        "agent:steward:subagent:a",
+        [run("scout", requested=0, started=10, ended=40)],
+        node("agent:steward:subagent:b", [run("deep", requested=10, started=20, ended=30)]),
+        cut=True,
+    ),
+    node("agent:steward:subagent:c", [run("slow", requested=20, started=30)]),
+)
+
+
+def drawn(found: dict[str, Any], cells: int = 80, signs: TreeSigns = BOXES) -> list[str]:
+    return [line.plain for line in tree_lines(found, cells, signs)]
+
+
+def test_a_family_is_drawn_with_branches_status_and_bars_on_one_scale() -> None:
+    *lines, scale = drawn(FAMILY)
+    beginnings = (
+        "agent:main:main",
+        "├─ scout (steward) 0f6d1c2e  ",
+        "│  ├─ deep (steward) 0f6d1c2e  ",
+        "│  └─ … more below agent:stewar",
+        "└─ slow (steward) 0f6d1c2e  ",
+    )
+    for line, beginning in zip(lines, beginnings, strict=True):
+        assert line.startswith(beginning)
+    bars = [line.rstrip().rpartition("s  ")[2] for line in (lines[1], lines[2], lines[4])]
+    width = len(bars[0])
+    assert bars[0].index("█") == width // 4
+    assert bars[0].startswith("░")
+    assert bars[1].index("░") == width // 4
+    assert bars[1].index("█") == width // 2
+    assert len(bars[1]) == width * 3 // 4 + 1
+    assert bars[2].endswith("█")
+    assert "running" in lines[4]
+    assert "30.0s" in lines[1]
+    assert "10.0s" in lines[4]
+    assert scale.startswith("2026-03-01 09:00:00.000 to 2026-03-01 09:00:40.000 UTC")
+
+
+@pytest.mark.parametrize("cells", [20, 30, 40, 61, 100, 200])
+def test_no_line_is_wider_than_the_terminal_lets_a_name_and_a_status_be(cells: int) -> None:
+    for line in drawn(FAMILY, cells)[:-1]:
+        assert len(line) <= max(cells, 8 + 10 + 8 + 6)
+
+
+def test_a_terminal_without_boxes_gets_plain_signs() -> None:
+    assert signs_for("utf-8") is BOXES
+    assert signs_for("ascii") is ASCII
+    assert signs_for("latin-1") is ASCII
+    assert signs_for(None) is ASCII
+    assert signs_for("no such encoding") is ASCII
+    text = "\n".join(drawn(FAMILY, signs=ASCII))
+    assert text.isascii()
+    assert "|- scout" in text
+    assert "`- slow" in text
+    assert "#" in text
+
+
+def test_what_a_label_says_moves_no_terminal() -> None:
+    hostile = tree(node("k", [run("\x1b[2Jgone\n\u202eline", requested=0, ended=1)]))
+    text = "\n".join(drawn(hostile))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\\x1b[2Jgone" in text
+
+
+def test_nodes_by_themselves_name_the_one_above_them() -> None:
+    pairs = [(one["parentSessionKey"], one["sessionKey"]) for one in flat_nodes(FAMILY["root"])]
+    assert pairs == [
+        (None, "agent:main:main"),
+        ("agent:main:main", "agent:steward:subagent:a"),
+        ("agent:steward:subagent:a", "agent:steward:subagent:b"),
+        ("agent:main:main", "agent:steward:subagent:c"),
+    ]
+
+
+def test_a_tree_without_runs_has_a_line_and_no_scale() -> None:
+    assert drawn(tree()) == ["agent:main:main  open"]
+
+
+def test_the_tree_of_a_session_is_asked_for_as_of_a_position(
+    api: RecordedApi, spawnlog: Command
+) -> None:
+    api.on("GET", "/v1/sessions/main/tree", Reply(FAMILY | {"cut": True}))
+    shown = spawnlog("session", "tree", "main", "--at", "pos:40", "--depth", "3")
+    assert shown.exit_code == 0, shown.output
+    assert "scout (steward)" in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert "raise --limit or --depth" in shown.stderr
+    (asked,) = api.asked
+    assert dict(asked.query) == {"at": "pos:40", "limit": "500", "depth": "3"}
+
+
+def test_a_program_gets_the_tree_as_one_document_or_node_by_node(
+    api: RecordedApi, spawnlog: Command
+) -> None:
+    api.on("GET", "/v1/sessions/main/tree", Reply(FAMILY))
+    whole = spawnlog("session", "tree", "main", "-o", "json")
+    assert json.loads(whole.stdout) == FAMILY
+    lines = spawnlog("session", "tree", "main", "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["sessionKey"] for line in lines] == [
+        one["sessionKey"] for one in flat_nodes(FAMILY["root"])
+    ]
+    assert all("children" not in json.loads(line) for line in lines)
+
+
+def test_the_tree_of_a_run_is_that_of_its_session(api: RecordedApi, spawnlog: Command) -> None:
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "childSessionKey": "agent:x:subagent:a"}))
+    api.on("GET", "/v1/sessions/agent%3Ax%3Asubagent%3Aa/tree", Reply(FAMILY))
+    shown = spawnlog("run", "tree", RUN)
+    assert shown.exit_code == 0, shown.output
+    assert "└─ slow" in shown.stdout
+
+
+def test_below_a_run_without_a_session_is_nothing(api: RecordedApi, spawnlog: Command) -> None:
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "childSessionKey": None}))
+    shown = spawnlog("run", "tree", RUN)
+    assert shown.exit_code == 4
+    assert "has no session, so nothing is below it" in shown.stderr
