@@ -30,7 +30,7 @@ from application.queries.views.view import Answer, View
 from domain.run.facts import RunOutcome
 
 BARS_MAX = 5_000
-BARS_DEFAULT = 500
+BARS_DEFAULT = 200
 BARS_EXAMINED_MAX = 5_000
 
 

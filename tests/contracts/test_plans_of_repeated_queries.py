@@ -1,18 +1,23 @@
-"""Every query that a server repeats by itself, whether anything happens or not.
+"""Every query that a server repeats by itself, whether anything happens or not, and those about the
+log in time, whose pages are small however long it is.
 
 None may read what is over: beside a record of a million events an idle server costs as little as
 beside an empty one.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import psycopg
 import pytest
 
+from application.ports.registry import RunQuery
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
@@ -31,7 +36,26 @@ from infrastructure.outbound.read_model.coordination import (
     PROLONG,
     RENEW,
 )
+from infrastructure.outbound.read_model.event_counts import (
+    BEGUN_AND_ENDED,
+    BLOCK_EVENTS,
+    BLOCKS,
+    COUNTED,
+    INSTANTS,
+    LAST_COUNTED,
+    LAST_NOTED,
+    POSITIONS,
+    RANGES,
+)
+from infrastructure.outbound.read_model.moment import moment_at_end
 from infrastructure.outbound.read_model.registry import WAITING_LANES
+from infrastructure.outbound.read_model.run_bars import (
+    RUNS_OF_A_SESSION,
+    SESSIONS,
+    STAGES,
+    page_of_bars,
+    spawned_bars,
+)
 from infrastructure.outbound.read_model.staged_files import DELETE_EXPIRED
 from infrastructure.server.database import migrate_database
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
@@ -70,6 +94,46 @@ REPEATED: Mapping[str, RepeatedQuery] = {
     "answers that are old": RepeatedQuery(FORGET_ANSWERS, [7]),
     "events behind the tail": RepeatedQuery(EVENTS_BEHIND, [EVENTS, 500]),
     "whether the log went back": RepeatedQuery(HEAD_AND_HASH, [EVENTS]),
+    "up to where events are counted": RepeatedQuery(LAST_COUNTED, []),
+    "events that are to be counted": RepeatedQuery(
+        BLOCKS, [BLOCK_EVENTS, EVENTS - BLOCK_EVENTS, EVENTS]
+    ),
+}
+_NOW, _THEN = moment_at_end(EVENTS), moment_at_end(EVENTS // 2)
+_RUNS_NAMED = [UUID(hashlib.md5(b"%d" % life).hexdigest()) for life in range(LIVE, LIVE + 5)]
+ASKED_IN_TIME: Mapping[str, RepeatedQuery] = {
+    **{
+        f"bars of a page, of {moment.position}": RepeatedQuery(
+            *page_of_bars(
+                RunQuery(),
+                moment,
+                {"created_position > %s": 0, "created_position <= %s": moment.position},
+                5,
+            )
+        )
+        for moment in (_NOW, _THEN)
+    },
+    "bars by their ids": RepeatedQuery(
+        *page_of_bars(
+            RunQuery(),
+            _THEN,
+            {"created_position <= %s": EVENTS // 2, "run_id = ANY(%s::uuid[])": _RUNS_NAMED},
+            5,
+            by_id=True,
+        )
+    ),
+    "bars below a session": RepeatedQuery(*spawned_bars(["agent:main:main"], _NOW, 5)),
+    "own runs of a session": RepeatedQuery(RUNS_OF_A_SESSION, ["agent:main:main", EVENTS, 5]),
+    "stages": RepeatedQuery(
+        STAGES, [_RUNS_NAMED, [f"run:{one}" for one in range(5)], [9] * 5, ["RunQueued"]]
+    ),
+    "sessions": RepeatedQuery(SESSIONS, [["agent:main:main"], EVENTS // 2, EVENTS // 2]),
+    "rows of counts": RepeatedQuery(COUNTED, [[EVENTS // 3, EVENTS // 2, EVENTS]]),
+    "events between rows of counts": RepeatedQuery(RANGES, [[EVENTS - 63], [EVENTS]]),
+    "instants of positions": RepeatedQuery(INSTANTS, [[1, EVENTS // 2, EVENTS]]),
+    "positions of instants": RepeatedQuery(POSITIONS, [[datetime(2026, 3, 1, tzinfo=UTC)] * 3]),
+    "runs that were at work": RepeatedQuery(LAST_NOTED, [EVENTS // 2]),
+    "what has become of them": RepeatedQuery(BEGUN_AND_ENDED, [EVENTS - 500, EVENTS]),
 }
 
 # A life has ten rows, of which all but the last were in somebody's hands. Half of the runs that are
@@ -107,11 +171,16 @@ _ANSWERS = (
     " SELECT 'admin', 'POST', '/v1/spawns', life, '\\x00', 'accepted', '{}', now()"
     " FROM generate_series(%(first)s::int, %(last)s::int) AS life"
 )
-_TABLES = ["runs", "events", "idempotency"]
+_COUNTS = (
+    "INSERT INTO event_counts (last_position, counts) SELECT position, '{}' FROM generate_series("
+    f"%(first)s * {EVENTS_OF_A_LIFE} / 64 * 64 + 64, %(last)s * {EVENTS_OF_A_LIFE}, 64) AS position"
+    " ON CONFLICT DO NOTHING"
+)
+_TABLES = ["runs", "events", "idempotency", "event_counts"]
 
 
 def _fill(connection: psycopg.Connection[Any], first: int, last: int) -> None:
-    for statement in (_RUNS, _EVENTS, _ANSWERS):
+    for statement in (_RUNS, _EVENTS, _ANSWERS, _COUNTS):
         connection.execute(statement, {"first": first, "last": last})
 
 
@@ -162,7 +231,7 @@ def test_nothing_that_a_server_repeats_reads_what_is_over(database_url: str) -> 
         _fill_with_the_past(connection)
         for state, change in STATISTICS.items():
             change(connection)
-            for name, query in REPEATED.items():
+            for name, query in (*REPEATED.items(), *ASKED_IN_TIME.items()):
                 plan = _plan_of(connection, query)
                 if _pages_touched(plan) > PAGES_MAX:
                     walks[f"{name}, statistics {state}"] = plan
@@ -184,8 +253,9 @@ def _pages_touched(plan: str) -> int:
 
 STATEMENT = re.compile(r"(?:statement|execute [^:]*): (.*)")
 PLUMBING = re.compile("BEGIN|COMMIT|ROLLBACK|SET |LISTEN |SELECT pg_|DEALLOCATE|ALTER SYSTEM")
-NOT_EACH_SECOND = 3
-"""The sweep of files comes every minute, the old answers every hour, claims only with work."""
+NOT_EACH_SECOND = 5
+"""The sweep of files comes every minute, the old answers every hour, claims only with work, and
+events are counted when there are new ones."""
 
 
 def test_an_idle_server_asks_nothing_that_is_not_looked_at_here(

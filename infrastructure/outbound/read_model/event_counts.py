@@ -66,10 +66,10 @@ _STORE_COUNTS = (
     "INSERT INTO event_counts (last_position, counts) SELECT * FROM unnest(%s::bigint[],"
     " %s::json[]) ON CONFLICT (last_position) DO NOTHING"
 )
-_LAST_NOTED = (
+LAST_NOTED = (
     "SELECT position, run_ids FROM live_runs WHERE position <= %s ORDER BY position DESC LIMIT 1"
 )
-_BEGUN_AND_ENDED = (
+BEGUN_AND_ENDED = (
     "SELECT substr(stream, 5)::uuid, type IN ('SpawnRequested', 'MessageReceived') FROM events"
     " WHERE position > %s AND position <= %s AND type IN ('SpawnRequested', 'MessageReceived',"
     " 'RunEnded', 'SpawnRefused') ORDER BY position"
@@ -199,12 +199,12 @@ async def live_runs_at(
     """The runs that were asked for and not over as of a position: those noted before it, and what
     has become of them and of others since. `LogUnavailable` when that are more events than so
     many."""
-    noted = await (await connection.execute(_LAST_NOTED, [position])).fetchone()
+    noted = await (await connection.execute(LAST_NOTED, [position])).fetchone()
     after, live = (noted[0], set(noted[1])) if noted is not None else (0, set())
     if events_max is not None and position - after > events_max:
         raise _not_counted_yet(after, position)
     if position > after:
-        cursor = await connection.execute(_BEGUN_AND_ENDED, [after, position])
+        cursor = await connection.execute(BEGUN_AND_ENDED, [after, position])
         for run_id, begins in await cursor.fetchall():
             if begins:
                 live.add(run_id)

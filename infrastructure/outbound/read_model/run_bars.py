@@ -33,7 +33,7 @@ _COLUMNS = (
     "run_id, version, created_position, created_at, stage, outcome, due_kind, requester,"
     " child_session_key, agent_id, label"
 )
-_STAGES = (
+STAGES = (
     "SELECT t.run_id, one.type, one.position, one.recorded_at"
     " FROM unnest(%s::uuid[], %s::text[], %s::int[]) WITH ORDINALITY"
     " AS t (run_id, stream, until, place)"
@@ -41,7 +41,7 @@ _STAGES = (
     " WHERE events.stream = t.stream AND version <= t.until AND type = ANY(%s::text[])"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
 )
-_SESSIONS = (
+SESSIONS = (
     "SELECT one.session_key, one.session_id, one.state ->> 'agentId', (one.state ->> 'depth')::int,"
     " one.state ->> 'role', one.state ->> 'stage' = 'open', one.created_at,"
     " coalesce(json_array_length(one.state -> 'counted'), 0)"
@@ -50,7 +50,7 @@ _SESSIONS = (
     " WHERE sessions.session_key = t.key AND from_position <= %s AND to_position > %s"
     " ORDER BY from_position DESC LIMIT 1) AS one"
 )
-_RUNS_OF_A_SESSION = (
+RUNS_OF_A_SESSION = (
     f"SELECT run_id FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
     " AND created_position + 0 <= %s ORDER BY created_position + 0 LIMIT %s"
 )
@@ -75,17 +75,20 @@ class PostgresRunBars:
     ) -> Sequence[RunBar]:
         """First those created in between, along the index by creation; then, by their ids, those
         that were at work before."""
-        last = until if behind is None else min(until, behind - 1)
+        # What was created behind `at` would be walked through, and is not there.
+        last = min(until, at) if behind is None else min(until, at, behind - 1)
         async with borrow_connection(self._pool) as connection:
             moment = await moment_at(connection, at)
-            within = ["created_position > %s", "created_position <= %s"]
-            found = await _page(connection, query, moment, within, [after, last], limit)
+            within = {"created_position > %s": after, "created_position <= %s": last}
+            found = await _page(connection, query, moment, within, limit)
             if len(found) < limit and after > 0:
                 live = await live_runs_at(connection, after, READ_EVENTS_MAX)
-                before = ["created_position <= %s", "run_id = ANY(%s::uuid[])"]
-                values = [min(after, last), sorted(live)]
+                before = {
+                    "created_position <= %s": min(after, last),
+                    "run_id = ANY(%s::uuid[])": sorted(live),
+                }
                 found += await _page(
-                    connection, query, moment, before, values, limit - len(found), by_id=True
+                    connection, query, moment, before, limit - len(found), by_id=True
                 )
         return found
 
@@ -95,31 +98,18 @@ class PostgresRunBars:
         """Each session by itself along the index of requesters."""
         async with borrow_connection(self._pool) as connection:
             moment = await moment_at(connection, at)
-            sources = sources_of_runs(moment)
-            found = " UNION ALL ".join(
-                f"SELECT {_COLUMNS} FROM {source} AND requester = t.key AND stage <> 'refused'"
-                for source, _ in sources
-            )
-            sql = (
-                f"SELECT t.place, found.* FROM unnest(%s::text[]) WITH ORDINALITY AS t (key, place)"
-                f" CROSS JOIN LATERAL ({found} ORDER BY created_position LIMIT %s) AS found"
-                " ORDER BY t.place, found.created_position LIMIT %s"
-            )
-            values = [list(session_keys), *(one for _, those in sources for one in those)]
-            order = "ORDER BY one.place, one.created_position"
-            cursor = await connection.execute(
-                _BAR.format(found=sql, order=order), [*values, limit, limit]
-            )
+            cursor = await connection.execute(*spawned_bars(session_keys, moment, limit))
             return [RunBar(*row) for row in await cursor.fetchall()]
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
         """Along the index of children's keys."""
         async with borrow_connection(self._pool) as connection:
             moment = await moment_at(connection, at)
-            cursor = await connection.execute(_RUNS_OF_A_SESSION, [session_key, at, limit])
+            cursor = await connection.execute(RUNS_OF_A_SESSION, [session_key, at, limit])
             run_ids = [row[0] for row in await cursor.fetchall()]
-            named = ["run_id = ANY(%s::uuid[])", "stage <> 'refused'"]
-            found = await _page(connection, RunQuery(), moment, named, [run_ids], limit, by_id=True)
+            # One that was refused later was not yet then.
+            named = {"run_id = ANY(%s::uuid[])": run_ids, "stage <> %s": "refused"}
+            found = await _page(connection, RunQuery(), moment, named, limit, by_id=True)
         return found[::-1]
 
     async def sessions(self, session_keys: Sequence[str], *, at: int) -> Mapping[str, SessionBar]:
@@ -127,7 +117,7 @@ class PostgresRunBars:
         async with borrow_connection(self._pool) as connection:
             moment = await moment_at(connection, at)
             cursor = await connection.execute(
-                _SESSIONS, [list(session_keys), moment.end, moment.end]
+                SESSIONS, [list(session_keys), moment.end, moment.end]
             )
             found = {row[0]: SessionBar(*row) for row in await cursor.fetchall()}
         changed = {key: moment.sessions[key] for key in session_keys if key in moment.sessions}
@@ -139,7 +129,7 @@ class PostgresRunBars:
         async with borrow_connection(self._pool) as connection:
             streams = [run_stream(run_id) for run_id in found]
             cursor = await connection.execute(
-                _STAGES, [list(versions), streams, list(versions.values()), _MOVING]
+                STAGES, [list(versions), streams, list(versions.values()), _MOVING]
             )
             for run_id, name, position, recorded_at in await cursor.fetchall():
                 reached = ReachedStage(STAGE_REACHED_BY[name], position, recorded_at)
@@ -151,32 +141,58 @@ async def _page(
     connection: LogConnection,
     query: RunQuery,
     moment: Moment,
-    within: Sequence[str],
-    bounds: Sequence[Any],
+    within: Mapping[str, Any],
     limit: int,
     *,
     by_id: bool = False,
 ) -> list[RunBar]:
-    """The newest of the runs that the query and these conditions leave. Where they name the runs
-    (`by_id`) each is looked up, and the index by creation left alone."""
+    cursor = await connection.execute(*page_of_bars(query, moment, within, limit, by_id=by_id))
+    return [RunBar(*row) for row in await cursor.fetchall()]
+
+
+def page_of_bars(
+    query: RunQuery,
+    moment: Moment,
+    within: Mapping[str, Any],
+    limit: int,
+    *,
+    by_id: bool = False,
+) -> tuple[str, list[Any]]:
+    """The query of the newest of the runs that a query and the conditions of `within` leave, and
+    its values. Where these name the runs (`by_id`) each is looked up, and the index by creation is
+    left alone; else that one is gone along no farther than to the end of a page."""
     clauses, values = conditions_of_runs(query)
     sources = sources_of_runs(moment)
-    first = "ORDER BY created_position DESC LIMIT %s"
-    own, last = ("OFFSET 0", []) if by_id else (first, [limit])
-    # Each by itself goes along its index no farther than to the end of a page.
+    newest_first = "ORDER BY created_position DESC LIMIT %s"
+    end, last = ("OFFSET 0", []) if by_id else (newest_first, [limit])
     found = " UNION ALL ".join(
-        f"(SELECT {_COLUMNS} FROM {source} AND {' AND '.join((*within, *clauses))} {own})"
+        f"(SELECT {_COLUMNS} FROM {source} AND {' AND '.join((*within, *clauses))} {end})"
         for source, _ in sources
     )
-    all_values = [one for _, those in sources for one in (*those, *bounds, *values, *last)]
-    cursor = await connection.execute(
-        _BAR.format(
-            found=f"SELECT * FROM ({found}) AS found {first}",
-            order="ORDER BY one.created_position DESC",
-        ),
-        [*all_values, limit],
+    sql = _BAR.format(
+        found=f"SELECT * FROM ({found}) AS found {newest_first}",
+        order="ORDER BY one.created_position DESC",
     )
-    return [RunBar(*row) for row in await cursor.fetchall()]
+    all_values = [one for _, those in sources for one in (*those, *within.values(), *values, *last)]
+    return sql, [*all_values, limit]
+
+
+def spawned_bars(session_keys: Sequence[str], moment: Moment, limit: int) -> tuple[str, list[Any]]:
+    """The query of the runs that sessions asked for, each session by itself along the index of
+    requesters, and its values."""
+    sources = sources_of_runs(moment)
+    found = " UNION ALL ".join(
+        f"SELECT {_COLUMNS} FROM {source} AND requester = t.key AND stage <> 'refused'"
+        for source, _ in sources
+    )
+    sql = (
+        "SELECT t.place, found.* FROM unnest(%s::text[]) WITH ORDINALITY AS t (key, place)"
+        f" CROSS JOIN LATERAL ({found} ORDER BY created_position LIMIT %s) AS found"
+        " ORDER BY t.place, found.created_position LIMIT %s"
+    )
+    values = [list(session_keys), *(one for _, those in sources for one in those)]
+    order = "ORDER BY one.place, one.created_position"
+    return _BAR.format(found=sql, order=order), [*values, limit, limit]
 
 
 def _session_bar(session: Session) -> SessionBar:

@@ -391,6 +391,7 @@ async def test_a_tree_is_the_fold_of_the_first_events_at_every_position(
                     status_of(run),
                     run.outcome,
                 )
+            assert node.session_key is not None or len(node.runs) == 1
             session = fold.sessions.get(node.session_key or "")
             if session is not None:
                 assert (node.depth, node.role, node.active_children, node.open) == (
@@ -400,10 +401,27 @@ async def test_a_tree_is_the_fold_of_the_first_events_at_every_position(
                     session.stage == "open",
                 )
                 assert (node.session_id, node.agent_id) == (session.session_id, session.agent_id)
+        if at % 5 == 0:
+            await _own_runs_are_there(services, fold, at)
     bars = [bar for node in nodes for bar in node.runs]
     for bar in bars:
         assert [(one.stage, one.position) for one in bar.stages] == _stages(
             states, bar.run_id, len(states) - 1
+        )
+
+
+async def _own_runs_are_there(services: QueryServices, fold: Fold, at: int) -> None:
+    for key, session in fold.sessions.items():
+        found = (await get_session_tree(services, caller(), key, at=f"pos:{at}", levels=0)).view
+        own = [
+            run.run_id
+            for run in sorted(fold.runs.values(), key=lambda run: run.created_position)
+            if run.child_session_key == key and run.stage != "refused"
+        ]
+        assert _ids(found.root) == (own if session.run_id is not None else [])
+        assert found.cut == any(
+            run.requester.session_key == key and run.stage != "refused"
+            for run in fold.runs.values()
         )
 
 

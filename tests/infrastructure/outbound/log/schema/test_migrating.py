@@ -44,6 +44,8 @@ TABLES = {
     "work_claims",
     "staged_files",
     "transcript_files",
+    "event_counts",
+    "live_runs",
 }
 BROKEN = '''
 """One table, and then a mistake.

@@ -1,0 +1,205 @@
+"""Histogram, timeline, moments and trees over HTTP: what they show, and to whom."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.http.problems import problem_of
+from tests.support.servers.http_server import ONE, House
+
+pytestmark = pytest.mark.server
+
+STAGES = ["requested", "scripts-resolved", "session-created", "queued", "started", "ended"]
+
+
+def get(house: House, path: str, **query: Any) -> dict[str, Any]:
+    answer = house.http.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def tree_path(key: str) -> str:
+    return f"/v1/sessions/{quote(key, safe='')}/tree"
+
+
+def test_the_whole_log_is_counted_and_what_is_behind_the_head_is_kept(house: House) -> None:
+    session = house.session()
+    for _ in range(12):
+        house.ended(session)
+    events = house.http.get("/v1/events", params={"limit": 1}).json()
+    found = get(house, "/v1/events/histogram", buckets=7, to=f"pos:{events['head']}")
+    assert sum(one["events"] for one in found["items"]) == events["head"]
+    assert found["items"][0]["firstPosition"] == 1
+    assert found["items"][-1]["lastPosition"] == events["head"]
+    by_time = get(house, "/v1/events/histogram", buckets=50, by="time", to=f"pos:{events['head']}")
+    for kinds in ("types", "outcomes", "rules"):
+        sums = [
+            {
+                name: sum(one[kinds].get(name, 0) for one in each["items"])
+                for name in {name for one in each["items"] for name in one[kinds]}
+            }
+            for each in (found, by_time)
+        ]
+        assert sums[0] == sums[1]
+    own = get(house, "/v1/events/histogram", tree=session, types="RunEnded,SpawnRequested")
+    assert own["countedTo"] is None
+    assert sum(one["outcomes"].get("success", 0) for one in own["items"]) == 12
+    assert sum(one["types"].get("SpawnRequested", 0) for one in own["items"]) == 12
+    by_system = get(house, "/v1/events/histogram", tree=session, actor="system")
+    by_admin = get(house, "/v1/events/histogram", tree=session, actor="admin")
+    whole = get(house, "/v1/events/histogram", tree=session)
+    counts = [sum(one["events"] for one in each["items"]) for each in (by_system, by_admin, whole)]
+    assert counts[0] + counts[1] == counts[2]
+    assert counts[1] > 0
+
+
+def test_a_refused_spawn_is_counted_by_its_rule(house: House) -> None:
+    session = house.session()
+    assert house.spawn(session, agentId="nobody").is_client_error
+    found = get(house, "/v1/events/histogram", tree=session, buckets=1)
+    (bucket,) = found["items"]
+    assert bucket["types"]["SpawnRefused"] == 1
+    (rule,) = bucket["rules"]
+    assert house.runs(session)[0]["rule"] == rule
+
+
+def test_a_timeline_has_bars_with_every_stage_and_buckets_of_time(house: House) -> None:
+    session = house.session()
+    before = house.head()
+    run = house.ended(session, label="a-bar")
+    found = get(house, "/v1/timeline", **{"from": f"pos:{before}", "tree": session, "buckets": 20})
+    (bar,) = found["items"]
+    assert (bar["runId"], bar["label"], bar["status"]) == (run["runId"], "a-bar", "done")
+    assert (bar["requesterSessionKey"], bar["parentRunId"]) == (session, None)
+    assert [one["stage"] for one in bar["stages"]][:6] == STAGES
+    assert [one["position"] for one in bar["stages"]] == sorted(
+        one["position"] for one in bar["stages"]
+    )
+    assert run["stages"][: len(bar["stages"])] == bar["stages"][: len(run["stages"])]
+    assert run["stages"][4]["at"] == run["startedAt"]
+    assert len(found["buckets"]) == 20
+    events = house.http.get("/v1/events", params={"tree": session, "limit": 500}).json()["items"]
+    counted = sum(one["events"] for one in found["buckets"])
+    assert counted == len([one for one in events if before < one["position"] <= found["until"]])
+    queued = next(one["position"] for one in bar["stages"] if one["stage"] == "queued")
+    earlier = get(house, "/v1/timeline", tree=session, at=f"pos:{queued}", buckets=0)
+    (bar,) = earlier["items"]
+    assert (bar["status"], bar["outcome"]) == ("queued", None)
+    assert [one["stage"] for one in bar["stages"]] == STAGES[:4]
+    assert get(house, "/v1/timeline", to=f"pos:{before}", tree=session)["items"] == []
+    assert house.runs(session)[0]["stages"][:5] == run["stages"][:5]
+
+
+def test_a_run_that_began_long_before_is_on_the_timeline_while_it_is_at_work(house: House) -> None:
+    session = house.session()
+    with house.held(session) as held:
+        house.ended(house.session())
+        head = house.head()
+        house.ended(house.session())
+        found = get(house, "/v1/timeline", **{"from": f"pos:{head}", "tree": session})
+        assert [one["runId"] for one in found["items"]] == [held.run_id]
+    over = house.head()
+    house.ended(house.session())
+    assert get(house, "/v1/timeline", **{"from": f"pos:{over}", "tree": session})["items"] == []
+
+
+def test_a_moment_is_found_by_its_position_and_by_its_instant(house: House) -> None:
+    run = house.ended(house.session())
+    started = run["stages"][4]
+    moment = get(house, "/v1/moments", at=f"pos:{started['position']}", around=2)
+    assert (moment["recordedAt"], moment["before"][-1]["type"]) == (started["at"], "RunStarted")
+    assert moment["before"][-1]["runId"] == run["runId"]
+    assert moment["configRevision"] == run["configRevision"] == 1
+    assert len(moment["before"]) == len(moment["after"]) == 2
+    again = get(house, "/v1/moments", at=started["at"])
+    assert again["position"] >= started["position"]
+    assert again["recordedAt"] == started["at"]
+
+
+def test_a_tree_shows_a_session_and_all_below_it_as_it_was(house: House) -> None:
+    session = house.session()
+    with house.held(session, label="above") as above:
+        before = house.head()
+        with house.held(above.child, label="below") as below:
+            now = get(house, tree_path(session))
+            (first,) = now["root"]["children"]
+            (second,) = first["children"]
+            assert (first["sessionKey"], second["sessionKey"]) == (above.child, below.child)
+            assert (first["activeChildren"], second["activeChildren"]) == (1, 0)
+            assert second["runs"][0]["status"] == "running"
+            then = get(house, tree_path(session), at=f"pos:{before}")
+            assert then["root"]["children"][0]["children"] == []
+            assert then["root"]["children"][0]["activeChildren"] == 0
+            cut = get(house, tree_path(session), depth=1)
+            assert cut["cut"]
+            assert cut["root"]["children"][0]["childrenCut"]
+            assert get(house, tree_path(above.child))["root"]["runs"] == first["runs"]
+            with house.with_token(above.token) as child:
+                assert child.get(tree_path("current")).json()["root"]["sessionKey"] == above.child
+                assert child.get(tree_path(session)).status_code == 404
+                bars = child.get("/v1/timeline").json()
+                assert {one["runId"] for one in bars["items"]} == {above.run_id, below.run_id}
+                assert bars["buckets"] == []
+                assert child.get("/v1/events/histogram").status_code == 403
+                assert child.get("/v1/moments").status_code == 403
+                own = child.get("/v1/events/histogram", params={"runId": above.run_id})
+                assert sum(one["events"] for one in own.json()["items"]) > 0
+
+
+def test_what_a_token_does_not_cover_is_not_counted(house: House) -> None:
+    house.ended(house.session())
+    reader = f"agent:main:reader-{house.session()[-12:]}"
+    run = house.ended(reader)
+    with house.with_token(house.secrets["reader"]) as narrow:
+        refused = problem_of(narrow.get("/v1/events/histogram"), 403, "not_permitted")
+        assert refused["detail"] == (
+            "counts of the whole log are for tokens with the pattern *; give tree or runId"
+        )
+        stranger = narrow.get("/v1/events/histogram", params={"tree": house.session()})
+        problem_of(stranger, 403, "not_permitted")
+        own = narrow.get("/v1/events/histogram", params={"tree": reader, "buckets": 1}).json()
+        assert own["items"][0]["outcomes"] == {"success": 1}
+        bars = narrow.get("/v1/timeline", params={"limit": 5000}).json()
+        assert run["runId"] in {one["runId"] for one in bars["items"]}
+        assert all("reader-" in one["requesterSessionKey"] for one in bars["items"])
+        assert bars["buckets"] == []
+        assert narrow.get("/v1/timeline", params={"buckets": 3}).status_code == 403
+        near = narrow.get("/v1/moments", params={"around": 50}).json()
+        assert {one["tree"] for one in (*near["before"], *near["after"])} <= {
+            one["requesterSessionKey"] for one in bars["items"]
+        }
+        assert near["configRevision"] is None
+    house.ended(ONE)
+    with house.with_token(house.secrets["one"]) as only:
+        counted = only.get("/v1/timeline", params={"buckets": 10}).json()
+        assert sum(one["outcomes"].get("success", 0) for one in counted["buckets"]) >= 1
+    with house.with_token(house.secrets["spawner"]) as deaf:
+        for path in ("/v1/events/histogram", "/v1/timeline", "/v1/moments", tree_path(ONE)):
+            assert deaf.get(path).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/v1/events/histogram", {"buckets": 501}),
+        ("/v1/events/histogram", {"buckets": 0}),
+        ("/v1/events/histogram", {"by": "weight"}),
+        ("/v1/events/histogram", {"from": "yesterday"}),
+        ("/v1/events/histogram", {"from": "pos:2", "to": "pos:1"}),
+        ("/v1/events/histogram", {"to": "pos:999999999"}),
+        ("/v1/events/histogram", {"types": "Nothing"}),
+        ("/v1/events/histogram", {"actor": "admin"}),
+        ("/v1/timeline", {"limit": 5001}),
+        ("/v1/timeline", {"buckets": 501}),
+        ("/v1/timeline", {"cursor": "x"}),
+        ("/v1/timeline", {"q": "x"}),
+        ("/v1/moments", {"around": 51}),
+        ("/v1/moments", {"at": "2999-01-01T00:00:00Z"}),
+        ("/v1/sessions/main/tree", {"limit": 2001}),
+        ("/v1/sessions/main/tree", {"depth": 65}),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(house: House, path: str, query: dict[str, Any]) -> None:
+    house.ended("main")
+    problem_of(house.http.get(path, params=query), 422, "invalid_request")
