@@ -13,6 +13,7 @@ from infrastructure.inbound.command_line.commands import (
     changes,
     config,
     events,
+    histogram,
     log,
     run_records,
     runs,
@@ -127,7 +128,9 @@ _subagents.command("send")(subagents.send)
 _subagents.command("steer")(subagents.steer)
 _subagents.command("stop")(subagents.stop)
 _group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
-_group("event", "The events of the log.").command("list")(events.list_events)
+_event = _group("event", "The events of the log.")
+_event.command("list")(events.list_events)
+_event.command("histogram")(histogram.event_histogram)
 _announcement = _group("announcement", "The inbox of a session: the results of its children.")
 _announcement.command("list")(announcements.list_announcements)
 _announcement.command("ack")(announcements.acknowledge)

@@ -1,0 +1,113 @@
+"""`spawnlog event histogram`: how much happened when, and where runs failed or were refused."""
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    OutputOption,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Listing,
+    Output,
+    print_json,
+    print_listing,
+    print_note,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.session_tree import signs_for
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant
+
+BAR_CELLS = 24
+BUCKETS_MAX = 500
+
+
+def event_histogram(
+    buckets: Annotated[
+        int, typer.Option(min=1, max=BUCKETS_MAX, help="How many lines at most.")
+    ] = 24,
+    by: Annotated[
+        Literal["position", "time"],
+        typer.Option(help="Lines of as many events each, or of as much time."),
+    ] = "time",
+    begin: Annotated[
+        str | None,
+        typer.Option("--from", metavar="AS-OF", help="What is behind this; all when left out."),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="AS-OF", help="And not behind this; now when left out."),
+    ] = None,
+    event_type: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only such events; may be repeated."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="NAME", help="Only events of this run.")
+    ] = None,
+    tree: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Count what happened when: events, outcomes of runs that ended, rules that refused."""
+    with open_client(url, data_dir) as client:
+        parameters: dict[str, str | int | None] = {
+            "buckets": buckets,
+            "by": by,
+            "from": begin,
+            "to": end,
+            "types": ",".join(event_type) if event_type else None,
+            "runId": find_run(client, run).run_id if run else None,
+            "tree": tree,
+        }
+        found = client.get("/v1/events/histogram", parameters).body
+    if output is Output.JSON:
+        print_json(found)
+        return
+    items = [one for one in found.get("items") or () if isinstance(one, dict)]
+    print_listing(Listing(items, more=False), histogram_columns(items), output)
+    counted_to = found.get("countedTo")
+    if output is Output.TABLE and counted_to is not None:
+        print_note(f"only counted up to position {printable_line(counted_to)}: go on with --from")
+
+
+def histogram_columns(items: list[JsonObject]) -> tuple[TableColumn, ...]:
+    """The columns; the longest bar is of the most events."""
+    most = max((_events(item) for item in items), default=0) or 1
+    sign = signs_for(getattr(sys.stdout, "encoding", None)).works
+
+    def bar(item: Item) -> str:
+        events = _events(item)
+        return sign * max(1, round(events * BAR_CELLS / most)) if events else ""
+
+    return (
+        TableColumn("FROM", value_of("firstPosition"), right=True),
+        TableColumn("TO", value_of("lastPosition"), right=True),
+        TableColumn("SINCE", lambda item: format_instant(item.get("since") or item.get("firstAt"))),
+        TableColumn("EVENTS", value_of("events"), right=True),
+        TableColumn("", bar),
+        TableColumn("ENDED", lambda item: _counts(item.get("outcomes")), elastic=True),
+        TableColumn("REFUSED BY", lambda item: _counts(item.get("rules")), elastic=True),
+    )
+
+
+def _events(item: Item) -> int:
+    events = item.get("events")
+    return events if isinstance(events, int) else 0
+
+
+def _counts(counts: object) -> str:
+    if not isinstance(counts, dict):
+        return ""
+    most_first = sorted(counts.items(), key=lambda pair: (-int(pair[1]), pair[0]))
+    return ", ".join(f"{count} {name}" for name, count in most_first)
