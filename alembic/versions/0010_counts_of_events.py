@@ -1,4 +1,4 @@
-"""Events are counted behind the head, and runs that are at work are noted: both can be made anew.
+"""Events are counted behind the head, runs at work are noted, and refused ones found by their rule.
 
 Revision: 0010
 Revises: 0007
@@ -15,6 +15,11 @@ depends_on = None
 def upgrade() -> None:
     op.execute("CREATE TABLE event_counts (last_position bigint PRIMARY KEY, counts json NOT NULL)")
     op.execute("CREATE TABLE live_runs (position bigint PRIMARY KEY, run_ids uuid[] NOT NULL)")
+    op.execute("ALTER TABLE runs ADD COLUMN rule text, ADD COLUMN depth integer")
+    op.execute(
+        "CREATE INDEX runs_refused_by_a_rule ON runs (rule, created_position)"
+        " WHERE rule IS NOT NULL"
+    )
 
 
 def downgrade() -> None:

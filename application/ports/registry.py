@@ -23,7 +23,7 @@ class StatusRows:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
     """Which runs; None means any, several values any of them. `since` and `until` are about
-    creation (until exclusive)."""
+    creation (until exclusive), `rule` is the one that refused them."""
 
     requester: str | None = None
     tree: str | None = None
@@ -34,6 +34,9 @@ class RunQuery:
     statuses: tuple[StatusRows, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    rule: str | None = None
+    depth: int | None = None
+    label_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ DueKind = Literal["prepare", "wait", "run", "continue", "announce", "archive"]
 class RunRow(NamedTuple):
     """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next,
     `effects_at` when something outside has to be undone or told, whatever else there is to do.
-    `parked_position` is where its announcement was last said to be sent to somebody no more."""
+    `parked_position` is where its announcement was last said to be sent to somebody no more, `rule`
+    the one that refused it."""
 
     run_id: UUID
     version: int
@@ -38,6 +39,8 @@ class RunRow(NamedTuple):
     effects_at: datetime | None
     inbox_position: Position | None
     parked_position: Position | None
+    rule: str | None
+    depth: int
     state: Run
 
 
@@ -71,6 +74,8 @@ def run_row(run: Run) -> RunRow:
             inbox.position if inbox is not None and inbox.disposition == "inbox" else None
         ),
         parked_position=inbox.position if inbox is not None and run.is_parked else None,
+        rule=run.refusal.rule if run.refusal is not None else None,
+        depth=run.depth,
         state=run,
     )
 
@@ -103,4 +108,4 @@ def _continuation_due(run: Run) -> tuple[DueKind | None, datetime | None]:
 
 # The states are most of the registry's bytes, and a run has few events to fold: a session may have
 # a hundred thousand.
-RUNS = Projection("runs", "run", 11, Run, RunRow, run_row, keeps_past_states=False)
+RUNS = Projection("runs", "run", 12, Run, RunRow, run_row, keeps_past_states=False)

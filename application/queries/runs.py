@@ -45,6 +45,7 @@ from domain.run.events import RunStarted
 from domain.run.facts import RunOutcome
 from domain.run.state import Run
 from domain.values.record import run_stream
+from domain.values.rules import RULE_NAMES
 
 SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
 
@@ -172,7 +173,8 @@ async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) ->
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
     """Which runs are wanted. `requester` and `tree` are sessions in any spelling; several values of
-    one filter mean any of them; `since` and `until` are RFC 3339 instants."""
+    one filter mean any of them; `since` and `until` are RFC 3339 instants. `rule` is the one that
+    refused a run; `depth` and `label_prefix` need a requester, a tree or a rule."""
 
     requester: str | None = None
     tree: str | None = None
@@ -183,6 +185,9 @@ class RunFilter:
     outcomes: Sequence[RunOutcome] = ()
     since: str | None = None
     until: str | None = None
+    rule: str | None = None
+    depth: int | None = None
+    label_prefix: str | None = None
 
 
 async def list_runs(
@@ -223,7 +228,9 @@ async def list_runs(
 
 
 async def run_query(services: QueryServices, caller: Caller, criteria: RunFilter) -> RunQuery:
-    """The filter in the words of the registry, with canonical keys."""
+    """The filter in the words of the registry, with canonical keys. `QueryError` for a filter that
+    has to be looked for within a family or a tree, without one."""
+    _require_bounds(criteria)
     requester, tree = criteria.requester, criteria.tree
     if requester:
         requester = await resolve_session_key(
@@ -242,7 +249,23 @@ async def run_query(services: QueryServices, caller: Caller, criteria: RunFilter
         statuses=statuses or None,
         since=instant_of(criteria.since, "since") if criteria.since else None,
         until=instant_of(criteria.until, "until") if criteria.until else None,
+        rule=criteria.rule,
+        depth=criteria.depth,
+        label_prefix=criteria.label_prefix or None,
     )
+
+
+def _require_bounds(criteria: RunFilter) -> None:
+    """No index has depths and labels that begin alike: they are looked for among the runs that
+    another filter leaves."""
+    if criteria.rule is not None and criteria.rule not in RULE_NAMES:
+        raise invalid_value("/query/rule", f"is no rule; there are {', '.join(sorted(RULE_NAMES))}")
+    if criteria.requester or criteria.tree or criteria.rule:
+        return
+    unbounded = {"depth": criteria.depth, "labelPrefix": criteria.label_prefix or None}
+    for name, value in unbounded.items():
+        if value is not None:
+            raise invalid_value(f"/query/{name}", "needs a requester, a tree or a rule beside it")
 
 
 def _distinct(values: Sequence[str]) -> tuple[str, ...] | None:

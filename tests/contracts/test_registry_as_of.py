@@ -47,6 +47,14 @@ FILTERS: tuple[tuple[RunQuery, Callable[[Run], bool]], ...] = (
             run.stage in BUSY or (run.stage == "session-created" and run.waits_for is not None)
         ),
     ),
+    (
+        RunQuery(rule="stopped", depth=1),
+        lambda run: run.refusal is not None and (run.refusal.rule, run.depth) == ("stopped", 1),
+    ),
+    (
+        RunQuery(tree=ROOT, depth=2, label_prefix="o"),
+        lambda run: run.depth == 2 and (run.label or "").startswith("o"),
+    ),
     (RunQuery(), lambda run: True),
 )
 

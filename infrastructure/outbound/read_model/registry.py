@@ -418,6 +418,9 @@ def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
         _any_of("outcome", query.outcomes),
         ("created_at >= %s", query.since),
         ("created_at < %s", query.until),
+        ("rule = %s", query.rule),
+        ("depth = %s", query.depth),
+        ("starts_with(label, %s)", query.label_prefix),
     ]
     given = [(clause, value) for clause, value in pairs if value is not None]
     clauses, values = [clause for clause, _ in given], [value for _, value in given]

@@ -17,21 +17,21 @@ from infrastructure.outbound.read_model.event_counts import READ_EVENTS_MAX, liv
 from infrastructure.outbound.read_model.moment import Moment, moment_at
 from infrastructure.outbound.read_model.registry import conditions_of_runs, sources_of_runs
 
-# A row that has ended holds no state. How deep a run is and who asked for it never change: the last
-# row of it says so as well.
+# A row that has ended holds no state. Which run asked for it never changes: its last row says so as
+# well.
 _BAR = (
     "SELECT one.run_id, one.version, one.created_position, one.created_at, one.stage, one.outcome,"
     " one.due_kind IS NOT DISTINCT FROM 'wait', one.requester,"
     " (newest.requester ->> 'runId')::uuid, one.child_session_key,"
-    " one.agent_id, one.label, newest.depth"
+    " one.agent_id, one.label, one.depth"
     " FROM ({found}) AS one CROSS JOIN LATERAL (SELECT facts.* FROM runs,"
-    " json_to_record(state::json) AS facts (depth int, requester json)"
+    " json_to_record(state::json) AS facts (requester json)"
     f" WHERE runs.run_id = one.run_id AND to_position = {FOREVER}) AS newest"
     " {order}"
 )
 _COLUMNS = (
     "run_id, version, created_position, created_at, stage, outcome, due_kind, requester,"
-    " child_session_key, agent_id, label"
+    " child_session_key, agent_id, label, depth"
 )
 STAGES = (
     "SELECT t.run_id, one.type, one.position, one.recorded_at"

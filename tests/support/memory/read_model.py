@@ -308,6 +308,9 @@ def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
         and (query.outcomes is None or row.outcome in query.outcomes)
         and (query.since is None or row.created_at >= query.since)
         and (query.until is None or row.created_at < query.until)
+        and query.rule in (None, row.rule)
+        and query.depth in (None, row.depth)
+        and (query.label_prefix is None or (row.label or "").startswith(query.label_prefix))
         and (query.statuses is None or any(_has_status(row, one) for one in query.statuses))
     )
 

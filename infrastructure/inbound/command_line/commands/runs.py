@@ -77,6 +77,20 @@ def list_runs(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
     ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Only what this rule refused.")
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=0, max=64, help="Only so deep; with --requester, --tree or --rule."),
+    ] = None,
+    label_prefix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Only labels that begin like this; with --requester, --tree or --rule.",
+        ),
+    ] = None,
     at: AsOfOption = None,
     limit: LimitOption = 50,
     output: OutputOption = Output.TABLE,
@@ -94,6 +108,9 @@ def list_runs(
         "outcome": outcome,
         "since": since,
         "until": until,
+        "rule": rule,
+        "depth": depth,
+        "labelPrefix": label_prefix,
         "at": at,
     }
     with open_client(url, data_dir) as client:

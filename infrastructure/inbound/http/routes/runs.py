@@ -19,6 +19,7 @@ from application.queries.views.run import (
 from application.queries.views.view import Answer
 from application.queries.wait import WaitStage
 from domain.run.facts import RunOutcome
+from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     ByCaller,
@@ -40,6 +41,7 @@ from infrastructure.inbound.http.responses.described import endpoint_responses
 
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024
+DEPTH_MAX = 64
 ByRequester = Annotated[
     str | None,
     Query(
@@ -78,6 +80,32 @@ CreatedSince = Annotated[
 ]
 CreatedBefore = Annotated[
     str | None, Query(max_length=64, description="Created before this RFC 3339 instant.")
+]
+ByRule = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        description="Refused by this rule.",
+        json_schema_extra={"enum": [*RULE_NAMES]},
+    ),
+]
+ByDepth = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=DEPTH_MAX,
+        description="So deep; needs `requester`, `tree` or `rule` beside it.",
+    ),
+]
+ByLabelPrefix = Annotated[
+    str | None,
+    Query(
+        alias="labelPrefix",
+        max_length=TEXT_CHARS_MAX,
+        description=(
+            "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
+        ),
+    ),
 ]
 ByCursor = Annotated[
     str | None,
@@ -124,6 +152,9 @@ async def list_runs(
     outcomes: ByOutcome = (),
     since: CreatedSince = None,
     until: CreatedBefore = None,
+    rule: ByRule = None,
+    depth: ByDepth = None,
+    label_prefix: ByLabelPrefix = None,
     at: AsOfParameter = None,
     limit: LimitParameter = LIMIT_DEFAULT,
     cursor: ByCursor = None,
@@ -140,6 +171,9 @@ async def list_runs(
         outcomes=outcomes,
         since=since,
         until=until,
+        rule=rule,
+        depth=depth,
+        label_prefix=label_prefix,
     )
     page = await queries.list_runs(
         services, caller, criteria, at=at, limit=limit, cursor=cursor, order=order

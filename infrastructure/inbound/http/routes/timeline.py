@@ -29,9 +29,12 @@ from infrastructure.inbound.http.routes.runs import (
     TEXT_CHARS_MAX,
     ByAgent,
     ByCursor,
+    ByDepth,
     ByLabel,
+    ByLabelPrefix,
     ByOutcome,
     ByRequester,
+    ByRule,
     ByStage,
     ByStatus,
     ByTree,
@@ -154,6 +157,9 @@ async def list_timeline(
     outcomes: ByOutcome = (),
     since: CreatedSince = None,
     until: CreatedBefore = None,
+    rule: ByRule = None,
+    depth: ByDepth = None,
+    label_prefix: ByLabelPrefix = None,
     at: AsOfParameter = None,
     limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="How many runs at most.")] = (
         BARS_DEFAULT
@@ -179,6 +185,9 @@ async def list_timeline(
         outcomes=outcomes,
         since=since,
         until=until,
+        rule=rule,
+        depth=depth,
+        label_prefix=label_prefix,
     )
     found = await timeline.list_bars(
         services,

@@ -265,3 +265,29 @@ def test_a_cursor_that_was_changed_is_invalid(
 def test_a_limit_of_five_hundred_is_the_most(house: House) -> None:
     house.http.get("/v1/runs", params={"limit": 500}).raise_for_status()
     problem_of(house.http.get("/v1/runs", params={"limit": 501}), 422, "invalid_request")
+
+
+def test_runs_are_found_by_the_rule_that_refused_them_their_depth_and_how_labels_begin(
+    house: House, family: dict[str, Any]
+) -> None:
+    session = family["session"]
+    (refused,) = [run for run in house.runs(session) if run["status"] == "refused"]
+    rule = refused["rule"]
+    assert family["refused"] in listed(house, rule=rule)
+    assert listed(house, rule=rule, requester=session) == [family["refused"]]
+    assert listed(house, rule="batch", requester=session) == []
+    assert listed(house, requester=session, labelPrefix="done-") == family["done"][::-1]
+    assert listed(house, tree=session, labelPrefix="done-%") == []
+    assert len(listed(house, requester=session, depth=1)) == 7
+    assert listed(house, requester=session, depth=2) == []
+    before = refused["stages"][0]["position"]
+    assert listed(house, requester=session, rule=rule, at=f"pos:{before}") == []
+    bars = house.http.get("/v1/timeline", params={"rule": rule, "tree": session}).json()
+    assert [one["runId"] for one in bars["items"]] == [family["refused"]]
+
+
+@pytest.mark.parametrize("query", [{"depth": 1}, {"labelPrefix": "x"}, {"rule": "no such rule"}])
+def test_what_no_index_has_needs_a_family_or_a_tree(house: House, query: dict[str, Any]) -> None:
+    answer = house.http.get("/v1/runs", params=query)
+    problem = problem_of(answer, 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == f"/query/{next(iter(query))}"

@@ -33,6 +33,8 @@ CHANGES_OF = {
         "effects_at": "coalesce(effects_at, now()) + interval '1 microsecond'",
         "inbox_position": "coalesce(inbox_position, 0) + 1",
         "parked_position": "coalesce(parked_position, 0) + 1",
+        "rule": "coalesce(rule, '') || 'x'",
+        "depth": "coalesce(depth, 0) + 1",
     },
     "sessions": {
         "version": "version + 1",
