@@ -6,6 +6,9 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+BLOCK_EVENTS = 64
+"""Counts are kept at each multiple of this."""
+
 EventTally = Mapping[str, int]
 """How many events by their kind: `RunEnded` are all of that type, `RunEnded/timeout` those with
 that outcome, `SpawnRefused/depth` those refused by that rule."""

@@ -1,11 +1,9 @@
 """Keeps the counts of events up to date, behind the head of the log."""
 
 from application.log.event_log import Tail
-from application.ports.event_counts import EventCounts
+from application.ports.event_counts import BLOCK_EVENTS, EventCounts
 
 COUNT_SECONDS = 1.0
-COUNTED_EVENTS_MIN = 64
-"""So many new events there have to be: a server that is idle asks the database nothing."""
 
 
 class EventCounter:
@@ -17,7 +15,8 @@ class EventCounter:
         self._counted: int | None = None
 
     async def count(self) -> None:
-        """Count what has come since the last time, if that is enough."""
+        """Count what has come since the last time, if that is a whole block: a server that is idle
+        asks the database nothing."""
         position = self._tail.position
-        if self._counted is None or position - self._counted >= COUNTED_EVENTS_MIN:
+        if self._counted is None or position - self._counted >= BLOCK_EVENTS:
             self._counted = await self._counts.count_up_to(position)

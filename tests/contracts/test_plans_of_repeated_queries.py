@@ -17,6 +17,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from application.ports.event_counts import BLOCK_EVENTS
 from application.ports.registry import RunQuery
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
@@ -38,7 +39,6 @@ from infrastructure.outbound.read_model.coordination import (
 )
 from infrastructure.outbound.read_model.event_counts import (
     BEGUN_AND_ENDED,
-    BLOCK_EVENTS,
     BLOCKS,
     COUNTED,
     INSTANTS,

@@ -245,6 +245,7 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         RunQuery(tree="agent:main:r7"): "runs_of_a_tree",
         RunQuery(tree="agent:main:r7", statuses=BUSY, agent_ids=("a", "b")): "runs_of_a_tree",
         RunQuery(labels=("one",)): "runs_by_label",
+        RunQuery(rule="depth"): "runs_refused_by_a_rule",
         RunQuery(labels=("one", "two")): "runs_by_label",
     }.items():
         sql, values = page_of_runs(query, moment_at_end(1), 51, 1, ascending=False)

@@ -17,10 +17,15 @@ import orjson
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.event_log import LogUnavailable
-from application.ports.event_counts import CountedEvents, EventQuery, EventTally
+from application.ports.event_counts import (
+    BLOCK_EVENTS,
+    CountedEvents,
+    EventQuery,
+    EventTally,
+)
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
-BLOCK_EVENTS = 64
 NOTED_EVENTS = 8_192
 """After so many events it is noted which runs are at work; a multiple of a block."""
 
@@ -175,6 +180,8 @@ class PostgresEventCounts:
         blocks: dict[int, Counter[str]] = {}
         for block, name, kind, count in await cursor.fetchall():
             _add(blocks.setdefault(block, Counter()), name, kind, count)
+        if sum(map(_events_in, blocks.values())) != end - counted:
+            raise CorruptHistory(f"of the events {counted + 1} to {end} some are missing")
         positions: list[int] = []
         texts: list[str] = []
         for block in sorted(blocks):
@@ -191,6 +198,10 @@ class PostgresEventCounts:
 async def _last_counted(connection: LogConnection) -> tuple[int, Counter[str]]:
     row = await (await connection.execute(LAST_COUNTED)).fetchone()
     return (row[0], Counter(orjson.loads(row[1]))) if row is not None else (0, Counter())
+
+
+def _events_in(tally: Counter[str]) -> int:
+    return sum(count for name, count in tally.items() if "/" not in name)
 
 
 async def live_runs_at(

@@ -17,12 +17,12 @@ from application.ports.transcripts import Transcripts
 from application.projections.fold import Fold
 from application.queries.access import Access, AccessScope, Caller
 from application.queries.errors import QueryError
-from application.queries.histogram import EventBucketView, HistogramView, count_events
-from application.queries.moments import get_moment
 from application.queries.runs import RunFilter
 from application.queries.services import QueryServices
-from application.queries.timeline import list_bars
-from application.queries.tree import TreeNodeView, get_session_tree
+from application.queries.timeline.bars import list_bars
+from application.queries.timeline.histogram import EventBucketView, HistogramView, count_events
+from application.queries.timeline.moments import get_moment
+from application.queries.timeline.tree import TreeNodeView, get_session_tree
 from application.queries.views.run import status_of
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run

@@ -6,13 +6,14 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from application.log.event_log import Reservation
-from application.queries import inbox, tree
+from application.queries import inbox
 from application.queries import sessions as queries
 from application.queries.access import require_scope, require_session_access
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
-from application.queries.tree import LEVELS_MAX, NODES_DEFAULT, NODES_MAX, SessionTreeView
+from application.queries.timeline import tree
+from application.queries.timeline.tree import LEVELS_MAX, NODES_DEFAULT, NODES_MAX, SessionTreeView
 from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX

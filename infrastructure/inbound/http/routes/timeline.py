@@ -5,16 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from application.queries import histogram, moments, timeline
-from application.queries.histogram import (
+from application.queries.runs import RunFilter
+from application.queries.timeline import bars, histogram, moments
+from application.queries.timeline.bars import BARS_DEFAULT, BARS_MAX, TimelineView
+from application.queries.timeline.histogram import (
     BUCKETS_DEFAULT,
     BUCKETS_MAX,
     BucketUnit,
     HistogramView,
 )
-from application.queries.moments import AROUND_DEFAULT, AROUND_MAX, MomentView
-from application.queries.runs import RunFilter
-from application.queries.timeline import BARS_DEFAULT, BARS_MAX, TimelineView
+from application.queries.timeline.moments import AROUND_DEFAULT, AROUND_MAX, MomentView
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     RUN_ID_SCHEMA,
@@ -189,7 +189,7 @@ async def list_timeline(
         depth=depth,
         label_prefix=label_prefix,
     )
-    found = await timeline.list_bars(
+    found = await bars.list_bars(
         services,
         caller,
         criteria,

@@ -14,6 +14,7 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
 from application.ports.event_counts import EventQuery, EventTally
 from domain.run.events import RunEnded, SpawnRefused
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts, live_runs_at
 from tests.support.builders.whole_story import tell_everything
@@ -170,6 +171,18 @@ async def test_what_is_not_counted_yet_is_said_and_not_read_whole(running: Runni
         await counts.up_to([head])
     await counts.count_up_to(head)
     (found,) = await counts.up_to([head])
+    assert found == tally_of(await running.events())
+
+
+async def test_nothing_is_kept_of_a_part_in_which_events_are_missing(running: RunningLog) -> None:
+    await live_at_random(running, 13, rounds=8, at_once=3)
+    head = await running.log.head()
+    with pytest.raises(CorruptHistory, match="some are missing"):
+        await counting(running).count_up_to(head + 8)
+    kept = await rows(running)
+    assert kept[0][-1][0] <= head
+    await counting(running).count_up_to(head)
+    (found,) = await counting(running).up_to([head])
     assert found == tally_of(await running.events())
 
 

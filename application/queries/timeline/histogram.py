@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
-from application.ports.event_counts import EventQuery, EventTally
+from application.ports.event_counts import BLOCK_EVENTS, EventQuery, EventTally
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, instant_of, resolve_as_of
 from application.queries.errors import QueryError, invalid_value
@@ -17,9 +17,6 @@ from application.queries.views.view import Answer, View
 
 BUCKETS_MAX = 500
 BUCKETS_DEFAULT = 100
-ALIGNED_EVENTS = 64
-"""Buckets of many positions begin at a multiple of this: that is counted already."""
-
 BucketUnit = Literal["position", "time"]
 
 
@@ -184,8 +181,8 @@ def _edges_of_positions(window: LogWindow, buckets: int) -> list[int]:
     span = window.until - window.after
     count = min(buckets, span)
     edges = [window.after + place * span // count for place in range(count)] if count else []
-    if count and span // count >= 2 * ALIGNED_EVENTS:
-        edges[1:] = [one // ALIGNED_EVENTS * ALIGNED_EVENTS for one in edges[1:]]
+    if count and span // count >= 2 * BLOCK_EVENTS:
+        edges[1:] = [one // BLOCK_EVENTS * BLOCK_EVENTS for one in edges[1:]]
     return [*edges, window.until]
 
 

@@ -9,16 +9,16 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.events import event_filter
-from application.queries.histogram import (
+from application.queries.paging import Cursor, decode_cursor, encode_cursor, fingerprint
+from application.queries.runs import RunFilter, narrow_to_tree, run_query
+from application.queries.services import QueryServices
+from application.queries.timeline.histogram import (
     BUCKETS_DEFAULT,
     EventBucketView,
     LogWindow,
     histogram,
     log_window,
 )
-from application.queries.paging import Cursor, decode_cursor, encode_cursor, fingerprint
-from application.queries.runs import RunFilter, narrow_to_tree, run_query
-from application.queries.services import QueryServices
 from application.queries.views.run import (
     ReachedStageView,
     RecordedStage,
