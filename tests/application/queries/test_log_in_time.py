@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from application.log.envelope import Actor, RecordedEvent
-from application.ports.transcripts import Transcripts
 from application.projections.fold import Fold
-from application.queries.access import Access, AccessScope, Caller
+from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
 from application.queries.runs import RunFilter
 from application.queries.services import QueryServices
@@ -26,17 +25,14 @@ from application.queries.timeline.tree import TreeNodeView, get_session_tree
 from application.queries.views.run import status_of
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run
-from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
-from infrastructure.outbound.read_model.run_bars import PostgresRunBars
-from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import send
+from tests.support.builders.query_services import query_services
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.scripted_hooks import work_with_hooks
 
 pytestmark = pytest.mark.db
 
@@ -49,18 +45,7 @@ def caller(*scopes: AccessScope, patterns: tuple[str, ...] = ("*",)) -> Caller:
 
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    work = await work_with_hooks(running, tmp_path)
-    transcripts: Transcripts = StoredTranscripts(running.pool, tmp_path)
-    return QueryServices(
-        work=work,
-        transcripts=transcripts,
-        tail=running.tail,
-        access=Access(work.registry),
-        event_counts=PostgresEventCounts(running.pool, block_events=4, noted_events=8),
-        run_bars=PostgresRunBars(running.pool),
-        closing=lambda: False,
-        stopped=asyncio.get_running_loop().create_future(),
-    )
+    return await query_services(running, tmp_path)
 
 
 def types_of(events: Sequence[RecordedEvent]) -> dict[str, int]:

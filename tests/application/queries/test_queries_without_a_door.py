@@ -1,26 +1,21 @@
 """A door that is not HTTP asks the same queries: it needs a caller, and no request."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from application.log.envelope import Actor
-from application.ports.transcripts import Transcripts
-from application.queries.access import Access, AccessScope, Caller
+from application.queries.access import AccessScope, Caller
 from application.queries.agents import list_agents
 from application.queries.errors import QueryError
 from application.queries.events import event_filter, list_events
 from application.queries.runs import RunFilter, get_run, list_runs
 from application.queries.services import QueryServices
 from application.queries.views.run import RunSummary, RunView
-from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
-from infrastructure.outbound.read_model.run_bars import PostgresRunBars
-from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.query_services import query_services
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.scripted_hooks import work_with_hooks
 
 
 def caller(*scopes: AccessScope, session: str = ROOT) -> Caller:
@@ -29,18 +24,7 @@ def caller(*scopes: AccessScope, session: str = ROOT) -> Caller:
 
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    work = await work_with_hooks(running, tmp_path)
-    transcripts: Transcripts = StoredTranscripts(running.pool, tmp_path)
-    return QueryServices(
-        work=work,
-        transcripts=transcripts,
-        tail=running.tail,
-        access=Access(work.registry),
-        event_counts=PostgresEventCounts(running.pool),
-        run_bars=PostgresRunBars(running.pool),
-        closing=lambda: False,
-        stopped=asyncio.get_running_loop().create_future(),
-    )
+    return await query_services(running, tmp_path)
 
 
 async def test_agents_runs_and_events_are_asked_for_by_a_caller(
