@@ -267,11 +267,16 @@ async def _pairs(
     runs = [*left.runs.values(), *right.runs.values()]
     inner = await contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full)
 
-    async def document(run: Run | None) -> StateDocument | None:
+    stages = [
+        await services.run_bars.stages({run.run_id: run.version for run in side.runs.values()})
+        for side in (left, right)
+    ]
+
+    async def document(run: Run | None, number: int) -> StateDocument | None:
         if run is None:
             return None
         errors = await undo_errors(run, services.work.log, contents) if is_full else {}
-        return run_document(run, inner, errors, is_full=is_full)
+        return run_document(run, inner, errors, stages[number][run.run_id], is_full=is_full)
 
     pairs: list[_Pair] = []
     for stream, position in touched:
@@ -279,7 +284,10 @@ async def _pairs(
         if run_id is not None:
             known = right.runs.get(run_id) or left.runs.get(run_id)
             label = known.label if known is not None else None
-            sides = [await document(side.runs.get(run_id)) for side in (left, right)]
+            sides = [
+                await document(side.runs.get(run_id), number)
+                for number, side in enumerate((left, right))
+            ]
             pairs.append(_Pair("run", str(run_id), label, position, *sides))
         elif key is not None:
             sessions = [side.sessions.get(key) for side in (left, right)]

@@ -5,7 +5,7 @@ A text that was written anew differs, also when it was erased since: then it rea
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, cast
 from uuid import UUID
 
@@ -13,6 +13,7 @@ import orjson
 from pydantic import WithJsonSchema
 
 from application.log.texts import Contents
+from application.ports.run_bars import ReachedStage
 from application.queries.views.run import (
     RunSummary,
     RunView,
@@ -48,14 +49,19 @@ _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
 
 
 def run_document(
-    run: Run, texts: Mapping[UUID, str], errors: UndoErrors, *, is_full: bool
+    run: Run,
+    texts: Mapping[UUID, str],
+    errors: UndoErrors,
+    stages: Sequence[ReachedStage],
+    *,
+    is_full: bool,
 ) -> StateDocument:
     """A run as it reads, whole or as a summary. `texts` are those that a view looks into
-    (`inner_texts`), `errors` why steps could not be undone."""
+    (`inner_texts`), `errors` why steps could not be undone, `stages` those it has come to."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
     view: RunView | RunSummary = (
-        run_view_of(run, shown, errors) if is_full else run_summary_of(run, shown)
+        run_view_of(run, shown, errors, stages) if is_full else run_summary_of(run, shown, stages)
     )
     return cast("StateDocument", orjson.loads(view.json_bytes()))
 

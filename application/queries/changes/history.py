@@ -10,6 +10,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
+from application.ports.run_bars import ReachedStage
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.documents import (
@@ -34,6 +35,7 @@ from domain.configuration.problems import parts_of, pointer_of
 from domain.run.events import RunEvent, StepUndoFailed
 from domain.run.evolve import evolve
 from domain.run.facts import StepName
+from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.run.state import Run
 
 EVENTS_MAX = 10_000
@@ -106,8 +108,10 @@ async def get_run_history(
     page: list[tuple[RecordedEvent, list[Operation]]] = []
     set_by: dict[FieldPath, RecordedEvent] = {}
     before: StateDocument = {}
+    stages: list[ReachedStage] = []
     for number, (recorded, state) in enumerate(_states(events)):
-        document = run_document(state, inner, errors, is_full=is_full)
+        stages += _reached(recorded)
+        document = run_document(state, inner, errors, stages, is_full=is_full)
         changed = _changed_fields(before, document, wanted)
         set_by |= dict.fromkeys(changed, recorded)
         is_behind = recorded.envelope.version > after
@@ -136,6 +140,13 @@ def _states(events: Sequence[RecordedEvent]) -> Iterator[tuple[RecordedEvent, Ru
     for recorded in events:
         run = evolve(run, cast("RunEvent", recorded.event), recorded.envelope.stamp)
         yield recorded, run
+
+
+def _reached(recorded: RecordedEvent) -> list[ReachedStage]:
+    """The stage that a run comes to by an event, if it does by one of this kind."""
+    envelope = recorded.envelope
+    stage = STAGE_REACHED_BY.get(envelope.type)
+    return [ReachedStage(stage, envelope.position, envelope.recorded_at)] if stage else []
 
 
 def _field_path(text: str, view: type[View]) -> FieldPath:

@@ -412,52 +412,43 @@ def dependency_views(run: Run) -> list[DependencyView]:
 
 async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
     """Runs with previews of their texts."""
+    stages = await bars.stages({run.run_id: run.version for run in runs})
     texts = await contents.previews([ref for run in runs for ref in summary_texts(run)])
-    return [run_summary_of(run, texts) for run in runs]
+    return [run_summary_of(run, texts, stages[run.run_id]) for run in runs]
 
 
-def run_summary_of(run: Run, previews: Mapping[UUID, str]) -> RunSummary:
-    """A run with those of its previews (`summary_texts`) that are there."""
+def run_summary_of(
+    run: Run, previews: Mapping[UUID, str], stages: Sequence[ReachedStage]
+) -> RunSummary:
+    """A run with those of its previews (`summary_texts`) that are there, and the stages it has come
+    to."""
     return RunSummary(
         **_identity(run),
         task_preview=previews.get(run.task.id),
         task_bytes=run.task.bytes,
-        **_life(run, previews, {}),
+        **_life(run, previews, {}, stages),
     )
-    stages = await bars.stages({run.run_id: run.version for run in runs})
-    texts = await contents.previews([ref for run in runs for ref in _shown_texts(run)])
-    return [
-        RunSummary(
-            **_identity(run),
-            task_preview=texts.get(run.task.id),
-            task_bytes=run.task.bytes,
-            **_life(run, texts, {}, stages[run.run_id]),
-        )
-        for run in runs
-    ]
 
 
 async def run_view(run: Run, log: EventLog, contents: Contents, bars: RunBars) -> RunView:
     """A run with all its texts."""
+    stages = await bars.stages({run.run_id: run.version})
     texts = await contents.texts(view_texts(run))
-    return run_view_of(run, texts, await undo_errors(run, log, contents))
+    return run_view_of(run, texts, await undo_errors(run, log, contents), stages[run.run_id])
 
 
 def run_view_of(
     run: Run,
     texts: Mapping[UUID, str],
     errors: Mapping[tuple[StepName, int], str | None],
+    stages: Sequence[ReachedStage],
 ) -> RunView:
     """A run with those of its texts (`view_texts`) that are there; `errors` as `undo_errors` gives
-    them."""
-    stages = await bars.stages({run.run_id: run.version})
-    refs = [*_shown_texts(run), run.result, run.requester.origin, attachment_list(run)]
-    texts = await contents.texts([ref for ref in refs if ref is not None])
-    errors = await undo_errors(run, log, contents)
+    them, `stages` are those that it has come to."""
     return RunView(
         **_identity(run),
         task=texts.get(run.task.id),
-        **_life(run, texts, errors, stages[run.run_id]),
+        **_life(run, texts, errors, stages),
         result_text=_text(run.result, texts),
         requester_origin=_origin(run, texts),
         context_preamble=_preamble(run),

@@ -25,8 +25,8 @@ from infrastructure.inbound.command_line.commands import (
     step,
     stop,
     subagents,
-    what_if,
     trees,
+    what_if,
 )
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed

@@ -4,7 +4,6 @@ A history's patches in order give each state, "who set this field" is what a sea
 finds, and each diff applied to the left gives the right.
 """
 
-import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from uuid import UUID
 import orjson
 import pytest
 
-from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import Actor
-from application.queries.access import Access, AccessScope, Caller
+from application.queries.access import AccessScope, Caller
 from application.queries.changes import diff as diff_module
 from application.queries.changes.diff import DiffView, get_diff
 from application.queries.changes.history import RunHistoryView, get_run_history
@@ -26,14 +24,12 @@ from application.queries.services import QueryServices
 from application.queries.sessions import get_session
 from application.queries.views.session import session_record_view
 from application.queries.views.view import View
-from infrastructure.outbound.configuration.candidate import CandidateTexts
-from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.query_services import query_services
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.scripted_hooks import work_with_hooks
 
 ALL: tuple[AccessScope, ...] = ("read", "content")
 STORIES = ("everything", "random")
@@ -46,17 +42,7 @@ def caller(*scopes: AccessScope, pattern: str = "*", run_id: UUID | None = None)
 
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    work = await work_with_hooks(running, tmp_path)
-    return QueryServices(
-        work=work,
-        transcripts=StoredTranscripts(running.pool, tmp_path),
-        tail=running.tail,
-        access=Access(work.registry),
-        candidates=CandidateTexts(),
-        processor_room=Bulkhead(at_once_max=1, calls_max=1),
-        closing=lambda: False,
-        stopped=asyncio.get_running_loop().create_future(),
-    )
+    return await query_services(running, tmp_path)
 
 
 async def tell(running: RunningLog, story: str) -> None:
