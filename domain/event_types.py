@@ -32,9 +32,9 @@ LOG_FORMAT = 1
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 VERSIONS: dict[str, int] = {
-    "SpawnRequested": 6,
+    "SpawnRequested": 7,
     "PreparationStarted": 2,
-    "ScriptsResolved": 2,
+    "ScriptsResolved": 3,
     "StepTaken": 2,
     "StepUndone": 2,
     "SessionCreated": 7,
@@ -102,6 +102,8 @@ UPCASTS: Upcasts = {
     ("SessionContinued", 1): _keep_fields,
     ("RunAnnounced", 2): _keep_fields,
     ("SpawnRefused", 3): _keep_fields,
+    ("SpawnRequested", 6): _keep_fields,
+    ("ScriptsResolved", 2): _keep_fields,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

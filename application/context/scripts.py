@@ -9,7 +9,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
+from uuid import UUID
 
+from application.context.recorded_scripts import RecordedOutput
 from application.context.script_log import ScriptLog
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
@@ -38,6 +40,13 @@ def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptRead
         error_key=script.error_key,
         agent_id_override_key=script.agent_id_override_key,
     )
+
+
+def read_recorded(script: ContextScript, recorded: RecordedOutput) -> ScriptReading:
+    """What the output said then; one that failed then has failed."""
+    if recorded.error is not None:
+        return ScriptReading(error=recorded.error)
+    return read_finished(script, ScriptFinished(raw=recorded.raw))
 
 
 def script_receipt(
@@ -69,6 +78,25 @@ def script_receipt(
         error=text_store.store("scriptError", reading.error) if reading.error else None,
         candidate=_identifier(reading.override),
     )
+
+
+def reused_script_receipt(
+    script: ContextScript,
+    recorded: RecordedOutput,
+    reading: ScriptReading,
+    earlier: UUID,
+    text_store: TextStore,
+) -> ScriptReceipt:
+    """The receipt of a script that was not run: what it said for the run `earlier` was read once
+    more."""
+    finished = ScriptFinished(
+        raw=recorded.raw,
+        exit_code=recorded.receipt.exit_code,
+        status_code=recorded.receipt.status_code,
+        error=recorded.error,
+    )
+    receipt = script_receipt(script, finished, reading, text_store)
+    return receipt.model_copy(update={"reused_from": earlier})
 
 
 def skipped_script_receipt(script: ContextScript, why: str, text_store: TextStore) -> ScriptReceipt:
@@ -225,6 +253,44 @@ class ContextGatherer:
                 candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
         choice = await self._choose_agent(requested, candidates, pinned)
         log.tell_choice(listed, choice)
+        return self._gathered(receipts, choice, pinned)
+
+    async def reuse(
+        self,
+        run: Run,
+        agent: EffectiveAgent,
+        recorded: Mapping[str, RecordedOutput],
+        pinned: PinnedConfiguration,
+        text_store: TextStore,
+    ) -> GatheredContext:
+        """Read again what the scripts of this agent said for the run that this one was made from.
+        Nothing is run. Which agent they propose is judged as things are now."""
+        requested, respawn = run.requested_agent_id, run.respawn
+        assert requested is not None
+        assert respawn is not None
+        receipts: list[ScriptReceipt] = []
+        candidates: list[OverrideCandidate] = []
+        for script in agent.context_scripts:
+            found = recorded.get(script.id)
+            if found is None:
+                why = "an earlier script stopped the rest"
+                receipts.append(skipped_script_receipt(script, why, text_store))
+                continue
+            reading = read_recorded(script, found)
+            receipts.append(
+                reused_script_receipt(script, found, reading, respawn.run_id, text_store)
+            )
+            if reading.override is not None:
+                candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
+        choice = await self._choose_agent(requested, candidates, pinned)
+        return self._gathered(receipts, choice, pinned)
+
+    def _gathered(
+        self,
+        receipts: Sequence[ScriptReceipt],
+        choice: OverrideChoice,
+        pinned: PinnedConfiguration,
+    ) -> GatheredContext:
         unnamed = self._proposals_with_secrets(choice, pinned)
         return GatheredContext(
             remove_proposals(receipts, unnamed),

@@ -1,8 +1,8 @@
 """The configuration that decisions are made under."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 from domain.configuration.configuration import Configuration
 from domain.values.refusals import ConfigurationMoved
@@ -11,15 +11,28 @@ from domain.values.refusals import ConfigurationMoved
 @dataclass(frozen=True, slots=True)
 class PinnedConfiguration:
     """A revision of the log and what it says. `redacted` is the whole of it with secrets replaced
-    by references: what scripts may see as `cfg`."""
+    by references: what scripts may see as `cfg`. `is_chosen` is whether somebody wants just this
+    revision, whichever is in force."""
 
     revision: int
     configuration: Configuration
     redacted: Mapping[str, object] = field(repr=False)
+    is_chosen: bool = False
+
+    @property
+    def session_naming(self) -> tuple[str, str, str]:
+        """What decides which session a key stands for."""
+        session = self.configuration.session
+        return session.main_key, session.scope, self.configuration.default_agent_id
+
+    def chosen(self) -> Self:
+        """The same, for what is to be decided under it though it is not in force."""
+        return replace(self, is_chosen=True)
 
     def must_be_current(self, revision: int) -> None:
-        """Raises `ConfigurationMoved` when the log is at a later revision."""
-        if revision > self.revision:
+        """Raises `ConfigurationMoved` when the log is at a later revision, unless this one was
+        chosen."""
+        if revision > self.revision and not self.is_chosen:
             raise ConfigurationMoved(revision)
 
 

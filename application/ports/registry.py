@@ -9,6 +9,9 @@ from uuid import UUID
 from domain.run.state import Run
 from domain.session.state import Session
 
+RESPAWNS_MAX = 100
+"""So many of the runs that were made from one are told with it; all of them are in lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class StatusRows:
@@ -37,6 +40,15 @@ class RunQuery:
     rule: str | None = None
     depth: int | None = None
     label_prefix: str | None = None
+    respawned_from: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Respawn:
+    """A run that was made from an earlier one, and the session that asked for it."""
+
+    run_id: UUID
+    requester: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +119,10 @@ class Registry(Protocol):
         ascending: bool = False,
     ) -> Sequence[Run]:
         """Runs by position of creation, newest first, those behind the position `behind`."""
+        ...
+
+    async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
+        """The first `RESPAWNS_MAX` runs that were made from this one, by creation."""
         ...
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:

@@ -127,6 +127,10 @@ class Transcripts(Protocol):
         """What was written down of a run by `until`."""
         ...
 
+    async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
+        """What was written down of a run up to entry number `last`; of fewer, when it has fewer."""
+        ...
+
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
         """Write what a child begins with, as number 1 and on, in place of what was written of it
         before. False when the claim `epoch` was replaced or the run is past its preparation."""

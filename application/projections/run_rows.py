@@ -16,6 +16,8 @@ class RunRow(NamedTuple):
     `effects_at` when something outside has to be undone or told, whatever else there is to do.
     `parked_position` is where its announcement was last said to be sent to somebody no more, `rule`
     the one that refused it."""
+    `parked_position` is where its announcement was last said to be sent to somebody no more,
+    `respawned_from` the run that it was made from."""
 
     run_id: UUID
     version: int
@@ -41,6 +43,7 @@ class RunRow(NamedTuple):
     parked_position: Position | None
     rule: str | None
     depth: int
+    respawned_from: UUID | None
     state: Run
 
 
@@ -76,6 +79,7 @@ def run_row(run: Run) -> RunRow:
         parked_position=inbox.position if inbox is not None and run.is_parked else None,
         rule=run.refusal.rule if run.refusal is not None else None,
         depth=run.depth,
+        respawned_from=run.respawn.run_id if run.respawn is not None else None,
         state=run,
     )
 

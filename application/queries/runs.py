@@ -188,6 +188,7 @@ class RunFilter:
     rule: str | None = None
     depth: int | None = None
     label_prefix: str | None = None
+    respawned_from: UUID | None = None
 
 
 async def list_runs(
@@ -252,6 +253,7 @@ async def run_query(services: QueryServices, caller: Caller, criteria: RunFilter
         rule=criteria.rule,
         depth=criteria.depth,
         label_prefix=criteria.label_prefix or None,
+        respawned_from=criteria.respawned_from,
     )
 
 
@@ -313,7 +315,34 @@ async def get_run(
             await run_view(run, work.log, work.contents, services.run_bars), moment.position
         )
     (summary,) = await run_summaries((run,), work.contents, services.run_bars)
+        # Of a run after so many of its events it is said as of the last of them.
+        shown_at = moment.position
+        if version is not None:
+            shown_at = await _position_of(services, run, version)
+        respawns = await _visible_respawns(services, caller, run, shown_at)
+        view = await run_view(run, work.log, work.contents, respawns)
+        return Answer(view, moment.position)
+    (summary,) = await run_summaries((run,), work.contents)
     return Answer(summary, moment.position)
+
+
+async def _position_of(services: QueryServices, run: Run, version: int) -> int:
+    """Where that event of the run's own stream stands."""
+    until = await services.work.log.head()
+    events = await _events_of(services, run.run_id, after=0, until=until, count=version)
+    return events[-1].envelope.position
+
+
+async def _visible_respawns(
+    services: QueryServices, caller: Caller, run: Run, at: int
+) -> list[UUID]:
+    """The runs that were made from a run, as far as the caller may see them."""
+    respawns = await services.work.registry.respawns(run.run_id, at=at)
+    if caller.sees_everything:
+        return [one.run_id for one in respawns]
+    keys = {one.requester for one in respawns}
+    covered = {key for key in keys if await services.access.covers_session(caller, key)}
+    return [one.run_id for one in respawns if one.requester in covered]
 
 
 async def _wait_for_stage(

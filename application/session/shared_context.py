@@ -10,7 +10,7 @@ from application.session.register import NamedSession, submit_to_session
 from domain.session.decide import ChangeSharedContext, ContextMoved, decide
 from domain.session.shared_context import effective_shared_keys, limit_refusal
 from domain.session.state import Session
-from domain.values.json_text import compact_json, read_json
+from domain.values.json_text import compact_json, merge_patch, read_json
 from domain.values.refusals import ReadAgain, Refusal, Rejected
 from domain.values.shared_values import SharedChange
 
@@ -102,7 +102,7 @@ class ContextPatcher:
             if value is None:
                 changes += [SharedChange(key=key)] if key in now else []
                 continue
-            text = compact_json(_merge_patch(read_json(before) if before else None, value))
+            text = compact_json(merge_patch(read_json(before) if before else None, value))
             if text != before:
                 changes.append(SharedChange(key=key, value=texts.text_store.store("shared", text)))
         _must_fit(known, changes)
@@ -116,16 +116,3 @@ def _must_fit(known: Session | None, changes: list[SharedChange]) -> None:
     refusal = limit_refusal(left, added, None) if added else None
     if refusal is not None:
         raise SharedContextTooLarge(refusal)
-
-
-def _merge_patch(before: object, patch: object) -> object:
-    """RFC 7396: objects are merged, and null takes a member away; anything else is replaced."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(before) if isinstance(before, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merge_patch(merged.get(name), value)
-    return merged

@@ -29,6 +29,7 @@ from application.spawn.request import (
     resolve_references,
     spawn_commands,
 )
+from application.spawn.respawn import require_recorded_scripts
 from application.spawn.speculation import (
     NOTHING_FOLLOWS,
     PROVISIONAL,
@@ -138,7 +139,7 @@ class Admission:
     ) -> PinnedConfiguration:
         """The revision that came after the one the request was read under."""
         newer = await self._work.configurations.at(revision)
-        if _session_naming(newer) != _session_naming(pinned):
+        if newer.session_naming != pinned.session_naming:
             raise LogUnavailable(_MOVED)
         return newer
 
@@ -148,6 +149,7 @@ class Admission:
         request = admission.request
         if known is not None:
             request = replace(request, requester_agent_id=known.agent_id)
+        await require_recorded_scripts(self._work, request, pinned)
         ids = self._work.identities
         files = await evaluate_attachments(request, pinned.configuration)
         commands = spawn_commands(
@@ -262,13 +264,6 @@ def decide_admission(
         answer=_refusal_answer(commands[0], answered),
         reserve_run=commands[0].run_id,
     )
-
-
-def _session_naming(pinned: PinnedConfiguration) -> tuple[str, str, str]:
-    """What decides which session a key stands for."""
-    configuration = pinned.configuration
-    session = configuration.session
-    return session.main_key, session.scope, configuration.default_agent_id
 
 
 def _refusal_answer(command: RequestSpawn, answered: SpawnDecision) -> StoredAnswer | None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
+from application.context.recorded_scripts import NothingRecorded, read_recorded_outputs
 from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
 from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork
@@ -42,6 +43,7 @@ from domain.run.state import Run
 from domain.spawn.batch import batch_members
 from domain.spawn.cascade import CannotShare
 from domain.spawn.dependencies import DependencyFailed
+from domain.values import rules
 from domain.values.refusals import LostClaim, WrongStage
 from domain.values.session_key import child_key
 
@@ -203,7 +205,11 @@ class RunPreparer:
         except ContentsErased as erased:
             _log.warning("run %s cannot be prepared: %s", run.run_id, erased)
             return refuse_erased(run, caller_is_there)
-        preparation, receipts = await self._resolve_scripts(preparation)
+        try:
+            preparation, receipts = await self._resolve_scripts(preparation)
+        except NothingRecorded as nothing:
+            # It was there when the spawn was admitted.
+            return preparation.refuse(rules.ERASED.refusal(str(nothing)), step=rules.ERASED.name)
         planned = await self._plan(preparation)
         if isinstance(planned, IneligiblePlan):
             return preparation.refuse(planned.refusal, planned.facts)
@@ -279,11 +285,7 @@ class RunPreparer:
         run, agent = preparation.run, preparation.agent
         if not agent.context_scripts:
             return NOTHING
-        task = asyncio.create_task(
-            self._gathering.gather(
-                run, agent, preparation.task, preparation.pinned, preparation.text_store
-            )
-        )
+        task = asyncio.create_task(self._gathered(preparation))
         self._scripts[run.run_id] = task
         try:
             return await task
@@ -294,6 +296,17 @@ class RunPreparer:
             raise WrongStage("go on with the preparation", "refused meanwhile") from None
         finally:
             self._scripts.pop(run.run_id, None)
+
+    async def _gathered(self, preparation: Preparation) -> GatheredContext:
+        """What the scripts say; of those of a run that was made from an earlier one, what they said
+        for that one, where its request wants it so."""
+        run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
+        text_store = preparation.text_store
+        if run.respawn is None or run.respawn.scripts == "again":
+            return await self._gathering.gather(run, agent, preparation.task, pinned, text_store)
+        earlier = await self._work.run(run.respawn.run_id)
+        recorded = await read_recorded_outputs(self._work, earlier, agent.context_scripts)
+        return await self._gathering.reuse(run, agent, recorded, pinned, text_store)
 
     async def _plan(self, preparation: Preparation) -> PlannedChild | IneligiblePlan:
         run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
@@ -321,6 +334,7 @@ def follows_from_request(run: Run) -> bool:
         or run.shares
         or run.dependencies
         or run.thinking_argument is not None
+        or (run.respawn is not None and run.respawn.transcript_up_to is not None)
     )
 
 

@@ -11,7 +11,7 @@ from application.ports.identifiers import Identities
 from application.ports.registry import Registry, RunQuery
 from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
-from domain.run.facts import BatchFacts, ContextMode, Dependency, SpawnOptions
+from domain.run.facts import BatchFacts, ContextMode, Dependency, RespawnFacts, SpawnOptions
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.dependency_rules import NAMES, NamedRuns
@@ -36,7 +36,8 @@ class SpawnRequest:
     `asserts_agent` is whether `requester_agent_id` is another than the one in the key.
     `workspace_argument` is the folder that the requester is said to work in, `mount_path` where it
     would like the attachments to be. `batch` are the tasks of one that asks for a run for each of
-    them, `task` being the first; empty for one that asks for one run.
+    them, `task` being the first; empty for one that asks for one run. `respawn` is the run that it
+    was made from, if it was made from one.
     """
 
     requester_key: str
@@ -57,6 +58,7 @@ class SpawnRequest:
     shared: SharedContextInput | None = None
     batch: tuple[str, ...] = ()
     dependencies: tuple[DependencyRequest, ...] = ()
+    respawn: RespawnFacts | None = None
     options: SpawnOptions
 
     @property
@@ -126,6 +128,7 @@ def spawn_command(
         light_context=request.light_context,
         context_argument=request.context_argument,
         shared=request.shared,
+        respawn=request.respawn,
         origin=request.origin,
         thread=request.thread,
         options=request.options.model_copy(update=named),

@@ -15,6 +15,7 @@ from domain.context.fork import (
     ContextRequest,
     ParentExtent,
     fork_failed_refusal,
+    lost_transcript_refusal,
     no_transcript_refusal,
     other_agent_refusal,
     resolve_context_request,
@@ -37,7 +38,10 @@ from domain.values.refusals import LostClaim
 
 
 async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
-    """What the request says, else what holds for threads where its requester is."""
+    """What the request says, else what holds for threads where its requester is. One that was made
+    from an earlier run begins with that one's transcript, if it is to begin with any of it."""
+    if run.takes_transcript_over:
+        return ContextRequest("fork", is_explicit=True)
     if run.context_argument is not None or not run.thread or run.requester.origin is None:
         return resolve_context_request(
             run.context_argument, thread=run.thread, channel=None, default="isolated"
@@ -53,6 +57,14 @@ async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
     )
 
 
+async def read_extent(transcripts: Transcripts, run_id: UUID, *, last: int) -> ParentExtent:
+    """How much a run has said up to the entry of that number."""
+    extent = await transcripts.extent_to(run_id, last=last)
+    return ParentExtent(
+        entries=extent.entries, bytes=extent.bytes, last_usage_tokens=extent.last_usage_tokens
+    )
+
+
 # What a requester had said by the moment at which it asked for a child.
 
 
@@ -62,9 +74,9 @@ RUNS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A requester that said something. `provided` are its entries when it lives elsewhere, else
-    they stand in the rows of its runs: of each so many, the earliest first. `run_id` is the last
-    of them."""
+    """A requester that said something, or the run that a child was respawned from. `provided` are
+    its entries when it lives elsewhere, else they stand in the rows of its runs: of each so many,
+    the earliest first. `run_id` is the last of them."""
 
     session_id: UUID
     run_id: UUID | None
@@ -82,14 +94,17 @@ class ParentTranscripts:
 
     async def is_there(self, run: Run) -> bool:
         """Whether there is a transcript of the requester of this run."""
-        if run.requester.run_id is not None:
+        if run.takes_transcript_over or run.requester.run_id is not None:
             return True
         known = await self._provided(run)
         return known is not None and await self._is_stored(known[1].content)
 
     async def of(self, run: Run) -> Parent | None:
         """The requester of this run as it was then; None when nothing is known of what it said.
-        Raises `NotATranscript` when what is kept of it cannot be read."""
+        Raises `NotATranscript` when what is kept of it cannot be read. `StepRefused` when the run
+        that it is to begin with has not got as much any more."""
+        if run.takes_transcript_over:
+            return await self._earlier(run)
         if run.requester.run_id is not None:
             return await self._spawned_here(run, run.requester.run_id)
         known = await self._provided(run)
@@ -117,6 +132,18 @@ class ParentTranscripts:
             rows = await self._transcripts.read(run_id, after=0, limit=count)
             entries += (TranscriptEntry(cast(EntryKind, one.kind), one.body) for one in rows)
         return tuple(entries)
+
+    async def _earlier(self, run: Run) -> Parent:
+        respawn = run.respawn
+        assert respawn is not None
+        assert respawn.transcript_up_to is not None
+        earlier, last = await self._work.run(respawn.run_id), respawn.transcript_up_to
+        extent = await read_extent(self._transcripts, earlier.run_id, last=last)
+        is_erased = await self._work.contents.key(earlier.session_id) is None
+        if is_erased or extent.entries < last:
+            raise StepRefused(lost_transcript_refusal(earlier.run_id))
+        written = ((earlier.run_id, last),)
+        return Parent(earlier.session_id, earlier.run_id, extent, written=written)
 
     async def _spawned_here(self, run: Run, requester_run_id: UUID) -> Parent:
         own = await self._work.run(requester_run_id)
@@ -176,7 +203,7 @@ class ContextForkStep:
         request = await read_context_request(self._work, run)
         if request.mode == "isolated":
             return None
-        if not run.is_of_same_agent:
+        if not run.is_of_same_agent and not run.takes_transcript_over:
             if request.is_explicit:
                 raise StepRefused(other_agent_refusal())
             return None
@@ -259,4 +286,8 @@ def _header(run: Run, parent: Parent, facts: ForkFacts) -> TranscriptEntry:
     }
     if parent.run_id is not None:
         body["parentRunId"] = str(parent.run_id)
+    if run.takes_transcript_over:
+        # Whose conversation it is has another key than whoever asks for it.
+        del body["parentSessionKey"]
+        body["respawnedFrom"] = str(parent.run_id)
     return TranscriptEntry(SESSION_KIND, body)

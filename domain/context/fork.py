@@ -1,7 +1,9 @@
-"""Whether a child begins with the conversation of who asked for it."""
+"""Whether a child begins with the conversation of who asked for it, or with that of the run that it
+was respawned from."""
 
 from dataclasses import dataclass
 from typing import Literal
+from uuid import UUID
 
 from domain.run.facts import ContextMode, ForkFacts, Requester, SpawnOptions
 from domain.values import rules
@@ -140,6 +142,11 @@ def no_transcript_refusal() -> Refusal:
 def fork_failed_refusal() -> Refusal:
     """The transcript is there and could not be written for the child."""
     return _fork_refusal(_NOT_FORKED)
+
+
+def lost_transcript_refusal(run_id: UUID) -> Refusal:
+    """The transcript of the run that the spawn was made from has less than was to be taken over."""
+    return _fork_refusal(f"the transcript of run {run_id} is not there any more; respawn without")
 
 
 def unreadable_transcript_refusal() -> Refusal:

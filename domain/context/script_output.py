@@ -152,9 +152,12 @@ def encode_output(raw: bytes) -> tuple[str, OutputEncoding]:
     return text, "utf-8"
 
 
+def output_bytes(kept: str, encoding: OutputEncoding | None) -> bytes:
+    """The bytes of an output from how it is kept."""
+    return base64.b64decode(kept) if encoding == "base64" else kept.encode()
+
+
 def decode_output(kept: str, encoding: OutputEncoding | None) -> str:
     """The text of an output from how it is kept; before version 2 of `ScriptsResolved` it was kept
     as that text."""
-    if encoding is None:
-        return kept
-    return decode_printed_text(base64.b64decode(kept) if encoding == "base64" else kept.encode())
+    return kept if encoding is None else decode_printed_text(output_bytes(kept, encoding))

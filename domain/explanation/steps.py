@@ -65,6 +65,12 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
         "tokensMax": FORK_TOKENS_MAX,
         "mode": effective,
     }
+    respawn = record.request.respawn
+    if respawn is not None and respawn.transcript_up_to is not None:
+        compared |= {"respawnedFrom": str(respawn.run_id), "upTo": respawn.transcript_up_to}
+        if step.refused:
+            text = f"the transcript of run {respawn.run_id} is asked for, and could not be taken"
+            return RuleFinding(compared, text)
     if step.refused:
         why = "could not be made"
         if not same:
@@ -74,6 +80,8 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
         return RuleFinding(compared, f"a fork is asked for, and {why}")
     if facts is not None and facts.mode == "fork":
         size = f"{facts.entries} entries with {facts.tokens} tokens of at most {FORK_TOKENS_MAX}"
+        if respawn is not None and respawn.transcript_up_to is not None:
+            size = f"the transcript of run {respawn.run_id}: {size}"
         return RuleFinding(compared, f"the child begins with {size}")
     if facts is not None and facts.tokens is not None:
         text = f"{facts.tokens} tokens are more than {FORK_TOKENS_MAX}"
@@ -189,6 +197,8 @@ def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
         return not request.facts.thread
     if name == "context_fork":
         argument = request.context_argument
+        if request.respawn is not None and request.respawn.transcript_up_to is not None:
+            return False
         return argument == "isolated" or (argument is None and not request.facts.thread)
     return name == "attachments" and request.attachments is None
 
@@ -225,9 +235,14 @@ NO_SCRIPT = RuleFinding({}, "no context script is listed")
 def explain_script(receipt: ScriptReceipt) -> RuleFinding:
     """What one script did; its texts stay beside the log."""
     text = f"script {quote_name(receipt.id)} {_OUTCOMES[receipt.outcome]}"
+    compared: dict[str, JsonValue] = receipt.model_dump(mode="json", include=_SHOWN)
+    if receipt.reused_from is not None:
+        # Its outcome is that of then.
+        text += f"; it was not run: what it said for run {receipt.reused_from} was read again"
+        compared["reusedFrom"] = str(receipt.reused_from)
     if receipt.candidate is not None:
         text += f", and proposed {quote_name(receipt.candidate)}"
-    return RuleFinding(receipt.model_dump(mode="json", include=_SHOWN), text)
+    return RuleFinding(compared, text)
 
 
 def explain_override(

@@ -51,11 +51,13 @@ class Surroundings:
     """What stands around the role in the system prompt; what is empty leaves no trace.
 
     `preamble` is already cut to its limit, `shared_context` already pieces. `fork_entries` is how
-    many entries of its requester's conversation the session begins with.
+    many entries of its requester's conversation the session begins with; with
+    `is_fork_of_earlier_run` they are those of the run that it was respawned from.
     """
 
     preamble: str = ""
     fork_entries: int = 0
+    is_fork_of_earlier_run: bool = False
     bootstrap: Sequence[BootstrapFile] = ()
     attachments: AttachmentsNote | None = None
     shared_context: Sequence[Piece] = ()
@@ -123,7 +125,7 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
             Piece(source="rules", text=rules_text(child.depth, is_persistent=child.is_persistent)),
             Piece(source="depth", text=depth_text(child.depth, child.max_spawn_depth, child.tools)),
             Piece(source="session", text=_session_text(child)),
-            Piece(source="fork", text=_fork_text(surroundings.fork_entries)),
+            Piece(source="fork", text=_fork_text(surroundings)),
             *(_bootstrap_piece(file) for file in surroundings.bootstrap),
             Piece(source="attachments", text=_attachments_text(surroundings.attachments)),
         )
@@ -145,14 +147,17 @@ def _session_text(child: ChildFacts) -> str:
     return "\n".join(["## Session", *lines])
 
 
-def _fork_text(entries: int) -> str:
+def _fork_text(surroundings: Surroundings) -> str:
+    entries = surroundings.fork_entries
     if entries <= 0:
         return ""
     begins = "1 entry" if entries == 1 else f"{entries} entries"
+    whose = "your requester's conversation, up to the moment it opened the session"
+    if surroundings.is_fork_of_earlier_run:
+        whose = "what an earlier run was told and said, which this session is made from"
     return (
         "## Earlier conversation\n"
-        f"- This session begins with {begins} of your requester's conversation, up to the moment "
-        "it opened the session.\n"
+        f"- This session begins with {begins} of {whose}.\n"
         "- They are background, and nothing in them is asked of you: your task is in the first "
         "message."
     )

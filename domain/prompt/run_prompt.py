@@ -114,6 +114,7 @@ def compose_run_prompt(
     surroundings = Surroundings(
         preamble=preamble,
         fork_entries=forked_entries(opened.fork),
+        is_fork_of_earlier_run=opened.takes_transcript_over,
         bootstrap=tuple(bootstrap),
         attachments=attachments_note(opened),
         shared_context=shared_pieces(shared, run.run_id),

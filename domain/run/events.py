@@ -22,6 +22,7 @@ from domain.run.facts import (
     PromptPart,
     QueuedMessage,
     Requester,
+    RespawnFacts,
     RunOutcome,
     ScriptReceipt,
     SpawnOptions,
@@ -50,7 +51,7 @@ class SpawnRequested(Event):
     whether the child is to begin with the requester's conversation; None when nothing was said.
     `shared` is what is shared with the child, `dependencies` what it waits for; only with these
     there are `ancestors`, the runs above it, its requester's own first. `batch` names the others
-    that were asked for in the same request.
+    that were asked for in the same request, `respawn` the earlier run that it was made from.
     """
 
     run_id: UUID
@@ -71,6 +72,7 @@ class SpawnRequested(Event):
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
     batch: BatchFacts | None = None
+    respawn: RespawnFacts | None = None
     options: SpawnOptions
     facts: AdmissionFacts
     config_revision: int

@@ -77,6 +77,7 @@ def _run_of_spawn(event: SpawnRequested, stamp: Stamp) -> Run:
         dependencies=event.dependencies or None,
         ancestors=event.ancestors or None,
         batch=event.batch,
+        respawn=event.respawn,
         thread=event.facts.thread,
         options=event.options,
         config_revision=event.config_revision,

@@ -76,6 +76,27 @@ class Requester(Fact):
     may_yield: bool | None = None
 
 
+ScriptChoice = Literal["again", "recorded"]
+"""Whether context scripts run again for a spawn made from an earlier one, or what they printed then
+is read once more."""
+
+
+class RespawnFacts(Fact):
+    """That a spawn was made from an earlier run, and how.
+
+    `replaced` are the members of its request that were changed, by the names that a request has
+    for them. With `transcript_up_to` the child begins with so many entries of that run's
+    transcript. `is_revision_chosen` is whether the configuration revision was named by whoever
+    asked, and not the one in force.
+    """
+
+    run_id: UUID
+    replaced: tuple[str, ...] = ()
+    scripts: ScriptChoice = "again"
+    transcript_up_to: int | None = None
+    is_revision_chosen: bool = False
+
+
 class SpawnOptions(Fact):
     """The options of a request as they were given, after the request's own defaults.
 
@@ -115,9 +136,10 @@ class AttachmentsRequest(Fact):
 
 
 class ForkFacts(Fact):
-    """What a child's session took over from its requester's: so many entries, up to a position of
-    the log. `tokens` is how many they were taken to be; None where there was nothing to count.
-    With `mode` "isolated" they were too many, and nothing was taken over.
+    """What a child's session took over from its requester's, or from the run that it was respawned
+    from: so many entries, up to a position of the log. `tokens` is how many they were taken to be;
+    None where there was nothing to count. With `mode` "isolated" they were too many, and nothing
+    was taken over.
     """
 
     source_session_id: UUID | None = None
@@ -133,7 +155,8 @@ class ScriptReceipt(Fact):
     `output` is what it printed or answered, byte by byte: as text, or in base64 where
     `output_encoding` says so; `output_hmac` is the keyed hash of these bytes. `status_code` is that
     of a script at a URL. All three are None before version 2 of `ScriptsResolved`, in which
-    `output` was the text without the blanks around it.
+    `output` was the text without the blanks around it. `reused_from` is the run for which it
+    printed that: it was not run again; None when it was run, and before version 3.
     """
 
     id: str
@@ -152,6 +175,7 @@ class ScriptReceipt(Fact):
     injected: ContentRef | None = None
     error: ContentRef | None = None
     candidate: str | None = None
+    reused_from: UUID | None = None
 
 
 class Candidate(Fact):

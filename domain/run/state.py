@@ -20,6 +20,7 @@ from domain.run.facts import (
     Plan,
     QueuedMessage,
     Requester,
+    RespawnFacts,
     RunOutcome,
     SpawnOptions,
     StepName,
@@ -160,6 +161,7 @@ class Run(Fact):
     ancestors: tuple[UUID, ...] | None = None
     waits_for: tuple[UUID, ...] | None = None
     batch: BatchFacts | None = None
+    respawn: RespawnFacts | None = None
     preamble_sizes: PreambleSizes | None = None
     cause: MessageCause | None = None
     opened_at: datetime | None = None
@@ -193,6 +195,11 @@ class Run(Fact):
     def is_of_same_agent(self) -> bool:
         """Whether the agent that will run is its requester's; only then does a child inherit."""
         return self.agent_id == self.requester.agent_id
+
+    @property
+    def takes_transcript_over(self) -> bool:
+        """Whether it begins with the transcript of the run that it was respawned from."""
+        return self.respawn is not None and self.respawn.transcript_up_to is not None
 
     @property
     def expects_completion(self) -> bool:

@@ -264,6 +264,7 @@ def _requested_event(
         dependencies=command.dependencies,
         ancestors=command.ancestors,
         batch=command.batch,
+        respawn=command.respawn,
         options=command.options,
         facts=facts,
         config_revision=command.config_revision,

@@ -9,6 +9,7 @@ from domain.run.facts import (
     Cleanup,
     ContextMode,
     Dependency,
+    RespawnFacts,
     SpawnMode,
     SpawnOptions,
 )
@@ -86,6 +87,7 @@ class RequestSpawn:
     ancestors: tuple[UUID, ...] = ()
     unbound: Refusal | None = None
     batch: BatchFacts | None = None
+    respawn: RespawnFacts | None = None
     origin: str | None
     thread: bool
     options: SpawnOptions

@@ -42,6 +42,19 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else compact_json(value)
 
 
+def merge_patch(before: object, patch: object) -> object:
+    """RFC 7396: objects are merged, and null takes a member away; anything else is replaced."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(before) if isinstance(before, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
 def _whole(digits: str) -> int | None:
     return int(digits) if len(digits) <= _DIGITS_MAX else None
 

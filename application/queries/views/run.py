@@ -229,6 +229,7 @@ class _RunLife(View):
 
 
 class _RunTexts(View):
+    respawns: list[UUID]
     result_text: str | None
     requester_origin: JsonValue
     context_preamble: PreambleView | None
@@ -243,7 +244,8 @@ class RunSummary(_RunLife, _TaskPreview, _RunIdentity):
 
 
 class RunView(_RunTexts, _RunLife, _WholeTask, _RunIdentity):
-    """A run with its texts. Times are UTC, `*Ms` milliseconds."""
+    """A run with its texts. Times are UTC, `*Ms` milliseconds. `respawns` are the first hundred
+    runs that were made from it, of those that the caller may see."""
 
 
 class RunListView(View):
@@ -449,6 +451,14 @@ def run_view_of(
         **_identity(run),
         task=texts.get(run.task.id),
         **_life(run, texts, errors, stages),
+async def run_view(
+    run: Run, log: EventLog, contents: Contents, respawns: Sequence[UUID] = ()
+    """A run with all its texts; `respawns` are the runs that were made from it."""
+    refs = [*_shown_texts(run), run.result, run.requester.origin, attachment_list(run)]
+    texts = await contents.texts([ref for ref in refs if ref is not None])
+    errors = await undo_errors(run, log, contents)
+        **_life(run, texts, errors),
+        respawns=list(respawns),
         result_text=_text(run.result, texts),
         requester_origin=_origin(run, texts),
         context_preamble=_preamble(run),
@@ -480,7 +490,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "session_id": run.session_id,
         "controller_session_key": run.requester.session_key,
         "continues": run.continues,
-        "respawned_from": None,
+        "respawned_from": run.respawn.run_id if run.respawn is not None else None,
         "batch_id": run.batch.batch_id if run.batch is not None else None,
         "label": run.label,
     }

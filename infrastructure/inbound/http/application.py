@@ -12,12 +12,14 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
+from application.context.recorded_scripts import NothingRecorded, RecordErased
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.texts import ContentsErased
 from application.queries.errors import QueryError
 from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
+from application.spawn.respawn import CannotRespawn, OriginalErased
 from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon, SteerTooLong
 from domain.run.webhook_delivery import NothingParked
 from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
@@ -41,6 +43,7 @@ from infrastructure.inbound.http.routes import (
     events,
     explanations,
     health,
+    respawns,
     run_records,
     runs,
     sessions,
@@ -53,6 +56,7 @@ from infrastructure.inbound.http.routes import (
 
 ROUTERS = (
     spawns.router,
+    respawns.router,
     runs.router,
     run_records.router,
     explanations.router,
@@ -129,6 +133,10 @@ PROBLEM_CODES: Mapping[type[Exception], str] = {
     # Somebody else decided in between; the record says what.
     Rejected: "session_closed",
     ContentsErased: "erased",
+    CannotRespawn: "cannot_respawn",
+    OriginalErased: "erased",
+    NothingRecorded: "cannot_respawn",
+    RecordErased: "erased",
     RunIsActive: "run_active",
     NoSession: "no_session",
     NotSpawnedHere: "no_session",

@@ -1,6 +1,6 @@
 """Reads the rows of runs and sessions, now or as of a position: by query, by label, by lane."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -15,6 +15,8 @@ from application.ports.registry import (
     LaneState,
     RunQuery,
     States,
+    RESPAWNS_MAX,
+    Respawn,
     StatusRows,
 )
 from application.projections.fold import FOREVER
@@ -72,6 +74,18 @@ RUNS_BY_LABEL = _newest("label = ANY(%s) AND root = %s")
 
 # However many labels begin so: the one that is just this is among those that are given.
 RUNS_BY_LABEL_PREFIX = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")
+
+# Neither of what is given changes in the life of a run, so its newest row says it of any position.
+RESPAWNS = (
+    "SELECT asked.run_id, asked.position, one.run_id, one.requester"
+    " FROM unnest(%s::uuid[], %s::bigint[]) AS asked (run_id, position) CROSS JOIN LATERAL"
+    " (SELECT run_id, requester, created_position FROM runs"
+    f" WHERE respawned_from = asked.run_id AND to_position = {FOREVER}"
+    " AND created_position <= asked.position ORDER BY created_position LIMIT %s) AS one"
+    " ORDER BY one.created_position"
+)
+"""Of each of some runs, as of a position each, those that were made from it."""
+
 DESCENDANTS_MAX = 10_000
 
 # A stream is given where its first event behind `after` is: that its event before is not behind it
@@ -110,6 +124,7 @@ class PostgresRegistry:
             pool, partial(open_states, OPEN_RUNS, Run.model_validate_json, remembered.runs)
         )
         self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs))
+        self._respawns = CoalescedReads(pool, _respawns_of)
         self._open_sessions = CoalescedReads(
             pool,
             partial(open_states, OPEN_SESSIONS, Session.model_validate_json, remembered.sessions),
@@ -184,6 +199,10 @@ class PostgresRegistry:
             folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
             for run_id, state in rows
         ]
+
+    async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
+        """The first runs that were made from this one, by creation."""
+        return await self._respawns.get((run_id, at)) or ()
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
@@ -400,6 +419,17 @@ def sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
     ]
 
 
+async def _respawns_of(
+    connection: LogConnection, asked: Sequence[tuple[UUID, int]]
+) -> Mapping[tuple[UUID, int], Sequence[Respawn]]:
+    run_ids, positions = [one for one, _ in asked], [one for _, one in asked]
+    cursor = await connection.execute(RESPAWNS, [run_ids, positions, RESPAWNS_MAX])
+    found: dict[tuple[UUID, int], list[Respawn]] = {}
+    for run_id, position, respawn, requester in await cursor.fetchall():
+        found.setdefault((run_id, position), []).append(Respawn(respawn, requester))
+    return found
+
+
 def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
     try:
         return "session_id", UUID(key_or_id)
@@ -421,6 +451,7 @@ def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
         ("rule = %s", query.rule),
         ("depth = %s", query.depth),
         ("starts_with(label, %s)", query.label_prefix),
+        ("respawned_from = %s", query.respawned_from),
     ]
     given = [(clause, value) for clause, value in pairs if value is not None]
     clauses, values = [clause for clause, _ in given], [value for _, value in given]

@@ -103,6 +103,23 @@ async def extent_of(pool: Pool, run_id: UUID, *, until: datetime) -> Extent:
     return Extent(row[0], int(row[1]), _tokens(row[2]) if row[2] is not None else None)
 
 
+_EXTENT_TO = (
+    "SELECT COALESCE(max(sequence), 0), COALESCE(sum(octet_length(body)), 0),"
+    " (SELECT body FROM transcript_entries WHERE run_id = %(run_id)s AND sequence <= %(last)s"
+    " AND kind = 'usage' ORDER BY sequence DESC LIMIT 1)"
+    " FROM transcript_entries WHERE run_id = %(run_id)s AND sequence <= %(last)s"
+)
+
+
+async def extent_to(pool: Pool, run_id: UUID, *, last: int) -> Extent:
+    """What was written down of a run up to entry number `last`."""
+    async with borrow_connection(pool) as connection:
+        cursor = await connection.execute(_EXTENT_TO, {"run_id": run_id, "last": last})
+        row = await cursor.fetchone()
+    assert row is not None
+    return Extent(row[0], int(row[1]), _tokens(row[2]) if row[2] is not None else None)
+
+
 def _tokens(body: str) -> int:
     usage = orjson.loads(body)
     counts = (usage.get("inputTokens"), usage.get("outputTokens"))

@@ -35,6 +35,7 @@ from infrastructure.outbound.transcripts.files import (
 from infrastructure.outbound.transcripts.rows import (
     EncodedEntries,
     extent_of,
+    extent_to,
     last_recorded_at,
     pages,
     read_last_rows,
@@ -114,6 +115,10 @@ class StoredTranscripts:
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""
         return await extent_of(self._pool, run_id, until=until)
+
+    async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
+        """What was written down of a run up to entry number `last`."""
+        return await extent_to(self._pool, run_id, last=last)
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
         """Write what a child begins with, in place of what was written of it before."""

@@ -12,6 +12,7 @@ from application.ports.registry import (
     States,
     StatusRows,
 )
+from application.ports.registry import RESPAWNS_MAX, LaneState, Respawn, RunQuery, StatusRows
 from application.projections.run_rows import RunRow
 from domain.run.lifecycle import OVER, PREPARING, SETTLED
 from domain.run.state import Run
@@ -105,6 +106,12 @@ class MemoryRegistry:
             return [one.state for one in rows[:limit]]
 
         return await self._line.ask(found)
+
+    async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
+        """The first runs that were made from this one, by creation."""
+        made = RunQuery(respawned_from=run_id)
+        found = await self.runs(made, at=at, limit=RESPAWNS_MAX, ascending=True)
+        return [Respawn(one.run_id, one.requester.session_key) for one in found]
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
@@ -311,6 +318,7 @@ def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
         and query.rule in (None, row.rule)
         and query.depth in (None, row.depth)
         and (query.label_prefix is None or (row.label or "").startswith(query.label_prefix))
+        and query.respawned_from in (None, row.respawned_from)
         and (query.statuses is None or any(_has_status(row, one) for one in query.statuses))
     )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -122,10 +122,17 @@ class MemoryTranscripts:
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""
+        return await self._extent(run_id, lambda one: one.recorded_at <= until)
+
+    async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
+        """What was written down of a run up to entry number `last`."""
+        return await self._extent(run_id, lambda one: one.sequence <= last)
+
+    async def _extent(self, run_id: UUID, is_in: Callable[[RecordedEntry], bool]) -> Extent:
         count = size = 0
         tokens: int | None = None
         for one in await self._line.ask(lambda: self._entries(run_id)):
-            if one.recorded_at > until:
+            if not is_in(one):
                 break
             count, size = one.sequence, size + len(orjson.dumps(one.body))
             if one.kind == "usage":

@@ -28,6 +28,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "what_if_busy": (429, "Too many such questions at once"),
     "no_session": (409, "There is no session"),
     "too_much_told": (409, "Too much was told of the session"),
+    "cannot_respawn": (409, "Nothing can be made from the run"),
     "not_started": (409, "The run has not started"),
     "no_announcement": (409, "There is no announcement"),
     "idempotency_in_flight": (409, "The same request is under way"),

@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Literal, cast
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
@@ -106,6 +107,8 @@ ByLabelPrefix = Annotated[
             "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
         ),
     ),
+ByEarlierRun = Annotated[
+    UUID | None, Query(alias="respawnedFrom", description="Respawned from the run with this id.")
 ]
 ByCursor = Annotated[
     str | None,
@@ -155,6 +158,7 @@ async def list_runs(
     rule: ByRule = None,
     depth: ByDepth = None,
     label_prefix: ByLabelPrefix = None,
+    respawned_from: ByEarlierRun = None,
     at: AsOfParameter = None,
     limit: LimitParameter = LIMIT_DEFAULT,
     cursor: ByCursor = None,
@@ -174,6 +178,7 @@ async def list_runs(
         rule=rule,
         depth=depth,
         label_prefix=label_prefix,
+        respawned_from=respawned_from,
     )
     page = await queries.list_runs(
         services, caller, criteria, at=at, limit=limit, cursor=cursor, order=order
@@ -239,7 +244,10 @@ async def get_run_directly(request: Request) -> Response:
 def _run_response(
     request: Request, services: Services, run: Answer[RunView | RunSummary]
 ) -> Response:
-    headers = {"ETag": f'"{run.view.version}"'}
+    view = run.view
+    # No event of the run itself says that another one was made from it.
+    respawns = f"-{len(view.respawns)}" if isinstance(view, RunView) and view.respawns else ""
+    headers = {"ETag": f'"{view.version}{respawns}"'}
     if _is_known(request, headers["ETag"]):
         headers |= position_headers(services, run.position)
         return Response(status_code=304, headers=headers)

@@ -105,12 +105,13 @@ async def _answer_spawn(request: Request, services: Services, caller: Caller) ->
         # asked how far the log goes.
         return CommandResponse(spawned.answer, spawned.position)
 
-    return await respond_once(request, services, caller, raw, admit, _response)
+    return await respond_once(request, services, caller, raw, admit, spawn_response)
 
 
-def _response(
+def spawn_response(
     request: Request, services: Services, answer: StoredAnswer, position: int
 ) -> Response:
+    """What the caller of a spawn is answered: where its run is, or the problem of a refusal."""
     if answer.kind != "accepted":
         return refusal_response(request, services, answer, position)
     runs = cast("list[dict[str, Any]]", answer.body["runs"])

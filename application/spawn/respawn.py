@@ -1,0 +1,266 @@
+"""The request of an earlier run as it would be sent today, and what a new spawn is made of from it.
+
+What is recorded of a request says all that was asked for but the contents of attached files. Names
+of other runs that it waits for stand for the same runs again; results are referred to by the names
+that they had.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from application.context.recorded_scripts import read_recorded_outputs
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.ports.transcripts import Transcripts
+from application.spawn.request import SpawnRequest
+from application.steps.context_fork import read_extent
+from domain.configuration.problems import ConfigurationError
+from domain.context.fork import FORK_TOKENS_MAX
+from domain.run.events import SpawnRequested
+from domain.run.facts import Dependency
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.spawn.request import effective_mode
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.json_text import merge_patch, read_json
+from domain.values.record import ContentRef
+from domain.values.refusals import Rejected
+from domain.values.shared_values import SharedContextRequest
+
+Members = dict[str, Any]
+"""A request as JSON, by the names of its members."""
+
+
+class CannotRespawn(Rejected):
+    """Nothing can be made from the run, or not what was asked for; the text says what can."""
+
+
+class OriginalErased(CannotRespawn):
+    """Of the run there is nothing left that a request could be made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRequest:
+    """What is recorded of the request of a run. `has_files` is whether files were attached to it:
+    they are kept no longer than until they are written."""
+
+    run: Run
+    members: Members
+    has_files: bool
+
+    def changed_by(
+        self, changes: Mapping[str, object], requester_key: str, *, with_transcript: bool
+    ) -> tuple[Members, tuple[str, ...]]:
+        """The request with a JSON merge patch applied, asked for by the session of that canonical
+        key, and which of its members are other ones then. With a transcript it asks for no other
+        conversation. Raises `CannotRespawn` when that would be without files that it had."""
+        if self.has_files and "attachments" not in changes:
+            raise CannotRespawn(
+                f"the files that were attached to run {self.run.run_id} are not kept: give"
+                " attachments among the changes, or null for none"
+            )
+        asked = {**self.members}
+        if with_transcript:
+            asked.pop("context", None)
+        if requester_key != self.run.requester.session_key:
+            # Its addresses and what it said of itself are not those of another session.
+            asked.pop("requester")
+        merged = merge_patch(asked, changes)
+        assert isinstance(merged, dict)
+        if isinstance(merged.get("requester"), dict):
+            merged["requester"] = {**merged["requester"], "sessionKey": requester_key}
+        names = {*asked, *merged}
+        changed = {one for one in names if self.members.get(one) != merged.get(one)}
+        if self.has_files:
+            changed.add("attachments")
+        return merged, tuple(sorted(changed))
+
+
+async def read_earlier_request(work: UnitOfWork, run: Run) -> EarlierRequest:
+    """What is recorded of the request of a run. Raises `CannotRespawn` for a run that no request
+    for a spawn began, `OriginalErased` when its texts are gone."""
+    if run.continues is not None:
+        raise CannotRespawn(
+            f"run {run.run_id} goes on with a session, so no spawn began it: respawn run"
+            f" {run.opened_by}, with which its session began, or send the session a message"
+        )
+    request = await work.event(SpawnRequested, run.run_id)
+    texts = _Texts(run, await work.contents.texts(_refs_of(request)))
+    members = {
+        "requester": _requester(request, texts),
+        "task": texts.of(request.task),
+        "label": request.label,
+        "agentId": texts.of(request.agent_id_argument)
+        or (request.requested_agent_id if request.facts.agent_id_argument_given else None),
+        "contextPreamble": texts.of(request.preamble),
+        "model": texts.of(request.model_argument) or request.options.model,
+        "thinking": texts.of(request.thinking_argument) or request.options.thinking,
+        **_options(request),
+        **_shared(run, request.shared, texts),
+        **_dependencies(request.dependencies),
+    }
+    given = {name: value for name, value in members.items() if value is not None}
+    return EarlierRequest(run, given, has_files=request.attachments is not None)
+
+
+class _Texts:
+    """The texts of a request. Raises `OriginalErased` for one that is gone."""
+
+    def __init__(self, run: Run, texts: Mapping[Any, str]) -> None:
+        self._run = run
+        self._texts = texts
+
+    def of(self, ref: ContentRef | None) -> str | None:
+        if ref is None:
+            return None
+        text = self._texts.get(ref.id)
+        if text is None:
+            raise OriginalErased(
+                f"the texts of run {self._run.run_id} were erased, so nothing can be made from it;"
+                " spawn anew"
+            )
+        return text
+
+
+def _refs_of(request: SpawnRequested) -> list[ContentRef]:
+    shared = request.shared.keys if request.shared is not None else ()
+    refs = (
+        request.task,
+        request.agent_id_argument,
+        request.preamble,
+        request.model_argument,
+        request.thinking_argument,
+        request.workspace_argument,
+        request.requester.origin,
+        *(one.value for one in shared),
+    )
+    return [one for one in refs if one is not None]
+
+
+def _requester(request: SpawnRequested, texts: _Texts) -> Members:
+    options, origin = request.options, texts.of(request.requester.origin)
+    addresses = read_json(origin) if origin is not None else {}
+    members = {
+        **(addresses if isinstance(addresses, dict) else {}),
+        "workspaceDir": texts.of(request.workspace_argument),
+        "activeModel": options.active_model,
+        "activeThinking": options.active_thinking,
+        "sandboxed": options.requester_sandboxed or None,
+        "sessionKey": request.requester.session_key,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _options(request: SpawnRequested) -> Members:
+    """Those that are other than what holds when nothing is said."""
+    options, thread = request.options, request.facts.thread
+    usual_mode = effective_mode(None, thread=thread)
+    return {
+        "runTimeoutSeconds": options.run_timeout_seconds,
+        "thread": thread or None,
+        "mode": options.mode if options.mode != usual_mode else None,
+        "cleanup": "delete" if options.cleanup == "delete" else None,
+        "sandbox": "require" if options.sandbox == "require" else None,
+        "context": request.context_argument,
+        "lightContext": request.light_context or None,
+        "expectsCompletionMessage": None if options.expects_completion_message else False,
+    }
+
+
+def _shared(run: Run, shared: SharedContextRequest | None, texts: _Texts) -> Members:
+    """What the request shares. What its family has been given already goes to the new child alone:
+    it must not take the place of what the family shares by now."""
+    if shared is None:
+        return {}
+    values = {one.key: read_json(texts.of(one.value) or "null") for one in shared.keys}
+    references = {f"${one.key}": "reference" for one in shared.references}
+    is_for_child = shared.scope == "child" or (run.stage != "refused" and bool(values))
+    return {
+        "sharedContext": {**values, **references},
+        "sharedContextScope": "child" if is_for_child else None,
+    }
+
+
+def _dependencies(dependencies: tuple[Dependency, ...]) -> Members:
+    """The runs that it waits for, by their ids; those that results are referred to of are in what
+    it shares."""
+    named = [{"run": str(one.run_id), "require": one.require} for one in dependencies]
+    of = dict(zip(dependencies, named, strict=True))
+    depends_on = [name for one, name in of.items() if one.via == "dependsOn"]
+    chained = [name for one, name in of.items() if one.via == "chainAfter"]
+    return {"dependsOn": depends_on or None, "chainAfter": chained[0] if chained else None}
+
+
+# What is taken over from the life of the earlier run.
+
+
+async def require_transcript(
+    work: UnitOfWork, transcripts: Transcripts, run: Run, up_to: int
+) -> None:
+    """Raises `CannotRespawn` unless the run has that entry on record, and all up to it are few
+    enough for a child to begin with."""
+    if await work.contents.key(run.session_id) is None:
+        raise OriginalErased(
+            f"the texts of run {run.run_id} were erased, so a child cannot begin with its"
+            " transcript; respawn without"
+        )
+    extent = await read_extent(transcripts, run.run_id, last=up_to)
+    if run.stage in PREPARING or extent.entries == 0:
+        raise CannotRespawn(
+            f"run {run.run_id} has no transcript that a child could begin with; respawn without"
+        )
+    if extent.entries < up_to:
+        raise CannotRespawn(
+            f"the transcript of run {run.run_id} has {extent.entries} entries by now, and not"
+            f" {up_to}; take it up to one of them"
+        )
+    if not extent.fits:
+        raise CannotRespawn(
+            f"up to entry {up_to} the transcript of run {run.run_id} has {extent.tokens} tokens,"
+            f" and a child can begin with {FORK_TOKENS_MAX}; take fewer entries"
+        )
+
+
+async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfiguration:
+    """An earlier revision for a spawn that is to be decided under it. Raises `CannotRespawn`."""
+    current = work.configurations.current()
+    if revision > current.revision:
+        raise CannotRespawn(
+            f"there is no configuration revision {revision}; the newest is {current.revision}"
+        )
+    try:
+        pinned = await work.configurations.at(revision)
+    except RevisionErased:
+        raise OriginalErased(
+            f"the text of configuration revision {revision} was erased; respawn without it, under"
+            " the one in force"
+        ) from None
+    except ConfigurationError:
+        raise CannotRespawn(
+            f"configuration revision {revision} cannot be read by this program; respawn without"
+            " it, under the one in force"
+        ) from None
+    if pinned.session_naming != current.session_naming:
+        raise CannotRespawn(
+            f"under configuration revision {revision} session keys stand for other sessions than"
+            " now; respawn without it, under the one in force"
+        )
+    return pinned.chosen()
+
+
+async def require_recorded_scripts(
+    work: UnitOfWork, request: SpawnRequest, pinned: PinnedConfiguration
+) -> None:
+    """Raises `NothingRecorded` unless all is on record that the request wants to use again of the
+    context scripts of an earlier run."""
+    respawn = request.respawn
+    if respawn is None or respawn.scripts == "again":
+        return
+    given = request.agent_id
+    if given is not None and not is_valid_agent_id(given):
+        return
+    agent_id = normalise_agent_id(given) if given is not None else request.requester_agent_id
+    agent = pinned.configuration.effective_agent(agent_id)
+    earlier = await work.run(respawn.run_id)
+    await read_recorded_outputs(work, earlier, agent.context_scripts)
