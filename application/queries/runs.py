@@ -41,7 +41,7 @@ from application.queries.views.run_records import (
 )
 from application.queries.views.view import Answer
 from application.queries.wait import WaitStage, reach_position, wait_seconds, wait_until
-from domain.run.events import RunStarted
+from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.facts import RunOutcome
 from domain.run.state import Run
 from domain.values.record import run_stream
@@ -411,6 +411,7 @@ async def get_run_prompt(
     events = await services.work.log.read(limit=1, run_id=run.run_id, types=("RunStarted",))
     started = events[0].event
     assert isinstance(started, RunStarted)
+    reused = await _reused_scripts(services, run)
     data = {"systemPrompt": system_prompt.encode(), "message": message.encode()}
     parts = [
         PromptPartView(
@@ -419,11 +420,25 @@ async def get_run_prompt(
             start=part.start,
             end=part.end,
             sha256=hashlib.sha256(data[part.of][part.start : part.end]).hexdigest(),
+            reused_from=reused.get(part.source),
         )
         for part in started.parts
     ]
     view = PromptView(system_prompt=system_prompt, message=message, parts=parts)
     return Answer(view, now.position)
+
+
+async def _reused_scripts(services: QueryServices, run: Run) -> dict[str, UUID]:
+    """The context scripts that were not run for a run, as parts of its prompt name them, and the
+    runs for which they said what stands there."""
+    if run.respawn is None or run.respawn.scripts == "again":
+        return {}
+    resolved = await services.work.event(ScriptsResolved, run.run_id)
+    return {
+        f"script:{one.id}": one.reused_from
+        for one in resolved.receipts
+        if one.reused_from is not None
+    }
 
 
 async def get_run_transcript(

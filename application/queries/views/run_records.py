@@ -2,19 +2,22 @@
 
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from application.queries.views.view import View
 
 
 class PromptPartView(View):
     """A stretch of a prompt text: where it comes from, UTF-8 offsets `[start, end)` within the
-    text, and the SHA-256 of its bytes."""
+    text, and the SHA-256 of its bytes. `reusedFrom` is the earlier run for which a context script
+    said it; null when it was run for this one, and for what no script said."""
 
     of: Literal["systemPrompt", "message"]
     source: str
     start: int
     end: int
     sha256: str
+    reused_from: UUID | None
 
 
 class PromptView(View):

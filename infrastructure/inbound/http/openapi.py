@@ -18,11 +18,13 @@ from infrastructure.inbound.http.routes.control import (
 from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
+from infrastructure.inbound.http.schemas.respawn import RespawnBody
 from infrastructure.inbound.http.schemas.spawn import SpawnBody
 from infrastructure.inbound.http.schemas.transcript import TranscriptBody
 
 BODIES: tuple[type[BaseModel], ...] = (
     SpawnBody,
+    RespawnBody,
     StopBody,
     PreambleBody,
     YieldBody,

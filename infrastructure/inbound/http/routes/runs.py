@@ -23,6 +23,7 @@ from domain.run.facts import RunOutcome
 from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
+    RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
     RunInPath,
@@ -108,7 +109,12 @@ ByLabelPrefix = Annotated[
         ),
     ),
 ByEarlierRun = Annotated[
-    UUID | None, Query(alias="respawnedFrom", description="Respawned from the run with this id.")
+    UUID | None,
+    Query(
+        alias="respawnedFrom",
+        description="Respawned from the run with this id.",
+        json_schema_extra=RUN_ID_SCHEMA,
+    ),
 ]
 ByCursor = Annotated[
     str | None,

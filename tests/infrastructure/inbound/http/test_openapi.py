@@ -13,6 +13,7 @@ pytestmark = pytest.mark.server
 
 SERVED = {
     "spawn": ("post", "/v1/spawns"),
+    "respawn": ("post", "/v1/runs/{runId}/respawn"),
     "listRuns": ("get", "/v1/runs"),
     "getRun": ("get", "/v1/runs/{runId}"),
     "listRunEvents": ("get", "/v1/runs/{runId}/events"),
@@ -49,7 +50,7 @@ SERVED = {
     "getReadiness": ("get", "/readyz"),
 }
 OPEN = {"getHealth", "getReadiness"}
-BODIES = {"spawn", "stopRun", "sendMessage", "stopSession"}
+BODIES = {"spawn", "respawn", "stopRun", "sendMessage", "stopSession"}
 BODIES |= {
     "acknowledgeAnnouncement",
     "redriveAnnouncement",

@@ -85,6 +85,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "getHealth": house.http.get("/healthz"),
             "getReadiness": house.http.get("/readyz"),
             "spawn": house.spawn(house.session()),
+            "respawn": house.http.post(f"/v1/runs/{run_id}/respawn", json={"scripts": "recorded"}),
             "provideTranscript": tell(house.http, house.session()),
             "getRunSharedContext": house.http.get(f"/v1/runs/{run_id}/shared-context"),
             "getSharedContext": house.http.get(f"/v1/sessions/{session}/shared-context"),
