@@ -208,7 +208,8 @@ async def require_transcript(
     extent = await read_extent(transcripts, run.run_id, last=up_to)
     if run.stage in PREPARING or extent.entries == 0:
         raise CannotRespawn(
-            f"run {run.run_id} has no transcript that a child could begin with; respawn without"
+            f"run {run.run_id} has no transcript by now that a child could begin with; respawn"
+            " without"
         )
     if extent.entries < up_to:
         raise CannotRespawn(

@@ -2,9 +2,11 @@
 said then, with its transcript, under an earlier revision; lineage stands on both."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.support.http.problems import problem_of
@@ -46,8 +48,8 @@ class Changing(ReloadedServer):
         return self.run(answer.json()["runId"], "announced")
 
 
-@pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
+@contextmanager
+def changing_on(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
     url = databases.create()
     with new_place() as place:
         scripts = Scripts(place / "scripts")
@@ -55,8 +57,22 @@ def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
         with Changing(copied(made_data_dir, place / "data"), config, database_url=url) as server:
             server.scripts, server.folder = scripts, place
             yield server
-        must_be_whole(server)
     databases.drop(url)
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
+    with changing_on(made_data_dir, databases) as server:
+        yield server
+        server.stop()
+        must_be_whole(server)
+
+
+@pytest.fixture
+def forgetful(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
+    """A server whose log is not verified afterwards."""
+    with changing_on(made_data_dir, databases) as server:
+        yield server
 
 
 def test_what_a_cap_refused_is_respawned_once_the_cap_is_larger(server: Changing) -> None:
@@ -249,6 +265,52 @@ def test_lineage_reads_as_it_was(server: Changing) -> None:
         assert [one["runId"] for one in listed] == respawns
     whole = server.http.get(f"/v1/runs/{first['runId']}", params={"version": first["version"]})
     assert whole.json()["respawns"] == []
+
+
+def erase(server: Changing, session_id: str) -> None:
+    with psycopg.connect(server.database_url, autocommit=True) as connection:
+        for table in (b"content_keys", b"contents"):
+            connection.execute(b"DELETE FROM " + table + b" WHERE session_id = %s", [session_id])
+
+
+def test_of_what_was_erased_nothing_is_made(server: Changing) -> None:
+    section = server.scripts.write("teller")
+    server.with_file(section)
+    first = server.done("agent:main:erased", task="a secret", agentId="guided")
+    kept = respawn(server, first["runId"], key="kept", scripts="recorded")
+    assert kept.status_code == 201
+    erase(server, first["sessionId"])
+    for body in ({}, {"changes": {"task": "another"}}, {"transcript": {"upTo": 1}}):
+        problem = problem_of(respawn(server, first["runId"], **body), 410, "erased")
+        assert "erased" in problem["detail"]
+    # What was answered once is told again.
+    again = respawn(server, first["runId"], key="kept", scripts="recorded")
+    assert again.json() == kept.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert server.run(first["runId"])["respawns"] == [kept.json()["runId"]]
+    # The one made from it has words of its own.
+    assert server.accepted(kept.json()["runId"], scripts="recorded")["outcome"] == "success"
+
+
+def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Changing) -> None:
+    forgetful.with_file(cap=7)
+    first = forgetful.done("agent:main:revision", task="go", agentId="scout")
+    forgetful.with_file(cap=8)
+    query = {"types": "ConfigurationActivated", "limit": 500}
+    events = forgetful.http.get("/v1/events", params=query).json()["items"]
+    payloads = [one["payload"] for one in events]
+    (content,) = [
+        one["content"]["id"] for one in payloads if one["revision"] == first["configRevision"]
+    ]
+    with psycopg.connect(forgetful.database_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM contents WHERE content_id = %s", [content])
+    # What a server has read before it remembers.
+    forgetful.stop()
+    forgetful.start()
+    answer = respawn(forgetful, first["runId"], configRevision=first["configRevision"])
+    text = problem_of(answer, 410, "erased")["detail"]
+    assert f"revision {first['configRevision']} was erased" in text
+    assert forgetful.accepted(first["runId"])["outcome"] == "success"
 
 
 def test_one_key_is_one_respawn(server: Changing) -> None:

@@ -86,9 +86,9 @@ def respawn_request(
     try:
         spawn = SpawnBody.model_validate(members)
         if spawn.parallel or isinstance(spawn.task, list):
-            raise invalid_value(
-                "/parallel", "a respawn is of one run: give one task, or spawn the batch anew"
-            )
+            pointer = "/task" if isinstance(spawn.task, list) else "/parallel"
+            text = "a respawn is of one run: give one task, or spawn the batch anew"
+            raise invalid_value(pointer, text)
         request = spawn_request(spawn, configuration, requester_key)
     except ValidationError as failure:
         raise _in_changes(validation_problem(failure)) from None
