@@ -296,7 +296,7 @@ def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Changing) -
     forgetful.with_file(cap=7)
     first = forgetful.done("agent:main:revision", task="go", agentId="scout")
     forgetful.with_file(cap=8)
-    query = {"types": "ConfigurationActivated", "limit": 500}
+    query: dict[str, str | int] = {"types": "ConfigurationActivated", "limit": 500}
     events = forgetful.http.get("/v1/events", params=query).json()["items"]
     payloads = [one["payload"] for one in events]
     (content,) = [

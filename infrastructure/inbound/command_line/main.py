@@ -15,6 +15,7 @@ from infrastructure.inbound.command_line.commands import (
     events,
     histogram,
     log,
+    respawn,
     run_records,
     runs,
     scripts,
@@ -120,6 +121,7 @@ _run.command("tree")(trees.run_tree)
 _run.command("stop")(stop.stop_run)
 _run.command("send")(send.send_message)
 _run.command("steer")(send.steer_run)
+_run.command("respawn")(respawn.respawn_run)
 _subagents = _group("subagents", "A session's sub-agents, in the words of /subagents.")
 _subagents.command("list")(subagents.list_subagents)
 _subagents.command("log")(subagents.show_log)

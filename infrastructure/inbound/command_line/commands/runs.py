@@ -33,6 +33,7 @@ ME = "me"
 SESSION_VARIABLE = "SPAWNLOG_SESSION_KEY"
 _PLACE = "place"
 _CONTINUES = TableColumn("CONTINUES", lambda run: short_id(run.get("continues")))
+_RESPAWNED = TableColumn("RESPAWNED FROM", lambda run: short_id(run.get("respawnedFrom")))
 _COLUMNS = (
     TableColumn("RUN", lambda run: short_id(run.get("runId"))),
     TableColumn("STATUS", value_of("status"), coloured=True),
@@ -90,6 +91,8 @@ def list_runs(
             metavar="TEXT",
             help="Only labels that begin like this; with --requester, --tree or --rule.",
         ),
+    respawned_from: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only what was made from the run with this id.")
     ] = None,
     at: AsOfOption = None,
     limit: LimitOption = 50,
@@ -111,6 +114,7 @@ def list_runs(
         "rule": rule,
         "depth": depth,
         "labelPrefix": label_prefix,
+        "respawnedFrom": respawned_from,
         "at": at,
     }
     with open_client(url, data_dir) as client:
@@ -134,6 +138,8 @@ def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColum
         columns = (TableColumn("", value_of(_PLACE), right=True), *columns)
     if any(run.get("continues") for run in runs):
         columns = (*columns[:-2], _CONTINUES, *columns[-2:])
+    if any(run.get("respawnedFrom") for run in runs):
+        columns = (*columns[:-2], _RESPAWNED, *columns[-2:])
     return columns
 
 
@@ -165,6 +171,7 @@ def print_run(run: JsonObject) -> None:
             "child": run.get("childSessionKey"),
             "session": run.get("sessionId"),
             "continues": run.get("continues"),
+            "respawned from": run.get("respawnedFrom"),
             "depth": _depth(run),
             "model": "/".join(filter(None, (run.get("modelProvider"), run.get("model")))),
             "thinking": run.get("thinking"),
@@ -186,6 +193,8 @@ def print_run(run: JsonObject) -> None:
             "configuration": run.get("configRevision"),
         }
     )
+    for respawned in run.get("respawns") or ():
+        print_fields({"respawned as": respawned})
     for warning in run.get("warnings") or ():
         print_fields({"warning": warning})
     for one in run.get("dependsOn") or ():

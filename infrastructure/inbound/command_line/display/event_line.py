@@ -79,6 +79,15 @@ def format_dependencies(payload: Mapping[str, Any]) -> str:
     return f"after {' and '.join(names)}" if names else ""
 
 
+def format_respawn(payload: Mapping[str, Any]) -> str:
+    """The run that it was made from, and what is another thing."""
+    respawn = payload.get("respawn")
+    if not isinstance(respawn, Mapping):
+        return ""
+    replaced = " and ".join(map(str, respawn.get("replaced") or ()))
+    return f"from run {respawn['runId']}" + (f" with another {replaced}" if replaced else "")
+
+
 Payload = Mapping[str, Any]
 FACTS_CHARACTERS_MAX = 400
 
@@ -104,6 +113,7 @@ def _format_requested(payload: Payload) -> str:
         format_file_count((payload.get("attachments") or {}).get("count")),
         format_batch_place(payload),
         format_dependencies(payload),
+        format_respawn(payload),
     )
 
 
@@ -121,6 +131,7 @@ def _format_scripts(payload: Payload) -> str:
                     format_text_bytes(receipt.get("injected")),
                     f"in {format_duration(receipt.get('durationMs'))}",
                     format_named("proposes", receipt.get("candidate")),
+                    format_named("as for run", receipt.get("reusedFrom")),
                 )
                 if part
             )

@@ -13,7 +13,14 @@ ADVICE_FOR_TOKEN = (
     "give a token in SPAWNLOG_TOKEN, or name the data directory of the server with --data-dir"  # noqa: S105
 )
 _REFUSAL_CODES = frozenset(
-    {"spawn_forbidden", "spawn_error", "run_active", "session_closed", "no_session"}
+    {
+        "spawn_forbidden",
+        "spawn_error",
+        "run_active",
+        "session_closed",
+        "no_session",
+        "cannot_respawn",
+    }
 )
 _NOT_READY = frozenset({502, 503, 504})
 _ERRORS_SHOWN_MAX = 10
