@@ -9,7 +9,14 @@ from application.log.event_log import ContentKey, Decision, Submission, World
 from application.log.texts import TextStore
 from domain.event_types import ConfigurationActivated
 from domain.run.commands import NoteDelivery, RedriveDeliveries
-from domain.run.facts import HOOK_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
+from domain.run.facts import (
+    HOOK_ORDER,
+    Candidate,
+    ForkFacts,
+    RespawnFacts,
+    SpawnOptions,
+    StepName,
+)
 from domain.session.decide import ChangePreamble, ProvideTranscript
 from domain.session.decide import decide as decide_session
 from domain.session.events import ToolRefused
@@ -66,6 +73,7 @@ async def tell_everything(running: ServedLog, family: LoggedFamily | None = None
     await _one_that_yields_and_cannot_go_on(family)
     await _one_whose_messages_are_dropped(family)
     await _one_that_is_sent_to_a_webhook(family)
+    await _one_that_is_made_from_another(family)
     await _those_that_wait_and_share(family)
     await activate(running, '{"agents": {}}')
     return family
@@ -217,6 +225,15 @@ async def _write_preamble(family: LoggedFamily, name: str) -> None:
             provenance=Provenance(correlation=family.root, config_revision=1),
         )
     )
+
+
+async def _one_that_is_made_from_another(family: LoggedFamily) -> None:
+    """Refused as that one was: the same agent is asked for."""
+    respawn = RespawnFacts(
+        run_id=family.run("forbidden").run_id, replaced=("task",), scripts="recorded"
+    )
+    stranger = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
+    await family.spawn("again", respawn=respawn, **stranger)
 
 
 async def _those_that_wait_and_share(family: LoggedFamily) -> None:

@@ -13,7 +13,7 @@ from tests.support.servers.http_server import GHOST, House
 pytestmark = pytest.mark.server
 
 SUMMARY_ONLY = {"taskPreview", "taskBytes"}
-NOT_IN_SUMMARIES = {"task", "resultText", "requesterOrigin", "contextPreamble"}
+NOT_IN_SUMMARIES = {"task", "respawns", "resultText", "requesterOrigin", "contextPreamble"}
 
 
 def listed(house: House, **query: Any) -> list[str]:
