@@ -8,6 +8,7 @@ that they had.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from application.context.recorded_scripts import read_recorded_outputs
 from application.log.unit_of_work import UnitOfWork
@@ -86,7 +87,13 @@ async def read_earlier_request(work: UnitOfWork, run: Run) -> EarlierRequest:
             f" {run.opened_by}, with which its session began, or send the session a message"
         )
     request = await work.event(SpawnRequested, run.run_id)
-    texts = _Texts(run, await work.contents.texts(_refs_of(request)))
+    return earlier_request(run, request, await work.contents.texts(_refs_of(request)))
+
+
+def earlier_request(run: Run, request: SpawnRequested, found: Mapping[UUID, str]) -> EarlierRequest:
+    """The request of a run from the event that records it, with the texts that it refers to by
+    their content ids. Raises `OriginalErased` when one of them is not there."""
+    texts = _Texts(run, found)
     members = {
         "requester": _requester(request, texts),
         "task": texts.of(request.task),
@@ -107,7 +114,7 @@ async def read_earlier_request(work: UnitOfWork, run: Run) -> EarlierRequest:
 class _Texts:
     """The texts of a request. Raises `OriginalErased` for one that is gone."""
 
-    def __init__(self, run: Run, texts: Mapping[Any, str]) -> None:
+    def __init__(self, run: Run, texts: Mapping[UUID, str]) -> None:
         self._run = run
         self._texts = texts
 

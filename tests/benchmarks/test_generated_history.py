@@ -70,6 +70,18 @@ def test_everything_that_can_happen_happens_in_it(url: str) -> None:
     assert _ask(url, "SELECT max((state::json ->> 'depth')::int) FROM sessions")[0][0] >= 2
 
 
+def test_what_was_refused_is_respawned_and_some_of_it_is_permitted(url: str) -> None:
+    found = _ask(
+        url,
+        "SELECT DISTINCT earlier.stage, made.stage FROM runs AS made JOIN runs AS earlier"
+        " ON earlier.run_id = made.respawned_from WHERE made.to_position = 4611686018427387904"
+        " AND earlier.to_position = 4611686018427387904"
+        " AND earlier.created_position < made.created_position",
+    )
+    assert {stage for stage, _ in found} == {"refused"}
+    assert {stage for _, stage in found} >= {"refused", "archived"}
+
+
 def test_sessions_of_both_modes_go_on_with_messages_and_some_are_refused(url: str) -> None:
     runs = (
         "(SELECT DISTINCT ON (run_id) state::json AS run FROM runs ORDER BY run_id, version DESC)"

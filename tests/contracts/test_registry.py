@@ -3,13 +3,14 @@
 import re
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from application.ports.registry import Registry, RunQuery, StatusRows
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
 from infrastructure.outbound.read_model.moment import Moment, moment_at_end
-from infrastructure.outbound.read_model.registry import page_of_runs
+from infrastructure.outbound.read_model.registry import RESPAWNS, page_of_runs
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.logged_family import LoggedFamily
@@ -247,6 +248,7 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         RunQuery(labels=("one",)): "runs_by_label",
         RunQuery(rule="depth"): "runs_refused_by_a_rule",
         RunQuery(labels=("one", "two")): "runs_by_label",
+        RunQuery(respawned_from=UUID(int=7)): "runs_by_respawned_from",
     }.items():
         sql, values = page_of_runs(query, moment_at_end(1), 51, 1, ascending=False)
         for number in range(1, len(values) + 1):
@@ -254,6 +256,16 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         explained = await connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}")
         plan = "\n".join(row[0] for row in await explained.fetchall())
         assert index in plan, plan
+
+
+@pytest.mark.server
+async def test_what_was_made_from_a_run_is_found_along_its_index(connection: LogConnection) -> None:
+    await _fill(connection)
+    values = [[UUID(int=7)] * 50, [MANY_RUNS * VERSIONS] * 50, 100]
+    explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {RESPAWNS}", values)
+    plan = "\n".join(row[0] for row in await explained.fetchall())
+    assert "Index Scan using runs_by_respawned_from" in plan, plan
+    assert "Seq Scan" not in plan, plan
 
 
 async def _fill(connection: LogConnection) -> None:

@@ -1,5 +1,7 @@
 """What was made from a run is found, now and as of any position, by creation."""
 
+from typing import Any
+
 import pytest
 
 from application.ports.registry import RESPAWNS_MAX, Registry, RunQuery
@@ -8,7 +10,7 @@ from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
 from tests.support.memory.served_log import ServedLog
 
-STRANGER = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
+STRANGER: dict[str, Any] = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ async def test_it_is_found_by_the_run_as_of_every_position(
     created: list[tuple[int, str]] = []
     for name in ("one", "two", "three"):
         # One of them is permitted, and goes on to its end.
-        refused = STRANGER if name != "two" else {}
+        refused: dict[str, Any] = STRANGER if name != "two" else {}
         await family.spawn(name, respawn=RespawnFacts(run_id=first), **refused)
         created.append((family.run(name).created_position, name))
     await family.create("two")

@@ -65,7 +65,9 @@ def _spawned(
         run = (yield from ask(admission)).runs[child.run_id]
         if siblings is not None:
             siblings.append(child)
-        if run.stage != "refused":
+        if run.stage == "refused":
+            society.refused[asker.session_key] = run.run_id
+        else:
             yield from _lives(society, child, run)
     except Rejected:
         # The session that asked is over, or the spawn was stopped before it came to be.

@@ -15,7 +15,7 @@ from benchmarks.history.world.configuration import ALLOWED, MODEL
 from benchmarks.history.world.fates import STAYING, Fate
 from benchmarks.history.world.society import Society
 from domain.run.commands import RunCommand
-from domain.run.facts import Dependency, Ingredient, RunOutcome, SpawnOptions
+from domain.run.facts import Dependency, Ingredient, RespawnFacts, RunOutcome, SpawnOptions
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.cascade import streams_of
@@ -87,13 +87,18 @@ def new_spawn(
     target: Run | None = None,
 ) -> tuple[Child, Submission[SpawnDecision]]:
     """A request with this fate, and its admission. With an empty `agent_id` it may be any. It
-    waits for the `target`, when there is one."""
+    waits for the `target`, when there is one. Who was refused before asks for that again, with
+    other words."""
     pinned = society.pinned
     request = _request(society, asker, fate, agent_id)
     holder = society.any_holder()
     command = spawn_command(request, asker.actor, pinned, society.ids, holder)
     if target is not None:
         command = replace(command, **_waiting_for(asker, target))
+    earlier = society.refused.pop(asker.session_key, None)
+    if earlier is not None:
+        respawn = RespawnFacts(run_id=earlier, replaced=("agentId", "label", "task"))
+        command = replace(command, respawn=respawn)
     child = Child(
         asker=asker,
         fate=fate,

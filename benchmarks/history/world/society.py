@@ -18,7 +18,8 @@ OPERATOR = Actor(kind="token", token="admin")
 
 class Society:
     """One a simulation. `is_closing` asks everybody to begin nothing more. A life rests once it is
-    announced. `shared` are the values of what sessions share, by their keys."""
+    announced. `shared` are the values of what sessions share, by their keys; `refused` what was
+    refused to them last and is not respawned yet."""
 
     def __init__(
         self, scheduler: LifeScheduler, log_key: bytes, log_id: UUID, last_revision: int
@@ -30,6 +31,7 @@ class Society:
         self.texts = Texts(scheduler.random)
         self.deck = Deck(scheduler.random)
         self.shared: dict[str, dict[str, str]] = {}
+        self.refused: dict[str, UUID] = {}
         self.busy_lives = 0
         self.resting_lives = 0
         self.is_closing = False

@@ -6,7 +6,7 @@ from domain.run.facts import Candidate
 from tests.support.builders.explained_spawns import ADMITTED, the, told
 from tests.support.builders.run_histories import overridden, resolved
 from tests.support.builders.script_receipts import candidate, receipt
-from tests.support.builders.storytelling import requested
+from tests.support.builders.storytelling import requested, run_id
 
 
 def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
@@ -37,6 +37,17 @@ def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
         "outputBytes": 812,
         "candidate": "steward",
     }
+
+
+def test_what_was_used_again_says_for_which_run_it_was_said() -> None:
+    receipts = (receipt("who", "injected", exit_code=0, reused_from=run_id(9)),)
+    one = the("context_scripts", requested(), ADMITTED, resolved(receipts=receipts))
+    assert one.text == (
+        'script "who" gave a text for the prompt; it was not run: what it said for run'
+        f" {run_id(9)} was read again"
+    )
+    assert one.compared is not None
+    assert one.compared["reusedFrom"] == str(run_id(9))
 
 
 def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:

@@ -232,7 +232,7 @@ async def _one_that_is_made_from_another(family: LoggedFamily) -> None:
     respawn = RespawnFacts(
         run_id=family.run("forbidden").run_id, replaced=("task",), scripts="recorded"
     )
-    stranger = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
+    stranger: dict[str, Any] = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
     await family.spawn("again", respawn=respawn, **stranger)
 
 
