@@ -127,3 +127,27 @@ def test_nobody_is_asked_for_a_thread_when_a_conversation_cannot_be_taken_over(
         answer = server.spawn(**body)
         assert (answer.status_code, answer.json()["rule"]) == (422, "context_fork")
     assert len(outside.calls()) == before
+
+
+def test_a_child_in_a_thread_is_respawned_in_a_thread_of_its_own(
+    server: Hooked, outside: HookServer
+) -> None:
+    told(server, "anew")
+    answer, _ = spawned(server, outside, in_a_thread("anew", ORIGIN, mode="session"))
+    path = f"/v1/runs/{answer['runId']}/respawn"
+    again = server.http.post(path, json={"transcript": {"upTo": 2}, "changes": {"label": "anew"}})
+    assert again.status_code == 201, again.text
+    assert again.json()["mode"] == "session"
+    run = server.run(again.json()["runId"], "announced")
+    assert (run["mode"], run["respawnedFrom"]) == ("session", answer["runId"])
+    assert run["childSessionKey"] != answer["childSessionKey"]
+    asked = [
+        one.event["childSessionKey"]
+        for one in outside.calls("subagentSpawning")
+        if one.event["childSessionKey"] == run["childSessionKey"]
+    ]
+    assert asked == [run["childSessionKey"]]
+    # What that one began with is the first of its own transcript.
+    entries = entries_of(server.http, run["runId"])
+    assert entries[0][1]["entries"] == 2
+    assert entries[2] == KEPT[0]
