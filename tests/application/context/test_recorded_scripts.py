@@ -16,7 +16,7 @@ from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.context_scripts import ContextScript
-from domain.context.script_output import decode_output, encode_output
+from domain.context.script_output import encode_output, output_bytes
 from domain.run.facts import RespawnFacts, ScriptReceipt
 from domain.values.refusals import ConfigurationMoved
 from infrastructure.outbound.identity.identifiers import RandomIdentities
@@ -80,11 +80,11 @@ def test_what_a_failure_stops_need_not_be_on_record() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"plain\n", b"\xff\x00", "grün".encode(), b"a\0b"])
 def test_an_output_comes_back_byte_by_byte(raw: bytes) -> None:
-    assert decode_output(*encode_output(raw)) == raw
+    assert output_bytes(*encode_output(raw)) == raw
 
 
 def test_an_output_of_the_first_version_is_its_text() -> None:
-    assert decode_output("grün", None) == "grün".encode()
+    assert output_bytes("grün", None) == "grün".encode()
 
 
 class Nobody:
