@@ -24,11 +24,12 @@ MOMENTS = (
     "after step:context_fork",
     "after SessionCreated",
 )
-BODY: dict[str, Any] = {
-    "scripts": "recorded",
-    "transcript": {"upTo": 1},
-    "changes": {"task": "once more", "cleanup": "delete"},
-}
+
+
+def body_at(moment: str) -> dict[str, Any]:
+    """A respawn whose label says when its server dies."""
+    changes = {"task": "once more", "cleanup": "delete", "label": moment}
+    return {"scripts": "recorded", "transcript": {"upTo": 1}, "changes": changes}
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +53,15 @@ def test_it_goes_on_with_what_was_recorded(
     server: Mortal, earlier: dict[str, Any], moment: str
 ) -> None:
     server.alive()
+    body = body_at(moment)
     server.is_to_die(moment)
     with contextlib.suppress(httpx2.TransportError):
-        respawn(server, earlier["runId"], key=moment, **BODY)
+        respawn(server, earlier["runId"], key=moment, **body)
     server.has_died()
     server.again()
 
     def answer() -> httpx2.Response | None:
-        found = respawn(server, earlier["runId"], key=moment, **BODY)
+        found = respawn(server, earlier["runId"], key=moment, **body)
         return found if found.status_code != 409 else None
 
     accepted = wait_for("an answer to the same request", answer)
@@ -75,6 +77,7 @@ def test_it_goes_on_with_what_was_recorded(
     assert entries[0]["body"]["respawnedFrom"] == earlier["runId"]
     assert entries[1]["body"]["text"].endswith("at first")
     assert "once more" in entries[2]["body"]["text"]
-    respawns = server.run(earlier["runId"])["respawns"]
-    assert respawns.count(run["runId"]) == 1
-    assert len(respawns) == MOMENTS.index(moment) + 1
+    assert server.run(earlier["runId"])["respawns"].count(run["runId"]) == 1
+    query = {"respawnedFrom": earlier["runId"], "label": moment}
+    (only,) = server.http.get("/v1/runs", params=query).json()["items"]
+    assert only["runId"] == run["runId"]
