@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 
 from tests.support.servers.databases import Databases
@@ -81,3 +82,34 @@ def test_it_goes_on_with_what_was_recorded(
     query = {"respawnedFrom": earlier["runId"], "label": moment}
     (only,) = server.http.get("/v1/runs", params=query).json()["items"]
     assert only["runId"] == run["runId"]
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [({"scripts": "recorded"}, "erased"), ({"transcript": {"upTo": 1}}, "context_fork")],
+)
+def test_what_is_erased_meanwhile_is_not_used_again(
+    server: Mortal, body: dict[str, Any], rule: str
+) -> None:
+    server.alive()
+    earlier = server.run(server.accepted("bare", "at first"), "announced")
+    if rule == "erased":
+        # One that has a context script; it fails, which is on record too.
+        earlier = server.run(server.accepted("plain", "at first"), "announced")
+    server.is_to_die("after SpawnRequested")
+    with contextlib.suppress(httpx2.TransportError):
+        respawn(server, earlier["runId"], key=rule, **body)
+    server.has_died()
+    with psycopg.connect(server.database_url, autocommit=True) as connection:
+        for table in (b"content_keys", b"contents"):
+            statement = b"DELETE FROM " + table + b" WHERE session_id = %s"
+            connection.execute(statement, [earlier["sessionId"]])
+    server.again()
+    query = {"respawnedFrom": earlier["runId"], "stage": "refused"}
+    (refused,) = wait_for(
+        "the refusal", lambda: server.http.get("/v1/runs", params=query).json()["items"]
+    )
+    assert refused["rule"] == rule
+    assert earlier["runId"] in refused["error"]
+    why = server.http.get(f"/v1/runs/{refused['runId']}/explain").json()
+    assert [one["rule"] for one in why["decisions"] if one["result"] == "refused"] == [rule]
