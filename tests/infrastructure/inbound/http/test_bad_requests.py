@@ -45,7 +45,6 @@ def test_what_is_not_there_is_not_found(house: House, target: str) -> None:
 @pytest.mark.parametrize(
     ("method", "target"),
     [
-        ("POST", "/v1/runs/0/respawn"),
         ("POST", "/v1/what-if"),
     ],
 )
