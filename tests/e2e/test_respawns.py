@@ -29,7 +29,9 @@ class Changing(ReloadedServer):
         self.reload(respawning(self.folder, *sections, cap=cap))
 
     def let_go(self, run_id: str) -> None:
-        (self.folder / "notes" / f"{run_id}.go").touch()
+        notes = self.folder / "notes"
+        notes.mkdir(exist_ok=True)
+        (notes / f"{run_id}.go").touch()
         self.run(run_id, "announced")
 
     def event(self, run_id: str, kind: str) -> dict[str, Any]:
