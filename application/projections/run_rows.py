@@ -15,9 +15,7 @@ class RunRow(NamedTuple):
     """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next,
     `effects_at` when something outside has to be undone or told, whatever else there is to do.
     `parked_position` is where its announcement was last said to be sent to somebody no more, `rule`
-    the one that refused it."""
-    `parked_position` is where its announcement was last said to be sent to somebody no more,
-    `respawned_from` the run that it was made from."""
+    the one that refused it, `respawned_from` the run that it was made from."""
 
     run_id: UUID
     version: int

@@ -311,25 +311,21 @@ async def get_run(
         run = earlier
     work = services.work
     if caller.may("content") and await services.access.covers_run(caller, run):
-        return Answer(
-            await run_view(run, work.log, work.contents, services.run_bars), moment.position
-        )
-    (summary,) = await run_summaries((run,), work.contents, services.run_bars)
         # Of a run after so many of its events it is said as of the last of them.
         shown_at = moment.position
         if version is not None:
             shown_at = await _position_of(services, run, version)
         respawns = await _visible_respawns(services, caller, run, shown_at)
-        view = await run_view(run, work.log, work.contents, respawns)
+        view = await run_view(run, work.log, work.contents, services.run_bars, respawns)
         return Answer(view, moment.position)
-    (summary,) = await run_summaries((run,), work.contents)
+    (summary,) = await run_summaries((run,), work.contents, services.run_bars)
     return Answer(summary, moment.position)
 
 
 async def _position_of(services: QueryServices, run: Run, version: int) -> int:
     """Where that event of the run's own stream stands."""
     until = await services.work.log.head()
-    events = await _events_of(services, run.run_id, after=0, until=until, count=version)
+    events = await events_of_run(services, run.run_id, after=0, until=until, count=version)
     return events[-1].envelope.position
 
 

@@ -57,13 +57,17 @@ def run_document(
     is_full: bool,
 ) -> StateDocument:
     """A run as it reads, whole or as a summary. `texts` are those that a view looks into
-    (`inner_texts`), `errors` why steps could not be undone, `stages` those it has come to."""
+    (`inner_texts`), `errors` why steps could not be undone, `stages` those it has come to. What
+    was made from it (`respawns`) is not part of its states."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
     view: RunView | RunSummary = (
         run_view_of(run, shown, errors, stages) if is_full else run_summary_of(run, shown, stages)
     )
-    return cast("StateDocument", orjson.loads(view.json_bytes()))
+    document = orjson.loads(view.json_bytes())
+    # By whom it was respawned is told by the other runs, and changes without an event of its own.
+    document.pop("respawns", None)
+    return cast("StateDocument", document)
 
 
 def inner_texts(run: Run) -> list[ContentRef]:

@@ -432,11 +432,18 @@ def run_summary_of(
     )
 
 
-async def run_view(run: Run, log: EventLog, contents: Contents, bars: RunBars) -> RunView:
-    """A run with all its texts."""
+async def run_view(
+    run: Run,
+    log: EventLog,
+    contents: Contents,
+    bars: RunBars,
+    respawns: Sequence[UUID] = (),
+) -> RunView:
+    """A run with all its texts; `respawns` are the runs that were made from it."""
     stages = await bars.stages({run.run_id: run.version})
     texts = await contents.texts(view_texts(run))
-    return run_view_of(run, texts, await undo_errors(run, log, contents), stages[run.run_id])
+    errors = await undo_errors(run, log, contents)
+    return run_view_of(run, texts, errors, stages[run.run_id], respawns)
 
 
 def run_view_of(
@@ -444,20 +451,14 @@ def run_view_of(
     texts: Mapping[UUID, str],
     errors: Mapping[tuple[StepName, int], str | None],
     stages: Sequence[ReachedStage],
+    respawns: Sequence[UUID] = (),
 ) -> RunView:
     """A run with those of its texts (`view_texts`) that are there; `errors` as `undo_errors` gives
-    them, `stages` are those that it has come to."""
+    them, `stages` are those that it has come to, `respawns` the runs that were made from it."""
     return RunView(
         **_identity(run),
         task=texts.get(run.task.id),
         **_life(run, texts, errors, stages),
-async def run_view(
-    run: Run, log: EventLog, contents: Contents, respawns: Sequence[UUID] = ()
-    """A run with all its texts; `respawns` are the runs that were made from it."""
-    refs = [*_shown_texts(run), run.result, run.requester.origin, attachment_list(run)]
-    texts = await contents.texts([ref for ref in refs if ref is not None])
-    errors = await undo_errors(run, log, contents)
-        **_life(run, texts, errors),
         respawns=list(respawns),
         result_text=_text(run.result, texts),
         requester_origin=_origin(run, texts),

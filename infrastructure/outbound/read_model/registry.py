@@ -10,13 +10,13 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.registry import (
+    RESPAWNS_MAX,
     ChangedStream,
     ChangedStreams,
     LaneState,
+    Respawn,
     RunQuery,
     States,
-    RESPAWNS_MAX,
-    Respawn,
     StatusRows,
 )
 from application.projections.fold import FOREVER

@@ -74,6 +74,11 @@ def _find_refs(value: Any, refs: dict[str, dict[str, Any]]) -> None:
             _find_refs(one, refs)
 
 
+def state_of(view: View) -> dict[str, Any]:
+    """A run as it reads, without what only other runs tell of it."""
+    return {name: value for name, value in json_of(view).items() if name != "respawns"}
+
+
 def json_of(view: View) -> Any:
     return orjson.loads(view.json_bytes())
 
@@ -85,9 +90,9 @@ async def run_ids(running: RunningLog) -> list[str]:
 
 async def states_of(services: QueryServices, reader: Caller, run_id: str) -> list[Any]:
     """Each state of a run as `GET …?version=N` has it."""
-    newest = json_of((await get_run(services, reader, run_id)).view)
+    newest = state_of((await get_run(services, reader, run_id)).view)
     states = [
-        json_of((await get_run(services, reader, run_id, version=version)).view)
+        state_of((await get_run(services, reader, run_id, version=version)).view)
         for version in range(1, newest["version"] + 1)
     ]
     assert states[-1] == newest
@@ -205,7 +210,7 @@ async def documents_at(services: QueryServices, reader: Caller, at: int) -> dict
         stream = recorded.envelope.stream
         kind, _, name = stream.partition(":")
         if kind == "run":
-            found[name] = json_of((await get_run(services, reader, name, at=f"pos:{at}")).view)
+            found[name] = state_of((await get_run(services, reader, name, at=f"pos:{at}")).view)
         elif kind == "session":
             session = await registry.session(name, at=at)
             assert session is not None
@@ -341,7 +346,7 @@ async def _session_at(services: QueryServices, reader: Caller, at: int) -> dict[
 
 async def _run_at(services: QueryServices, reader: Caller, run_id: str, at: int) -> dict[str, Any]:
     try:
-        return {run_id: json_of((await get_run(services, reader, run_id, at=f"pos:{at}")).view)}
+        return {run_id: state_of((await get_run(services, reader, run_id, at=f"pos:{at}")).view)}
     except QueryError:
         return {}
 

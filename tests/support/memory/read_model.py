@@ -5,14 +5,15 @@ from datetime import datetime
 from uuid import UUID
 
 from application.ports.registry import (
+    RESPAWNS_MAX,
     ChangedStream,
     ChangedStreams,
     LaneState,
+    Respawn,
     RunQuery,
     States,
     StatusRows,
 )
-from application.ports.registry import RESPAWNS_MAX, LaneState, Respawn, RunQuery, StatusRows
 from application.projections.run_rows import RunRow
 from domain.run.lifecycle import OVER, PREPARING, SETTLED
 from domain.run.state import Run

@@ -91,6 +91,7 @@ def list_runs(
             metavar="TEXT",
             help="Only labels that begin like this; with --requester, --tree or --rule.",
         ),
+    ] = None,
     respawned_from: Annotated[
         str | None, typer.Option(metavar="ID", help="Only what was made from the run with this id.")
     ] = None,

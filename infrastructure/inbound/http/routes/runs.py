@@ -108,6 +108,7 @@ ByLabelPrefix = Annotated[
             "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
         ),
     ),
+]
 ByEarlierRun = Annotated[
     UUID | None,
     Query(

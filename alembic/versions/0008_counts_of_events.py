@@ -1,12 +1,12 @@
 """Events are counted behind the head, runs at work are noted, and refused ones found by their rule.
 
-Revision: 0010
+Revision: 0008
 Revises: 0007
 """
 
 from alembic import op
 
-revision = "0010"
+revision = "0008"
 down_revision = "0007"
 branch_labels = None
 depends_on = None

@@ -1,13 +1,13 @@
 """Runs that were made from an earlier one are found.
 
-Revision: 0011
-Revises: 0007
+Revision: 0009
+Revises: 0008
 """
 
 from alembic import op
 
-revision = "0011"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
