@@ -77,6 +77,88 @@ class VerifyReport:
     difference: str | None = None
 
 
+TransferStep = Literal["events", "texts", "transcripts", "indexes", "rows"]
+OnTransferProgress = Callable[[TransferStep, int, int, int], None]
+"""Told what is being done, how much of it was done before, is done now and there is of it in all,
+which is 0 where nobody knows."""
+
+
+def ignore_transfer_progress(_step: TransferStep, _began: int, _done: int, _total: int) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """The flags. Without `out` the lines go to standard output; `first` and `last` are positions,
+    `tree` is the key of a root session."""
+
+    out: Path | None = None
+    first: int | None = None
+    last: int | None = None
+    tree: str | None = None
+    contents: bool = False
+    transcripts: bool = False
+    resume: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What was written: events, of which `began` were in the file already, keys, texts and entries
+    of transcripts; `head` is position and hash of the last event."""
+
+    scope: str
+    events: int
+    began: int
+    keys: int
+    contents: int
+    entries: int
+    head: str
+    sha256: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """The flags. `without_texts` takes a file that holds neither texts nor transcripts: they read
+    as erased."""
+
+    file: Path
+    without_texts: bool = False
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What was stored; `began` is how many of the events an import before this one had stored."""
+
+    events: int
+    began: int
+    runs: int
+    sessions: int
+    contents: int
+    entries: int
+    head: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """What was found in an exported file; `scope` is `log`, `range` or `tree`. `line` and
+    `position` are of the first fault and `fault` says what it is."""
+
+    scope: str
+    head: str
+    events: int
+    contents: int
+    transcripts: int
+    erased: int
+    seconds: float
+    line: int | None = None
+    position: int | None = None
+    fault: str | None = None
+
+
 RebuildStep = Literal["events", "indexes", "comparison", "exchange"]
 
 

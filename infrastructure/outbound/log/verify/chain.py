@@ -56,7 +56,7 @@ def walk(link: Link, rows: Iterable[StoredEventRow], last: int) -> WalkResult:
     before: Link | StoredEventRow = link
     difference = None
     for row in rows:
-        difference = _find_fault(before, row)
+        difference = find_fault(before, row)
         if difference is not None:
             break
         passed.append(row)
@@ -67,7 +67,8 @@ def walk(link: Link, rows: Iterable[StoredEventRow], last: int) -> WalkResult:
     return WalkResult(passed, link_to(before), difference)
 
 
-def _find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
+def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
+    """What is wrong with an event behind `link`, if anything is."""
     here = row.position
     if here != link.position + 1:
         return _missing_positions(link.position + 1, here - 1)

@@ -6,7 +6,7 @@ what was hashed, but for the two instants, which PostgreSQL counts from the year
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -58,12 +58,12 @@ def database_error_reason(error: psycopg.Error) -> str:
     return f"the database cannot be read: {lines[0][:500]}"
 
 
-_ROWS = (
+_COPIED = (
     "COPY (SELECT position, stream, version::bigint, type, type_version::bigint, recorded_at,"
     " occurred_at, event_id, command_id, actor_kind, actor_token, actor_session, causation,"
     " correlation, run_id, traceparent, config_revision::bigint, writer_version, append_last,"
     " state, chain_hash, octet_length(chain_hash), octet_length(state)"
-    " FROM events WHERE position BETWEEN {first} AND {last} ORDER BY position)"
+    " FROM events WHERE position {where} ORDER BY position)"
     " TO STDOUT (FORMAT BINARY)"
 )
 _COLUMNS = 23
@@ -114,7 +114,17 @@ class StoredEventRow(NamedTuple):
 
 def read_rows(connection: ReadConnection, first: int, last: int) -> Iterator[StoredEventRow]:
     """The rows at these positions, in order; those that are not there are left out."""
-    with connection.cursor() as cursor, cursor.copy(_ROWS.format(first=first, last=last)) as copy:
+    yield from _copied_rows(connection, f"BETWEEN {first} AND {last}")
+
+
+def read_rows_at(connection: ReadConnection, positions: Sequence[int]) -> Iterator[StoredEventRow]:
+    """The rows at just these positions, in order; those that are not there are left out."""
+    numbers = ", ".join(str(int(one)) for one in positions)
+    yield from _copied_rows(connection, f"= ANY(ARRAY[{numbers}]::bigint[])")
+
+
+def _copied_rows(connection: ReadConnection, where: str) -> Iterator[StoredEventRow]:
+    with connection.cursor() as cursor, cursor.copy(_COPIED.format(where=where)) as copy:
         for data in copy:
             row = bytearray(data)
             if row.startswith(_SIGNATURE):

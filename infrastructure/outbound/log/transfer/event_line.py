@@ -1,0 +1,371 @@
+"""The line of an event in an exported file: a CloudEvent that gives back the very bytes of its row.
+
+A line has one form only: whatever is printed otherwise, with other spaces, names or escapes, is not
+read. So a file that was read and is exported again is the same file.
+"""
+
+import re
+import struct
+from base64 import b64decode, b64encode
+from binascii import unhexlify
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+import orjson
+
+from infrastructure.outbound.log.codec.chain import link_hash, microseconds
+from infrastructure.outbound.log.verify.rows import StoredEventRow
+
+POSITION_MAX = 2**62
+CACHED_MAX = 8_192
+EVENT_TYPE = "spawnlog.event."
+HASH_BYTES = 32
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_2000_MICROSECONDS = 946_684_800_000_000
+_ABSENT = b"\xff\xff\xff\xff"
+_FIELD_LENGTH = struct.Struct(">I")
+_NUMBER_FIELD = struct.Struct(">Iq").pack
+_INT_FIELD = struct.Struct(">Ii").pack
+_SHORT_FIELD = struct.Struct(">Ih").pack
+_COLUMN_COUNT = struct.pack(">h", 21)
+
+
+class LineFault(ValueError):
+    """What is wrong with one line, in words."""
+
+
+class EventLine(NamedTuple):
+    """An event as its line has it: its row, whether a commit ended with it, in the file of a tree
+    the hash of the event before it in the log, and its row as COPY takes it."""
+
+    row: StoredEventRow
+    ends_commit: bool
+    previous_hash: bytes | None
+    copied: bytes
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def instant_text(instant: int) -> bytes:
+    """Microseconds since 1970 as RFC 3339 prints them, always with six digits.
+
+    `LineFault` for one outside the years 1 to 9999."""
+    try:
+        text = (_EPOCH + timedelta(microseconds=instant)).isoformat(timespec="microseconds")
+    except OverflowError:
+        raise LineFault("an instant is outside the years 1 to 9999") from None
+    return text.removesuffix("+00:00").encode() + b"Z"
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def instant_of(text: bytes) -> int:
+    """The microseconds of an instant in this form. `LineFault` for any other text."""
+    try:
+        instant = microseconds(datetime.fromisoformat(text.decode("ascii")))
+    except ValueError:
+        instant = None
+    if instant is None or instant_text(instant) != text:
+        raise LineFault(f"{_shown(text)} is no instant of the form 2026-01-31T12:00:00.000000Z")
+    return instant
+
+
+def json_text(text: str) -> bytes:
+    """A text as a JSON string. `LineFault` for what JSON cannot hold."""
+    try:
+        return orjson.dumps(text)
+    except orjson.JSONEncodeError as error:
+        raise LineFault(f"a text cannot be written as JSON: {error}") from None
+
+
+def text_of(printed: bytes) -> str:
+    """The text of a JSON string, without its quotation marks, in the only form that is read."""
+    quoted = b'"%b"' % printed
+    try:
+        text = orjson.loads(quoted)
+    except orjson.JSONDecodeError as error:
+        raise LineFault(f"a text is no JSON string: {error}") from None
+    if not isinstance(text, str) or orjson.dumps(text) != quoted:
+        raise LineFault("a text is printed in another form than spawnlog's")
+    if "\0" in text:
+        raise LineFault("a text holds the character NUL, which no text of a log can")
+    return text
+
+
+def data_member(data: bytes) -> bytes:
+    """The last member of a line: JSON as the very bytes it is, anything else as base64."""
+    if b"\n" not in data and b"\r" not in data:
+        try:
+            orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            return b'"data":%b}\n' % data
+    return b'"data_base64":"%b"}\n' % b64encode(data)
+
+
+def data_of(name: bytes, member: bytes) -> bytes:
+    """The bytes that the last member of a line holds."""
+    try:
+        data = member if name == b"data" else b64decode(member[1:-1], validate=True)
+    except ValueError:
+        raise LineFault("data_base64 is not base64") from None
+    if data_member(data) != b'"%b":%b}\n' % (name, member):
+        raise LineFault("what it holds is not JSON, or not in the form that spawnlog writes")
+    return data
+
+
+def event_line(
+    source: bytes, row: StoredEventRow, *, ends_commit: bool, previous_hash: bytes | None = None
+) -> bytes:
+    """The line of a row; `source` is the file's, as a JSON string."""
+    fields = _fields(row.encoded)
+    (_, stream, _, kind, _, _, occurred, event_id, command_id, *provenance) = fields
+    actor, token, session, causation, correlation, run_id, trace, revision, writer, _, _ = (
+        provenance
+    )
+    return b"".join(
+        (
+            b'{"specversion":"1.0","id":',
+            _printed_uuid(event_id),
+            b',"source":',
+            source,
+            b',"type":"spawnlog.event.',
+            kind or b"",
+            b'","subject":',
+            _printed_text(stream),
+            b',"time":"',
+            instant_text(row.recorded_at),
+            b'","datacontenttype":"application/json","position":"%d"' % row.position,
+            b',"streamversion":%d,"typeversion":%d,"occurredat":"' % (row.version, row.type_version),
+            instant_text(_number(occurred)),
+            b'","commandid":',
+            _printed_uuid(command_id),
+            b',"actorkind":',
+            _printed_text(actor),
+            b"" if token is None else b',"actortoken":' + _printed_text(token),
+            b"" if session is None else b',"actorsession":' + _printed_text(session),
+            b"" if causation is None else b',"causationid":' + _printed_uuid(causation),
+            b"" if correlation is None else b',"correlationid":' + _printed_text(correlation),
+            b"" if run_id is None else b',"runid":' + _printed_uuid(run_id),
+            b"" if trace is None else b',"traceparent":' + _printed_text(trace),
+            b',"configrevision":%d,"writerversion":' % _number(revision),
+            _printed_text(writer),
+            b',"appendlast":"%d"' % row.append_last,
+            b',"commitend":true' if ends_commit else b"",
+            b"" if previous_hash is None else b',"previoushash":"%b"' % previous_hash.hex().encode(),
+            b',"chainhash":"%b",' % row.chain_hash.hex().encode(),
+            data_member(row.state),
+        )
+    )
+
+
+def _fields(encoded: bytes | bytearray) -> list[bytes | None]:
+    """The fields that the chain covers; None for an absent one."""
+    fields: list[bytes | None] = []
+    at, end = 0, len(encoded)
+    while at < end:
+        (length,) = _FIELD_LENGTH.unpack_from(encoded, at)
+        at += 4
+        if length == 0xFFFFFFFF:
+            fields.append(None)
+        else:
+            fields.append(bytes(encoded[at : at + length]))
+            at += length
+    return fields
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _printed_text(field: bytes | None) -> bytes:
+    return json_text((field or b"").decode())
+
+
+def _printed_uuid(field: bytes | None) -> bytes:
+    digits = (field or b"").hex()
+    return (
+        f'"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"'.encode()
+    )
+
+
+def _number(field: bytes | None) -> int:
+    return int.from_bytes(field or b"", "big", signed=True)
+
+
+# Nothing in it can be matched in two ways, so a line that does not fit is found out at once.
+_TEXT = rb'"([^"\\\x00-\x1f]*+(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*+)*+)"'
+_UUID = rb'"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"'
+_NUMBER = rb"(0|[1-9][0-9]{0,18}+)"
+_INSTANT = rb'"([0-9T:.-]{26}Z)"'
+_HASH = rb'"([0-9a-f]{64})"'
+_LINE = re.compile(
+    rb'\{"specversion":"1\.0","id":%(uuid)b,"source":%(text)b'
+    rb',"type":"spawnlog\.event\.([A-Za-z]{1,80})","subject":%(text)b,"time":%(instant)b'
+    rb',"datacontenttype":"application/json","position":"%(number)b","streamversion":%(number)b'
+    rb',"typeversion":%(number)b,"occurredat":%(instant)b,"commandid":%(uuid)b'
+    rb',"actorkind":%(text)b(?:,"actortoken":%(text)b)?(?:,"actorsession":%(text)b)?'
+    rb'(?:,"causationid":%(uuid)b)?(?:,"correlationid":%(text)b)?(?:,"runid":%(uuid)b)?'
+    rb'(?:,"traceparent":%(text)b)?,"configrevision":%(number)b,"writerversion":%(text)b'
+    rb',"appendlast":"%(number)b"(,"commitend":true)?(?:,"previoushash":%(hash)b)?'
+    rb',"chainhash":%(hash)b,"(data|data_base64)":([^\r\n]*)\}\n'
+    % {
+        b"uuid": _UUID,
+        b"text": _TEXT,
+        b"number": _NUMBER,
+        b"instant": _INSTANT,
+        b"hash": _HASH,
+    }
+)
+EVENT_BEGINNING = re.compile(
+    rb'\{"specversion":"1\.0","id":"[0-9a-f-]{36}","source":"[^"\\]{1,100}",'
+    rb'"type":"spawnlog\.event\.'
+)
+
+
+def parse_event_line(line: bytes, source: bytes) -> EventLine:
+    """The row of a line. `LineFault` when it is not a line that `event_line` would have written."""
+    found = _LINE.fullmatch(line)
+    if found is None:
+        raise LineFault("it is not the line of an event in the form of this file")
+    (
+        event_id,
+        of_log,
+        kind,
+        subject,
+        recorded,
+        printed_position,
+        printed_version,
+        printed_type_version,
+        occurred,
+        command_id,
+        actor,
+        token,
+        session,
+        causation,
+        correlation,
+        run_id,
+        trace,
+        printed_revision,
+        writer,
+        printed_append_last,
+        ends_commit,
+        previous_hash,
+        chain_hash,
+        name,
+        member,
+    ) = found.groups()
+    if b'"%b"' % of_log != source:
+        raise LineFault("its source is not the log of the first line")
+    position = _bounded(printed_position, POSITION_MAX)
+    append_last = _bounded(printed_append_last, POSITION_MAX)
+    version = _bounded(printed_version, 2**31 - 1)
+    type_version = _bounded(printed_type_version, 2**15 - 1)
+    revision = _bounded(printed_revision, 2**31 - 1)
+    recorded_at, occurred_at = instant_of(recorded), instant_of(occurred)
+    ids = (_uuid(event_id), _uuid(command_id))
+    stream = _text_field(subject)
+    kind_field = _FIELD_LENGTH.pack(len(kind)) + kind
+    middle = b"".join(
+        (
+            *ids,
+            _text_field(actor),
+            _ABSENT if token is None else _text_field(token),
+            _ABSENT if session is None else _text_field(session),
+            _ABSENT if causation is None else _uuid(causation),
+            _ABSENT if correlation is None else _text_field(correlation),
+            _ABSENT if run_id is None else _uuid(run_id),
+            _ABSENT if trace is None else _text_field(trace),
+        )
+    )
+    state = data_of(name, member)
+    behind = b"".join(
+        (
+            _text_field(writer),
+            _NUMBER_FIELD(8, append_last),
+            _FIELD_LENGTH.pack(len(state)),
+            state,
+        )
+    )
+    position_field = _NUMBER_FIELD(8, position)
+    encoded = bytearray().join(
+        (
+            position_field,
+            stream,
+            _NUMBER_FIELD(8, version),
+            kind_field,
+            _NUMBER_FIELD(8, type_version),
+            _NUMBER_FIELD(8, recorded_at),
+            _NUMBER_FIELD(8, occurred_at),
+            middle,
+            _NUMBER_FIELD(8, revision),
+            behind,
+        )
+    )
+    digest = unhexlify(chain_hash)
+    copied = b"".join(
+        (
+            _COLUMN_COUNT,
+            position_field,
+            stream,
+            _INT_FIELD(4, version),
+            kind_field,
+            _SHORT_FIELD(2, type_version),
+            _NUMBER_FIELD(8, recorded_at - _YEAR_2000_MICROSECONDS),
+            _NUMBER_FIELD(8, occurred_at - _YEAR_2000_MICROSECONDS),
+            middle,
+            _INT_FIELD(4, revision),
+            behind,
+            b"\0\0\0\x20",
+            digest,
+        )
+    )
+    row = StoredEventRow(
+        position,
+        stream[4:].decode(),
+        version,
+        kind.decode(),
+        type_version,
+        recorded_at,
+        ids[0][4:],
+        ids[1][4:],
+        append_last,
+        state,
+        digest,
+        encoded,
+    )
+    return EventLine(
+        row, ends_commit is not None, unhexlify(previous_hash) if previous_hash else None, copied
+    )
+
+
+EVENT_COLUMNS = (
+    *("position", "stream", "version", "type", "type_version", "recorded_at", "occurred_at"),
+    *("event_id", "command_id", "actor_kind", "actor_token", "actor_session", "causation"),
+    *("correlation", "run_id", "traceparent", "config_revision", "writer_version"),
+    *("append_last", "state", "chain_hash"),
+)
+"""The columns of `EventLine.copied`."""
+
+
+def own_hash(line: EventLine) -> bytes:
+    """What the hash of an event of a tree must be behind the one that its line names."""
+    return link_hash(line.previous_hash or b"", line.row.encoded)
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _text_field(printed: bytes) -> bytes:
+    text = text_of(printed).encode()
+    return _FIELD_LENGTH.pack(len(text)) + text
+
+
+def _uuid(printed: bytes) -> bytes:
+    return b"\0\0\0\x10" + unhexlify(printed.replace(b"-", b""))
+
+
+def _bounded(printed: bytes, most: int) -> int:
+    number = int(printed)
+    if number > most:
+        raise LineFault(f"the number {number} is above {most}")
+    return number
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:60].decode("utf-8", "replace"))

@@ -1,0 +1,250 @@
+"""An exported file read from its first line to its last: what it is, and whether each line follows
+from the one before it."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from infrastructure.outbound.log.transfer.event_line import (
+    EVENT_BEGINNING,
+    EventLine,
+    LineFault,
+    own_hash,
+    parse_event_line,
+)
+from infrastructure.outbound.log.transfer.line_file import bounded_lines
+from infrastructure.outbound.log.transfer.text_lines import (
+    HEADER_BYTES_MAX,
+    ContentLine,
+    EntryLine,
+    ExportHeader,
+    ExportSeal,
+    KeyLine,
+    kind_of,
+    parse_content,
+    parse_entry,
+    parse_header,
+    parse_key,
+    parse_seal,
+)
+from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_fault, link_to
+
+AnyLine = EventLine | KeyLine | ContentLine | EntryLine
+_ORDER = {"content-key": 1, "content": 2, "transcript-entry": 3, "end": 4}
+
+
+class FileFault(ValueError):
+    """The first thing that is wrong with a file: its line, from 1, and its position, if it is that
+    of an event."""
+
+    def __init__(self, line: int, text: str, position: int | None = None) -> None:
+        where = f"line {line}" if position is None else f"line {line}, position {position}"
+        super().__init__(f"{where}: {text}")
+        self.line = line
+        self.position = position
+
+
+class FileReader:
+    """Reads one file once. `number` is the line that was read last, `bytes_read` its end, `link`
+    the last event; `seal` is there when everything in front of it was right.
+
+    `FileFault` for the first thing that is wrong, `NewerFile` for a file of a newer release.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.number = 1
+        self.digest = hashlib.sha256()
+        try:
+            line = next(bounded_lines(file, bytes_max=HEADER_BYTES_MAX), b"")
+            if not line.endswith(b"\n"):
+                raise LineFault("it is not the first line of a file that spawnlog exported")
+            self.header: ExportHeader = parse_header(line)
+        except LineFault as fault:
+            raise FileFault(1, str(fault)) from None
+        self.digest.update(line)
+        self.bytes_read = len(line)
+        self.events = 0
+        self.keys = 0
+        self.contents = 0
+        self.entries = 0
+        self.seal: ExportSeal | None = None
+        header = self.header
+        self.link: Link = BEGINNING._replace(
+            position=header.after, chain_hash=header.after_hash, append_last=header.after
+        )
+        self._section = 0
+        self._before: tuple[bytes, int] = b"", 0
+        self._ended_commit = True
+
+    def events_only(self) -> Iterator[EventLine]:
+        """The events in front of the first line that is none, or that is not whole: what an export
+        goes on behind. What was read of them stands in the attributes."""
+        for line in self._bounded():
+            if not line.endswith(b"\n") or EVENT_BEGINNING.match(line) is None:
+                return
+            self.number += 1
+            yield self._event(line)
+            self._take(line)
+
+    def lines(self) -> Iterator[AnyLine]:
+        """Every line between the first and the last one."""
+        for line in self._bounded():
+            self.number += 1
+            if self.seal is not None:
+                raise FileFault(self.number, "there is something behind the last line")
+            if not line.endswith(b"\n"):
+                raise FileFault(self.number, "the file is cut in the middle of this line")
+            if EVENT_BEGINNING.match(line) is not None:
+                yield self._event(line)
+            else:
+                other = self._other(line)
+                if other is None:
+                    continue
+                yield other
+            self._take(line)
+        if self.seal is None:
+            raise FileFault(
+                self.number, "the file is cut behind this line: its last line is missing"
+            )
+
+    def _bounded(self) -> Iterator[bytes]:
+        try:
+            yield from bounded_lines(self._file)
+        except LineFault as fault:
+            raise FileFault(self.number + 1, str(fault)) from None
+
+    def _take(self, line: bytes) -> None:
+        self.digest.update(line)
+        self.bytes_read += len(line)
+
+    def _event(self, line: bytes) -> EventLine:
+        expected = self.link.position + 1
+        if self._section:
+            raise FileFault(self.number, "an event stands behind what is beside the events")
+        try:
+            one = parse_event_line(line, self.header.source)
+        except LineFault as fault:
+            # Of a tree nobody knows which position would have come.
+            position = expected if self.header.scope != "tree" else None
+            raise FileFault(self.number, str(fault), position) from None
+        row = one.row
+        if self.header.scope == "tree":
+            self._require_of_tree(one)
+        else:
+            fault = find_fault(self.link, row)
+            if one.previous_hash is not None:
+                raise FileFault(self.number, "only a tree names hashes before", row.position)
+            if fault is not None:
+                raise FileFault(self.number, fault.text, fault.position)
+            changes = row.recorded_at != self.link.recorded_at
+            if changes and not self._ended_commit:
+                text = "no commit ended with the event before, and the instant changes"
+                raise FileFault(self.number, text, row.position)
+        if one.ends_commit and row.append_last != row.position:
+            text = "it says that a commit ended with it, and its append goes on"
+            raise FileFault(self.number, text, row.position)
+        until = self.header.until
+        if until is not None and row.position > until:
+            raise FileFault(self.number, "it stands behind the end of the range", row.position)
+        self.link = link_to(row)
+        self.events += 1
+        self._ended_commit = one.ends_commit
+        return one
+
+    def _require_of_tree(self, one: EventLine) -> None:
+        row, before = one.row, self.link
+        if row.position <= before.position:
+            text = f"it does not stand behind position {before.position}"
+            raise FileFault(self.number, text, row.position)
+        follows = row.position == before.position + 1 and self.events > 0
+        if one.previous_hash is None or (follows and one.previous_hash != before.chain_hash):
+            text = "it does not name the hash of the event before it"
+            raise FileFault(self.number, text, row.position)
+        if own_hash(one) != row.chain_hash:
+            text = "its bytes are not the ones that were recorded (chain)"
+            raise FileFault(self.number, text, row.position)
+
+    def _other(self, line: bytes) -> KeyLine | ContentLine | EntryLine | None:
+        kind, source = kind_of(line), self.header.source
+        section = _ORDER.get(kind or "", 0)
+        if section < max(1, self._section):
+            text = "it stands at the wrong place" if section else "it is no line of this file"
+            raise FileFault(self.number, text, self._next_position())
+        if section != self._section:
+            self._begin(section)
+        one: KeyLine | ContentLine | EntryLine
+        try:
+            if kind == "content-key":
+                one = parse_key(line, source)
+                self._require_order((one.session_id, 0))
+                self.keys += 1
+            elif kind == "content":
+                one = parse_content(line, source)
+                self._require_order((one.content_id, 0))
+                self.contents += 1
+            elif kind == "transcript-entry":
+                one = parse_entry(line, source)
+                self._require_order((one.run_id, one.sequence))
+                self.entries += 1
+            else:
+                self._require_sealed(parse_seal(line, source))
+                return None
+        except LineFault as fault:
+            raise FileFault(self.number, str(fault)) from None
+        return one
+
+    def _next_position(self) -> int | None:
+        return None if self._section or self.header.scope == "tree" else self.link.position + 1
+
+    def _begin(self, section: int) -> None:
+        header = self.header
+        if not self._section:
+            if self.link.position < self.link.append_last and header.scope == "log":
+                text = f"the append that ends at position {self.link.append_last} is cut off here"
+                raise FileFault(self.number, text, self.link.position + 1)
+            if not self._ended_commit and header.scope == "log":
+                text = "no commit ended with the last event"
+                raise FileFault(self.number, text, self.link.position)
+        has = {1: header.has_contents, 2: header.has_contents, 3: header.has_transcripts, 4: True}
+        if not has[section]:
+            text = "the first line says that none of these is in the file"
+            raise FileFault(self.number, text)
+        self._section = section
+        self._before = b"", 0
+
+    def _require_order(self, key: tuple[bytes, int]) -> None:
+        if key <= self._before:
+            raise LineFault("it does not stand in order behind the line before it")
+        self._before = key
+
+    def _require_sealed(self, seal: ExportSeal) -> None:
+        found = ExportSeal(
+            self.events,
+            self.link.position,
+            self.link.chain_hash,
+            self.keys,
+            self.contents,
+            self.entries,
+            self.digest.digest(),
+        )
+        if seal == found:
+            self.seal = seal
+            return
+        for what, here, there in (
+            ("events", found.events, seal.events),
+            ("keys", found.keys, seal.keys),
+            ("texts", found.contents, seal.contents),
+            ("entries of transcripts", found.entries, seal.entries),
+        ):
+            if here != there:
+                raise FileFault(
+                    self.number, f"it counts {there} {what} and there are {here}", self._lost(what)
+                )
+        if (seal.last_position, seal.chain_hash) != (found.last_position, found.chain_hash):
+            raise FileFault(self.number, "it names another last event than there is")
+        raise FileFault(self.number, "a line in front of it was changed: the hash is another one")
+
+    def _lost(self, what: str) -> int | None:
+        is_event = what == "events" and self.header.scope != "tree"
+        return self.link.position + 1 if is_event else None

@@ -1,0 +1,170 @@
+"""Files of lines: one that is written under another name until it is whole, and one that is read
+line by line with a limit."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.transfer.event_line import LineFault
+
+LINE_BYTES_MAX = 256 * 1024 * 1024
+"""No line is longer, neither written nor read: a text of PostgreSQL that can be sent at all fits."""
+
+PART_SUFFIX = ".part"
+_BUFFER_BYTES = 1024 * 1024
+
+
+class OutputFile:
+    """A file that appears under its name when it is whole. Until then it is `<name>.part`, locked
+    by whoever writes it, readable by its owner alone. To be closed."""
+
+    def __init__(self, path: Path, *, resume: bool, force: bool) -> None:
+        self.path = path
+        self.part = path.with_name(path.name + PART_SUFFIX)
+        self._force = force
+        if not force and os.path.lexists(path):
+            raise UserError(f"{path} is there already; name another file, or give --force")
+        self._file = self._open(resume)
+        self.digest = hashlib.sha256()
+
+    def _open(self, resume: bool) -> BinaryIO:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        if not (resume or self._force):
+            flags |= os.O_EXCL
+        try:
+            descriptor = os.open(self.part, flags, 0o600)
+        except FileExistsError:
+            raise UserError(
+                f"{self.part} is there, of an export that did not end; give --resume to go on with"
+                " it, or --force to begin anew"
+            ) from None
+        except OSError as error:
+            raise UserError(f"{self.part} cannot be written: {error.strerror}") from error
+        file = os.fdopen(descriptor, "r+b", buffering=_BUFFER_BYTES)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UserError(f"{self.part} is not a plain file; name another file")
+            os.fchmod(descriptor, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{self.part} is being written by another process") from None
+            if not resume:
+                file.truncate(0)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    @property
+    def reading(self) -> BinaryIO:
+        """The part as it is, from its beginning."""
+        self._file.seek(0)
+        return self._file
+
+    def go_on_from(self, offset: int, digest: "hashlib._Hash") -> None:
+        """Forget what is behind `offset`; `digest` is that of what is in front."""
+        self._file.seek(offset)
+        self._file.truncate()
+        self.digest = digest
+
+    def write(self, data: bytes) -> None:
+        """Add whole lines."""
+        self.digest.update(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def finish(self) -> None:
+        """Give it its name, once it is on disk."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            if self._force:
+                self.part.replace(self.path)
+            else:
+                # A link never takes the place of a file that came meanwhile.
+                os.link(self.part, self.path)
+                self.part.unlink()
+            folder = os.open(self.path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except FileExistsError:
+            raise UserError(f"{self.path} came meanwhile; the export is in {self.part}") from None
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> UserError:
+        return UserError(f"{self.part} cannot be written: {error.strerror}; go on with --resume")
+
+    def close(self) -> None:
+        """Let go of it, whole or not."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class OutputStream:
+    """Standard output in the place of a file: nothing can be resumed or replaced."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        """Add whole lines."""
+        self.digest.update(data)
+        self._stream.write(data)
+
+    def finish(self) -> None:
+        """Send all of it."""
+        self._stream.flush()
+
+
+def open_input(path: Path) -> BinaryIO:
+    """A plain file for reading. `UserError` when there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{path} is not a plain file")
+    return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
+
+
+def bounded_lines(file: BinaryIO, *, bytes_max: int = LINE_BYTES_MAX) -> Iterator[bytes]:
+    """The lines of a file, each with its end; the last one may lack it. `LineFault` for one that is
+    too long."""
+    while line := file.readline(bytes_max + 1):
+        if len(line) > bytes_max:
+            raise LineFault(f"it has more than {bytes_max} bytes")
+        yield line
+
+
+TAIL_BYTES = 4_096
+
+
+def last_line(file: BinaryIO) -> bytes:
+    """The last line of a file, when it is a short one; the place of reading stays where it was."""
+    place = file.tell()
+    try:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - TAIL_BYTES))
+        return file.read(TAIL_BYTES).rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
+    finally:
+        file.seek(place)
