@@ -3,3 +3,7 @@
 
 class UserError(Exception):
     """Something the user of a command must change; the message says what, in their words."""
+
+
+class NameUnknown(UserError):
+    """Nothing has the name that was given."""

@@ -144,10 +144,11 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """What was found in an exported file; `scope` is `log`, `range` or `tree`. `line` and
-    `position` are of the first fault and `fault` says what it is."""
+    """What was found in an exported file; `scope` is `log`, `range` or `tree`, None when its first
+    line cannot be read. `line` and `position` are of the first fault and `fault` says what it is.
+    """
 
-    scope: str
+    scope: str | None
     head: str
     events: int
     contents: int

@@ -1,7 +1,10 @@
 """The one place where everything is put together, and what commands may ask of it."""
 
 import asyncio
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +18,20 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.contract.data_directory import default_data_directory
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
+    ExportOptions,
+    ExportReport,
+    FileReport,
+    ImportOptions,
+    ImportReport,
     OnProgress,
+    OnTransferProgress,
     OnVerifyProgress,
     ScriptTrialOptions,
     ServeOptions,
     VerifyOptions,
     VerifyReport,
     ignore_rebuild_progress,
+    ignore_transfer_progress,
 )
 from infrastructure.contract.operations import ignore_verify_progress as say_nothing
 from infrastructure.outbound.configuration.load import (
@@ -31,6 +41,11 @@ from infrastructure.outbound.configuration.load import (
 )
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
+from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
+from infrastructure.outbound.log.transfer.import_log import ImportOrder, import_log
+from infrastructure.outbound.log.transfer.line_file import OutputFile, OutputStream, open_input
+from infrastructure.outbound.log.transfer.text_lines import NewerFile
+from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from infrastructure.server.database import migrate_database, open_database
@@ -186,6 +201,118 @@ def verify(
         return verify_log(database.conninfo, directory.path, verify_options, on_progress)
     finally:
         database.close()
+
+
+def export_to_file(
+    options: ServeOptions,
+    export_options: ExportOptions,
+    on_progress: OnTransferProgress = ignore_transfer_progress,
+) -> ExportReport:
+    """Write the log, or a part of it, as lines, while servers go on. `NameUnknown` for a tree that
+    is not there."""
+    loaded, settings, directory = _prepare_start(options)
+    with _open_destination(export_options) as destination:
+        database = open_database(_database_url(loaded, settings), directory.postgres)
+        try:
+            exported = export_log(
+                database.conninfo,
+                ExportOrder(
+                    destination,
+                    first=export_options.first,
+                    last=export_options.last,
+                    tree=export_options.tree,
+                    has_contents=export_options.contents,
+                    has_transcripts=export_options.transcripts,
+                    is_resumed=export_options.resume,
+                    on_progress=on_progress,
+                ),
+            )
+        finally:
+            database.close()
+    seal = exported.seal
+    return ExportReport(
+        scope=exported.header.scope,
+        events=seal.events,
+        began=exported.began,
+        keys=seal.keys,
+        contents=seal.contents,
+        entries=seal.entries,
+        head=f"{seal.last_position}:{seal.chain_hash.hex()}",
+        sha256=seal.sha256.hex(),
+        seconds=exported.seconds,
+    )
+
+
+@contextlib.contextmanager
+def _open_destination(options: ExportOptions) -> Iterator[OutputFile | OutputStream]:
+    if options.out is not None:
+        with OutputFile(options.out, resume=options.resume, force=options.force) as file:
+            yield file
+        return
+    if options.resume or options.force:
+        raise UserError("--resume and --force are for a file; name it with --out")
+    if sys.stdout.isatty():
+        raise UserError("a log is not written to a terminal; name a file with --out")
+    yield OutputStream(sys.stdout.buffer)
+
+
+def import_from_file(
+    options: ServeOptions,
+    import_options: ImportOptions,
+    on_progress: OnTransferProgress = ignore_transfer_progress,
+) -> ImportReport:
+    """Store an exported file in a log that is empty."""
+    # What is no such file needs no database to be refused.
+    with open_input(import_options.file):
+        pass
+    loaded, settings, directory = _prepare_start(options)
+    database = open_database(_database_url(loaded, settings), directory.postgres)
+    try:
+        imported = import_log(
+            database.conninfo,
+            ImportOrder(
+                import_options.file,
+                without_texts=import_options.without_texts,
+                resume=import_options.resume,
+                on_progress=on_progress,
+            ),
+        )
+    finally:
+        database.close()
+    seal = imported.seal
+    return ImportReport(
+        events=seal.events,
+        began=imported.began,
+        runs=imported.runs,
+        sessions=imported.sessions,
+        contents=seal.contents,
+        entries=seal.entries,
+        head=f"{seal.last_position}:{seal.chain_hash.hex()}",
+        seconds=imported.seconds,
+    )
+
+
+def verify_exported(
+    path: Path, on_progress: OnTransferProgress = ignore_transfer_progress
+) -> FileReport:
+    """Look an exported file over, without a server or a database."""
+    try:
+        found = verify_file(path, on_progress)
+    except NewerFile as error:
+        raise UserError(str(error)) from error
+    header, fault = found.header, found.fault
+    return FileReport(
+        scope=header.scope if header is not None else None,
+        head=f"{found.last_position}:{found.chain_hash.hex()}",
+        events=found.events,
+        contents=found.contents,
+        transcripts=found.transcripts,
+        erased=found.erased,
+        seconds=found.seconds,
+        line=fault.line if fault is not None else None,
+        position=fault.position if fault is not None else None,
+        fault=str(fault) if fault is not None else None,
+    )
 
 
 def check_configuration(path: Path | None) -> ConfigurationReport:

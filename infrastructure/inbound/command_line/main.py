@@ -147,9 +147,11 @@ _config = _group("config", "The configuration.")
 _config.command("check")(config.check_configuration)
 _config.command("show")(config.show_configuration)
 _group("script", "Context scripts.").command("test")(scripts.run_scripts)
-_log = _group("log", "Verify the log, and rebuild its read tables.")
+_log = _group("log", "Verify, export and import the log, and rebuild its read tables.")
 _log.command("rebuild")(log.rebuild_log)
 _log.command("verify")(log.verify_log)
+_log.command("export")(log.export_events)
+_log.command("import")(log.import_events)
 
 if __name__ == "__main__":
     main()

@@ -1,21 +1,29 @@
-"""`spawnlog log rebuild` and `log verify`."""
+"""`spawnlog log rebuild`, `log verify`, `log export` and `log import`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from infrastructure.contract.operations import ServeOptions, VerifyOptions, VerifyReport
+from infrastructure.contract.errors import NameUnknown
+from infrastructure.contract.operations import (
+    ExportOptions,
+    ImportOptions,
+    ServeOptions,
+    VerifyOptions,
+    VerifyReport,
+)
 from infrastructure.inbound.command_line.client.options import (
     ConfigFile,
     DatabaseUrl,
     HomeDir,
     OutputOption,
 )
-from infrastructure.inbound.command_line.display.failures import CommandFailed, RunFailed
-from infrastructure.inbound.command_line.display.output import Output, print_object
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound, RunFailed
+from infrastructure.inbound.command_line.display.output import Output, print_note, print_object
 from infrastructure.inbound.command_line.display.progress import (
     show_rebuild_progress,
+    show_transfer_progress,
     show_verify_progress,
 )
 
@@ -80,7 +88,18 @@ StateFile = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="The same as --output json.")]
 
 
+ExportedFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]",
+        help="A file of `log export`, verified without a server or a database.",
+        show_default=False,
+    ),
+]
+
+
 def verify_log(
+    file: ExportedFile = None,
     head: NotedHeadOption = None,
     resume: Resume = False,
     state: StateFile = None,
@@ -90,10 +109,16 @@ def verify_log(
     output: OutputOption = Output.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the log with its chain of hashes, and texts and read tables with the log.
+    """Compare the log with its chain of hashes, and texts and read tables with the log; or a file
+    of `log export` with its own chain, seal and keys.
 
     Exits with 1 at the first difference and names its position. Servers go on meanwhile.
     """
+    if file is not None:
+        if head or resume or state or config or database_url or data_dir:
+            raise CommandFailed("a file is verified by itself; give no other flags than --output")
+        _verify_file(file, Output.JSON if as_json else output)
+        return
     verify_options = VerifyOptions(
         head=_parse_noted_head(head) if head is not None else None, resume=resume, state_file=state
     )
@@ -166,4 +191,199 @@ def _print_report(report: VerifyReport) -> None:
     )
     if report.difference is None:
         print("nothing differs; note the head to hold the log against it later (--head):")
+        print(report.head)
+
+
+def _verify_file(file: Path, output: Output) -> None:
+    from infrastructure.server.operations import verify_exported
+
+    with show_transfer_progress("verifying events") as on_progress:
+        report = verify_exported(file, on_progress)
+    wrong = report.fault is not None
+    facts = {
+        "ok": not wrong,
+        "scope": report.scope,
+        "head": report.head,
+        "events": report.events,
+        "contents": report.contents,
+        "transcripts": report.transcripts,
+        "erased": report.erased,
+        "seconds": round(report.seconds, 3),
+        "difference": {"line": report.line, "position": report.position, "text": report.fault}
+        if wrong
+        else None,
+    }
+    if not print_object(facts, output):
+        rate = report.events / report.seconds if report.seconds > 0 else 0.0
+        print(
+            f"{report.events:,} events were right, verified in {report.seconds:.2f} s"
+            f" ({rate:,.0f} a second); {report.contents:,} texts and {report.transcripts:,}"
+            f" transcripts; {report.erased:,} erased or not in the file"
+        )
+        if not wrong:
+            print(_FILE_VERDICTS[report.scope or "log"])
+            print(report.head)
+    if report.fault is not None:
+        raise RunFailed(report.fault)
+
+
+_FILE_VERDICTS = {
+    "log": "nothing differs; the head of the log in the file:",
+    "range": "nothing differs from the chain hash in the first line on; the last event:",
+    "tree": "each event has the bytes that its own hash covers; whether events are missing between"
+    " them cannot be told of a tree; the last event:",
+}
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="The file to write, which must not be there. Without: standard output.",
+        show_default=False,
+    ),
+]
+FromOption = Annotated[
+    int | None,
+    typer.Option("--from", metavar="POSITION", min=1, max=2**62, help="The first position."),
+]
+ToOption = Annotated[
+    int | None,
+    typer.Option("--to", metavar="POSITION", min=1, max=2**62, help="The last position."),
+]
+TreeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tree",
+        metavar="KEY",
+        help="Only the events of one tree: the key of its root session, in full.",
+        show_default=False,
+    ),
+]
+
+
+def export_events(
+    out: OutOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    tree: TreeOption = None,
+    contents: Annotated[
+        bool,
+        typer.Option("--contents", help="With the texts, and the keys that prove them: secrets."),
+    ] = False,
+    transcripts: Annotated[
+        bool, typer.Option("--transcripts", help="With the entries of transcripts.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an export that was interrupted.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file, and begin anew.")
+    ] = False,
+    config: ConfigFile = None,
+    database_url: DatabaseUrl = None,
+    data_dir: HomeDir = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Write the log as lines of CloudEvents, in one snapshot; servers go on meanwhile.
+
+    The file is FILE.part until it is whole. Import it again with --contents --transcripts.
+    """
+    from infrastructure.server.operations import export_to_file
+
+    if resume and force:
+        raise CommandFailed("--resume goes on and --force begins anew; give one of them")
+    export_options = ExportOptions(
+        out=out,
+        first=first,
+        last=last,
+        tree=tree,
+        contents=contents,
+        transcripts=transcripts,
+        resume=resume,
+        force=force,
+    )
+    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    try:
+        with show_transfer_progress("exporting events") as on_progress:
+            report = export_to_file(options, export_options, on_progress)
+    except NameUnknown as error:
+        raise NotFound(str(error)) from error
+    except KeyboardInterrupt:
+        raise CommandFailed("interrupted before the end; go on with --resume") from None
+    facts = {
+        "scope": report.scope,
+        "events": report.events,
+        "began": report.began,
+        "contents": report.contents,
+        "transcriptEntries": report.entries,
+        "head": report.head,
+        "sha256": report.sha256,
+        "seconds": round(report.seconds, 3),
+    }
+    rate = (report.events - report.began) / report.seconds if report.seconds > 0 else 0.0
+    text = (
+        f"{report.events:,} events, {report.contents:,} texts and {report.entries:,} entries of"
+        f" transcripts in {report.seconds:.2f} s ({rate:,.0f} events a second)"
+    )
+    if out is None:
+        print_note(text)
+    elif not print_object(facts, output):
+        print(f"{text}; the last event:\n{report.head}")
+
+
+def import_events(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A file of `log export --contents --transcripts`.",
+            show_default=False,
+        ),
+    ],
+    without_texts: Annotated[
+        bool,
+        typer.Option(
+            "--without-texts",
+            help="Take a file without texts and transcripts: all of them read as erased.",
+        ),
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an import that was interrupted.")
+    ] = False,
+    config: ConfigFile = None,
+    database_url: DatabaseUrl = None,
+    data_dir: HomeDir = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Store an exported log in an empty one: the same rows, the same chain, the same log id.
+
+    What is wrong with the file is found before anything of it is there. Stop the log's servers
+    before the copy is served: both would do its work.
+    """
+    from infrastructure.server.operations import import_from_file
+
+    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    import_options = ImportOptions(file=file, without_texts=without_texts, resume=resume)
+    try:
+        with show_transfer_progress("importing lines") as on_progress:
+            report = import_from_file(options, import_options, on_progress)
+    except KeyboardInterrupt:
+        raise CommandFailed("interrupted before the end; go on with --resume") from None
+    facts = {
+        "events": report.events,
+        "began": report.began,
+        "runs": report.runs,
+        "sessions": report.sessions,
+        "contents": report.contents,
+        "transcriptEntries": report.entries,
+        "head": report.head,
+        "seconds": round(report.seconds, 3),
+    }
+    if not print_object(facts, output):
+        rate = report.events / report.seconds if report.seconds > 0 else 0.0
+        print(
+            f"{report.events:,} events, {report.contents:,} texts and {report.entries:,} entries of"
+            f" transcripts gave {report.runs:,} runs and {report.sessions:,} sessions in"
+            f" {report.seconds:.2f} s ({rate:,.0f} events a second); the head of the log:"
+        )
         print(report.head)

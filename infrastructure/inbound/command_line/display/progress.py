@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 from infrastructure.contract.operations import (
     OnProgress,
+    OnTransferProgress,
     OnVerifyProgress,
     RebuildProgress,
     RebuildStep,
+    TransferStep,
 )
 from infrastructure.inbound.command_line.display.output import print_note
 
@@ -39,6 +41,25 @@ def show_verify_progress() -> Iterator[OnVerifyProgress]:
     with _display(doing) as show:
         yield lambda began, position, last: show(
             doing, RebuildProgress("events", position, last, began)
+        )
+
+
+_TRANSFER_STEPS: dict[TransferStep, str] = {
+    "texts": "texts",
+    "transcripts": "entries of transcripts",
+    "indexes": "making indexes",
+    "rows": "folding events",
+}
+
+
+@contextmanager
+def show_transfer_progress(doing: str) -> Iterator[OnTransferProgress]:
+    """Shows how far an export, an import or the verification of a file is; a short one says
+    nothing. `doing` is what is done with the events, or the lines."""
+    with _display(doing) as show:
+        yield lambda step, began, done, total: show(
+            _TRANSFER_STEPS.get(step, doing),
+            RebuildProgress("indexes" if step == "indexes" else "events", done, total, began),
         )
 
 

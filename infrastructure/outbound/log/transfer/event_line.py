@@ -7,7 +7,7 @@ read. So a file that was read and is exported again is the same file.
 import re
 import struct
 from base64 import b64decode, b64encode
-from binascii import unhexlify
+from binascii import hexlify, unhexlify
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -136,7 +136,8 @@ def event_line(
             b',"time":"',
             instant_text(row.recorded_at),
             b'","datacontenttype":"application/json","position":"%d"' % row.position,
-            b',"streamversion":%d,"typeversion":%d,"occurredat":"' % (row.version, row.type_version),
+            b',"streamversion":%d,"typeversion":%d,"occurredat":"'
+            % (row.version, row.type_version),
             instant_text(_number(occurred)),
             b'","commandid":',
             _printed_uuid(command_id),
@@ -152,8 +153,10 @@ def event_line(
             _printed_text(writer),
             b',"appendlast":"%d"' % row.append_last,
             b',"commitend":true' if ends_commit else b"",
-            b"" if previous_hash is None else b',"previoushash":"%b"' % previous_hash.hex().encode(),
-            b',"chainhash":"%b",' % row.chain_hash.hex().encode(),
+            b""
+            if previous_hash is None
+            else b',"previoushash":"%b"' % previous_hash.hex().encode(),
+            b',"chainhash":"%b",' % hexlify(row.chain_hash),
             data_member(row.state),
         )
     )
@@ -181,9 +184,7 @@ def _printed_text(field: bytes | None) -> bytes:
 
 def _printed_uuid(field: bytes | None) -> bytes:
     digits = (field or b"").hex()
-    return (
-        f'"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"'.encode()
-    )
+    return f'"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"'.encode()
 
 
 def _number(field: bytes | None) -> int:

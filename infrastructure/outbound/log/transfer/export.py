@@ -1,17 +1,17 @@
-"""Writes the log, a range of it or a tree as a file of lines, in one snapshot, beside its servers."""
+"""Writes the log, a range of it or a tree as lines, in one snapshot and beside its servers."""
 
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from domain.run.events import RunEnded
 from domain.values.refusals import CorruptHistory
-from infrastructure.contract.errors import UserError
+from infrastructure.contract.errors import NameUnknown, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.format import OWNER, require_known_format
@@ -20,7 +20,12 @@ from infrastructure.outbound.log.transfer.event_line import (
     event_line,
 )
 from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
-from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX, OutputFile
+from infrastructure.outbound.log.transfer.line_file import (
+    LINE_BYTES_MAX,
+    OutputFile,
+    OutputStream,
+    rare_collections,
+)
 from infrastructure.outbound.log.transfer.spool import Spool, SpooledMention, SpooledTranscript
 from infrastructure.outbound.log.transfer.text_lines import (
     ContentLine,
@@ -86,36 +91,18 @@ _TREE_POSITIONS = (
 _HASHES = "SELECT position + 1, chain_hash FROM events WHERE position = ANY(%s)"
 
 
-class Destination(Protocol):
-    """Where the lines go. `digest` is the hash of all that were written."""
-
-    digest: "hashlib._Hash"
-
-    def write(self, data: bytes) -> None:
-        """Add whole lines."""
-        ...
-
-    def finish(self) -> None:
-        """There are no more."""
-        ...
-
-
-class TreeUnknown(UserError):
-    """The log has no event of this tree."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
     """What to write. `first` and `last` are the positions of a range, `tree` the key of a root
-    session; None of them is the whole log. `resumed` is the file that is gone on with."""
+    session; None of them is the whole log. `is_resumed` goes on with what the file holds."""
 
-    destination: Destination
+    destination: OutputFile | OutputStream
     first: int | None = None
     last: int | None = None
     tree: str | None = None
     has_contents: bool = False
     has_transcripts: bool = False
-    resumed: OutputFile | None = None
+    is_resumed: bool = False
     on_progress: OnTransferProgress = field(default=ignore_transfer_progress)
 
 
@@ -134,7 +121,7 @@ def export_log(conninfo: str, order: ExportOrder) -> Exported:
     when its chain is broken, or when the database went away."""
     began = time.monotonic()
     try:
-        with open_read_connection(conninfo) as connection, Spool() as spool:
+        with rare_collections(), open_read_connection(conninfo) as connection, Spool() as spool:
             with connection.transaction():
                 connection.execute(
                     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;"
@@ -167,8 +154,8 @@ class _LogExport:
             position=header.after, chain_hash=header.after_hash, append_last=header.after
         )
         resumed = 0
-        if order.resumed is not None:
-            found = self._go_on(order.resumed, header)
+        if order.is_resumed and isinstance(order.destination, OutputFile):
+            found = self._go_on(order.destination, header)
             if found is not None:
                 link, resumed = found, self._events
         if not resumed:
@@ -323,7 +310,7 @@ class _LogExport:
             after = positions[-1]
             self._order.on_progress("events", header.after, after, last)
         if not self._events:
-            raise TreeUnknown(
+            raise NameUnknown(
                 "no event is of a tree with this root; give the key of a root session, as"
                 " `spawnlog event list --output json` has it as correlation"
             )
@@ -361,9 +348,7 @@ class _LogExport:
                 seal = event.transcript
                 run_id = UUID(row.stream.partition(":")[2]).bytes
                 transcripts.append(
-                    SpooledTranscript(
-                        run_id, None, row.position, seal.count, seal.bytes, seal.hmac
-                    )
+                    SpooledTranscript(run_id, None, row.position, seal.count, seal.bytes, seal.hmac)
                 )
         self._spool.add_mentions(mentions)
         self._spool.add_transcripts(transcripts)
@@ -380,7 +365,7 @@ class _LogExport:
                     found = self._connection.execute(_RUN_KEYS, [_streams(runs)], binary=True)
                     rows = found.fetchall()
                     self._spool.add_keys((row[0].bytes, bytes(row[1])) for row in rows)
-            keys = ((UUID(bytes=one), key) for one, key in self._spool.keys())
+            keys = ((UUID(bytes=one), key) for one, key in self._spool.all_keys())
         for session_id, key in keys:
             self._add(key_line(self._source, KeyLine(session_id.bytes, bytes(key))))
             self._keys += 1

@@ -132,11 +132,11 @@ class FileReader:
         if self.header.scope == "tree":
             self._require_of_tree(one)
         else:
-            fault = find_fault(self.link, row)
+            wrong = find_fault(self.link, row)
             if one.previous_hash is not None:
                 raise FileFault(self.number, "only a tree names hashes before", row.position)
-            if fault is not None:
-                raise FileFault(self.number, fault.text, fault.position)
+            if wrong is not None:
+                raise FileFault(self.number, wrong.text, wrong.position)
             changes = row.recorded_at != self.link.recorded_at
             if changes and not self._ended_commit:
                 text = "no commit ended with the event before, and the instant changes"

@@ -61,6 +61,8 @@ class Spool:
             "PRAGMA temp_store = FILE",
             f"PRAGMA cache_size = -{CACHE_KIB}",
             *_TABLES,
+            # Never ended: each statement by itself would be a transaction.
+            "BEGIN",
         ):
             self._database.execute(statement)
 
@@ -128,7 +130,7 @@ class Spool:
         row = self._database.execute(query, [session_id]).fetchone()
         return row[0] if row is not None else None
 
-    def keys(self) -> Iterator[tuple[bytes, bytes]]:
+    def all_keys(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys by their sessions."""
         return iter(self._database.execute("SELECT session_id, key FROM keys ORDER BY session_id"))
 

@@ -5,6 +5,7 @@ import re
 from binascii import unhexlify
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -33,6 +34,11 @@ class NewerFile(ValueError):
     """The file was written by a newer release; the message says so."""
 
 
+@cache
+def _source_of(log_id: UUID) -> bytes:
+    return b'"urn:spawnlog:log:%b"' % str(log_id).encode()
+
+
 @dataclass(frozen=True, slots=True)
 class ExportHeader:
     """What a file says of itself: of which log it is, what of it, and what is beside the events.
@@ -55,7 +61,7 @@ class ExportHeader:
     @property
     def source(self) -> bytes:
         """The log as the lines name it, as a JSON string."""
-        return b'"urn:spawnlog:log:%b"' % str(self.log_id).encode()
+        return _source_of(self.log_id)
 
     def line(self) -> bytes:
         """The first line."""
@@ -136,7 +142,7 @@ def _frame(name: bytes, source: bytes, facts: Mapping[str, Any]) -> bytes:
 
 
 def parse_header(line: bytes) -> ExportHeader:
-    """The first line of a file. `NewerFile`, or `LineFault` when it is not one that `line()` gives."""
+    """The first line of a file. `NewerFile`, or `LineFault` when it is none that `line()` gives."""
     facts = _facts(line, "spawnlog.export.begin")
     found = facts.get("format")
     if isinstance(found, int) and found > FILE_FORMAT:
@@ -265,21 +271,18 @@ _TEXT = rb'"([^"\\\x00-\x1f]*+(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*+)*+)"'
 _PARTS = {b"uuid": _UUID, b"text": _TEXT}
 _KEY = re.compile(
     rb'\{"specversion":"1\.0","id":"%(uuid)b","source":%(text)b,"type":"spawnlog\.export\.content-key"'
-    rb',"datacontenttype":"application/json","data":"((?:[0-9a-f]{2}){1,1024})"\}\n'
-    % _PARTS
+    rb',"datacontenttype":"application/json","data":"((?:[0-9a-f]{2}){1,1024})"\}\n' % _PARTS
 )
 _CONTENT = re.compile(
     rb'\{"specversion":"1\.0","id":"%(uuid)b","source":%(text)b,"type":"spawnlog\.export\.content"'
     rb',"datacontenttype":"application/json","sessionid":"%(uuid)b","kind":%(text)b'
-    rb',"hmac":%(text)b,"data":%(text)b\}\n'
-    % _PARTS
+    rb',"hmac":%(text)b,"data":%(text)b\}\n' % _PARTS
 )
 _ENTRY = re.compile(
     rb'\{"specversion":"1\.0","id":"%(uuid)b/(0|[1-9][0-9]{0,9})","source":%(text)b'
     rb',"type":"spawnlog\.export\.transcript-entry","time":"([0-9T:.-]{26}Z)"'
     rb',"datacontenttype":"application/json","runid":"%(uuid)b","entrynumber":(0|[1-9][0-9]{0,9})'
-    rb',"kind":%(text)b,"(data|data_base64)":([^\r\n]*)\}\n'
-    % _PARTS
+    rb',"kind":%(text)b,"(data|data_base64)":([^\r\n]*)\}\n' % _PARTS
 )
 
 
@@ -313,9 +316,7 @@ def parse_entry(line: bytes, source: bytes) -> EntryLine:
     """The entry of a line. `LineFault` when it is not one that `entry_line` would have written."""
     found = _matched(_ENTRY, line)
     body = data_of(found[8], found[9]) if found[7] is not None else b""
-    one = EntryLine(
-        _uuid(found[1]), int(found[2]), instant_of(found[4]), text_of(found[7]), body
-    )
+    one = EntryLine(_uuid(found[1]), int(found[2]), instant_of(found[4]), text_of(found[7]), body)
     if one.sequence >= 2**31 or entry_line(source, one) != line:
         raise LineFault("it is not the line of an entry in the form of this file")
     if b"\0" in body or _is_no_text(body):

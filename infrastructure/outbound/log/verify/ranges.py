@@ -18,7 +18,12 @@ from infrastructure.outbound.log.verify.contents import (
 )
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
 from infrastructure.outbound.log.verify.projections import check_rows
-from infrastructure.outbound.log.verify.refold import ReadEvent, Refold, RefoldResult
+from infrastructure.outbound.log.verify.refold import (
+    ReadEvent,
+    RecordedStates,
+    Refold,
+    RefoldResult,
+)
 from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
 from infrastructure.outbound.log.verify.streams import (
     StreamVersions,
@@ -73,7 +78,7 @@ class RangeChecker:
             return findings
         versions = StreamVersions(self._connection)
         whole = last_end_before(self._connection, span.first)
-        refold = Refold(self._connection, whole)
+        refold = Refold(RecordedStates(self._connection), whole)
         # The rows of a transaction belong to the range in which it ends.
         begun = list(read_rows(self._connection, whole + 1, span.first - 1))
         findings.difference = refold.fold(begun, ()).difference
@@ -116,8 +121,8 @@ class RangeChecker:
         contents, transcripts = ContentCounts(), ContentCounts()
         found = first_difference(
             (
-                check_contents(connection, _mentions(page.events, self._log_id), contents),
-                check_transcripts(connection, _sealed_transcripts(page.events), transcripts),
+                check_contents(connection, mentions_in(page.events, self._log_id), contents),
+                check_transcripts(connection, sealed_in(page.events), transcripts),
                 *(
                     check_rows(
                         connection,
@@ -138,7 +143,7 @@ class RangeChecker:
         return found
 
 
-def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMention]:
+def mentions_in(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMention]:
     """Every text that the events refer to, once. It is owned by the session of the run, by the
     session itself, or by the log."""
     identities: set[tuple[int, str, int]] = set()
@@ -152,7 +157,8 @@ def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMent
                 yield ContentMention(position, stream, place, owner, ref)
 
 
-def _sealed_transcripts(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
+def sealed_in(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
+    """Every transcript that an event sealed."""
     for position, _, event, run, _ in events:
         if run is not None and type(event) is RunEnded and event.transcript is not None:
             yield RecordedTranscript(position, run.run_id, run.session_id, event.transcript)

@@ -1,9 +1,9 @@
 """Folds pages of events once more, by the writer's own functions and in constant memory."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from domain.event_types import AnyEvent, ConfigurationActivated
@@ -56,16 +56,56 @@ class RefoldResult(NamedTuple):
     difference: Difference | None
 
 
+class StatesBefore(Protocol):
+    """Where the states are that are not in memory."""
+
+    def runs(self, run_ids: Sequence[UUID], at: int) -> Iterable[Run]:
+        """These runs as of position `at`, those that exist."""
+        ...
+
+    def sessions(self, keys: Sequence[str], at: int) -> Iterable[Session]:
+        """These sessions as of position `at`, those that exist."""
+        ...
+
+    def put(self, states: Sequence[tuple[str, Run | Session]]) -> None:
+        """These leave the memory, by their streams."""
+        ...
+
+
+class RecordedStates:
+    """Implements `StatesBefore` by the log itself: sessions are read from their rows, runs folded
+    from the events before."""
+
+    def __init__(self, connection: ReadConnection) -> None:
+        self._connection = connection
+        self._mapper = EventMapper()
+
+    def runs(self, run_ids: Sequence[UUID], at: int) -> Iterator[Run]:
+        """Rows that have ended hold no state, and those that have not may be of a later moment."""
+        if not run_ids:
+            return
+        values = values_of_runs([(run_id, at) for run_id in run_ids])
+        found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
+        for _, run in fold_rows_of_runs(found, self._mapper):
+            yield run
+
+    def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
+        """From their rows."""
+        return sessions_as_of(self._connection, keys, at)
+
+    def put(self, states: Sequence[tuple[str, Run | Session]]) -> None:
+        """They are found again."""
+
+
 class Refold:
-    """Carries states from page to page; one of a session that is not in memory is
-    read from its row, one of a run folded from the events before.
+    """Carries states from page to page; those that are not in memory are asked for.
 
     `whole` is the last position of a transaction, behind which the first page begins. Where rows
     end is not asked for, so that a wrong end leads to no wrong state.
     """
 
-    def __init__(self, connection: ReadConnection, whole: int) -> None:
-        self._connection = connection
+    def __init__(self, states: StatesBefore, whole: int) -> None:
+        self._before = states
         self._mapper = EventMapper()
         # By stream, in the order of use.
         self._states: dict[str, Any] = {}
@@ -175,19 +215,15 @@ class Refold:
             elif stream.startswith(SESSION_PREFIX):
                 sessions.append(stream.removeprefix(SESSION_PREFIX))
         at = rows[0].position - 1 if rows else 0
-        if runs:
-            # Rows that have ended hold no state, and those that have not may be of a later moment.
-            values = values_of_runs([(run_id, at) for run_id in runs])
-            found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
-            for _, run in fold_rows_of_runs(found, self._mapper):
-                states[run_stream(run.run_id)] = run
-        for session in sessions_as_of(self._connection, sessions, at):
+        for run in self._before.runs(runs, at):
+            states[run_stream(run.run_id)] = run
+        for session in self._before.sessions(sessions, at):
             states[session_stream(session.session_key)] = session
 
     def _forget(self) -> None:
-        for stream in list(islice(self._states, max(0, len(self._states) - STATES_MAX))):
-            if stream not in self._open:
-                del self._states[stream]
+        oldest = islice(self._states, max(0, len(self._states) - STATES_MAX))
+        leaving = [stream for stream in oldest if stream not in self._open]
+        self._before.put([(stream, self._states.pop(stream)) for stream in leaving])
 
 
 class _FoldMismatch(Exception):
