@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from psycopg import errors
+
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import (
@@ -25,14 +27,21 @@ async def identify(connection: LogConnection, storage_home: str) -> LogIdentity:
     """Look whose log it is. `storage_home` is the id of the data directory: a log's transcripts
     are in one directory, so all its servers share it.
 
-    `UserError` when the log is of a newer format, of an application of the eventsourcing library,
-    of another data directory, or when a newer release has made its projections.
+    `UserError` when a file is being imported into it, when the log is of a newer format, of an
+    application of the eventsourcing library, of another data directory, or when a newer release has
+    made its projections.
     """
     require_known_format(await format_of(connection))
     await require_own_log(connection)
-    await connection.execute(
-        "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]
-    )
+    try:
+        await connection.execute(
+            "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]
+        )
+    except errors.LockNotAvailable as error:
+        raise UserError(
+            "a file is being imported into this log (`spawnlog log import`); start again when that"
+            " is done"
+        ) from error
     row = await (
         await connection.execute("SELECT log_id, current_schema(), storage_home FROM log_head")
     ).fetchone()

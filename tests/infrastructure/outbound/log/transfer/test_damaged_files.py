@@ -1,0 +1,232 @@
+"""Whatever is changed in a file is found by a verification and stored by no import."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.transfer.file_reader import FileFault
+from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX
+from infrastructure.outbound.log.transfer.text_lines import NewerFile
+from infrastructure.outbound.log.transfer.verify_file import verify_file
+from tests.support.builders.damaged_log import ToldLog
+from tests.support.builders.exported_logs import (
+    WHOLE,
+    exported,
+    imported,
+    is_untouched,
+    sealed_anew,
+)
+from tests.support.servers.databases import Databases
+
+pytestmark = pytest.mark.server
+
+
+class WrittenLog:
+    """The lines of a whole log, and an empty log that must stay so."""
+
+    def __init__(self, file: Path, url: str) -> None:
+        self.file = file
+        self.url = url
+        self.data = file.read_bytes()
+        self.lines = self.data.splitlines(keepends=True)
+        self.events = sum(b'"type":"spawnlog.event.' in line for line in self.lines)
+
+    def fault(self, data: bytes) -> FileFault:
+        """What is wrong with it: found by a verification, and refused by an import."""
+        self.file.write_bytes(data)
+        found = verify_file(self.file).fault
+        assert found is not None
+        with pytest.raises(UserError):
+            imported(self.url, self.file)
+        assert is_untouched(self.url)
+        return found
+
+
+@pytest.fixture(scope="module")
+def written(story: ToldLog, databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    file = tmp_path_factory.mktemp("written") / "log.ndjson"
+    exported(story.url, file, **WHOLE)
+    url = databases.create()
+    yield WrittenLog(file, url)
+    databases.drop(url)
+
+
+@settings(max_examples=120)
+@given(data=st.data())
+def test_a_single_other_byte_is_found(written: WrittenLog, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(written.data) - 1))
+    other = data.draw(st.integers(1, 255))
+    changed = bytearray(written.data)
+    changed[at] ^= other
+    line = written.data[:at].count(b"\n") + 1
+    fault = written.fault(bytes(changed))
+    # A line end that is gone makes one line of two.
+    assert fault.line >= line - 1
+    if line <= written.events:
+        position = line - 1
+        assert fault.position is None or fault.position >= max(1, position)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_changed_event_is_named_with_its_line_and_position(
+    written: WrittenLog, data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(2, written.events + 1))
+    line = bytearray(written.lines[number - 1])
+    at = data.draw(st.integers(0, len(line) - 2))
+    line[at] = 0x21 if line[at] != 0x21 else 0x22
+    lines = [*written.lines[: number - 1], bytes(line), *written.lines[number:]]
+    fault = written.fault(sealed_anew(lines))
+    # That a commit ended is held against the instants of the events behind it.
+    assert fault.line in (number, number + 1)
+    assert fault.position in (number - 1, number)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_line_that_is_missing_doubled_or_swapped_is_found(
+    written: WrittenLog, data: st.DataObject
+) -> None:
+    count = len(written.lines)
+    number = data.draw(st.integers(0, count - 1))
+    what = data.draw(st.sampled_from(["missing", "doubled", "swapped"]))
+    lines = list(written.lines)
+    if what == "missing":
+        del lines[number]
+    elif what == "doubled":
+        lines.insert(number, lines[number])
+    else:
+        other = data.draw(st.integers(0, count - 1).filter(lambda one: one != number))
+        lines[number], lines[other] = lines[other], lines[number]
+    written.fault(b"".join(lines))
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a_cut_file_is_found(written: WrittenLog, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(written.data) - 1))
+    written.fault(written.data[:at])
+
+
+@pytest.mark.parametrize("kind", ["content-key", "content", "transcript-entry"])
+def test_a_missing_line_beside_the_events_is_found_though_it_is_sealed_anew(
+    written: WrittenLog, kind: str
+) -> None:
+    mark = f'"type":"spawnlog.export.{kind}"'.encode()
+    number = next(n for n, line in enumerate(written.lines) if mark in line)
+    lines = [*written.lines[:number], *written.lines[number + 1 :]]
+    counted = {"content-key": b"keys", "content": b"contents"}.get(kind, b"transcriptEntries")
+    before, _, behind = lines[-1].partition(b'"%b":"' % counted)
+    digits, _, rest = behind.partition(b'"')
+    lines[-1] = b'%b"%b":"%d"%b' % (before, counted, int(digits) - 1, rest)
+    data = sealed_anew(lines)
+    written.file.write_bytes(data)
+    fault = verify_file(written.file).fault
+    assert fault is not None
+
+
+def test_a_text_that_was_changed_with_its_seal_is_found_by_its_key(written: WrittenLog) -> None:
+    number = next(n for n, line in enumerate(written.lines) if b'"kind":"result"' in line)
+    line = written.lines[number]
+    assert line.endswith(b'"}\n')
+    changed = line[:-4] + (b"x" if line[-4:-3] != b"x" else b"y") + line[-3:]
+    lines = [*written.lines[:number], changed, *written.lines[number + 1 :]]
+    written.file.write_bytes(sealed_anew(lines))
+    fault = verify_file(written.file).fault
+    assert fault is not None
+    assert fault.line == number + 1
+    assert fault.position is not None
+
+
+HOSTILE = {
+    "nothing": b"",
+    "a bomb of brackets": b"[" * 100_000 + b"\n",
+    "a first line without an end": b'{"specversion":"1.0"' + b" " * 100_000,
+    "zeros": b"\0" * 5_000,
+    "a number of a million digits": b'{"data":{"format":' + b"9" * 1_000_000 + b"}}\n",
+    "a terminal's orders": b"\x1b]0;owned\x07\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_exported_file_is_refused_at_its_first_line(
+    written: WrittenLog, name: str
+) -> None:
+    assert written.fault(HOSTILE[name]).line == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"data":' + b"[" * 3_000 + b"]" * 3_000 + b"}\n",
+        b'{"specversion":"1.0","id":"x","source":"y","type":"spawnlog.export.end"}\n',
+        b"\xff\xfe\n",
+    ],
+)
+def test_a_hostile_line_among_the_others_is_refused(written: WrittenLog, data: bytes) -> None:
+    fault = written.fault(b"".join([*written.lines[:3], data, *written.lines[3:]]))
+    assert fault.line == 4
+
+
+def test_deeply_nested_data_of_an_event_is_refused(written: WrittenLog) -> None:
+    line = written.lines[1]
+    begins = line.index(b'"data":') + 7
+    bomb = line[:begins] + b"[" * 50_000 + b"]" * 50_000 + b"}\n"
+    assert written.fault(b"".join([written.lines[0], bomb, *written.lines[2:]])).position == 1
+
+
+def test_a_line_that_is_too_long_is_not_read(
+    written: WrittenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from infrastructure.outbound.log.transfer import line_file
+
+    assert LINE_BYTES_MAX == 256 * 1024 * 1024
+    longest = max(map(len, written.lines))
+    bounded = line_file.bounded_lines
+    monkeypatch.setattr(
+        "infrastructure.outbound.log.transfer.file_reader.bounded_lines",
+        lambda file, bytes_max=longest - 1: bounded(file, bytes_max=bytes_max),
+    )
+    assert "bytes" in str(written.fault(written.data))
+
+
+def test_a_newer_file_is_refused_by_name(written: WrittenLog) -> None:
+    changed = written.data.replace(b'"data":{"format":1,', b'"data":{"format":2,', 1)
+    written.file.write_bytes(changed)
+    with pytest.raises(NewerFile, match="install a newer spawnlog"):
+        verify_file(written.file)
+    with pytest.raises(UserError, match="install a newer spawnlog"):
+        imported(written.url, written.file)
+    assert is_untouched(written.url)
+
+
+def test_events_that_do_not_follow_from_each_other_leave_nothing(
+    story: ToldLog, written: WrittenLog, tmp_path: Path
+) -> None:
+    position = story.one("SELECT position FROM events WHERE type = 'RunStarted' LIMIT 1")
+    state = story.one(
+        "SELECT state FROM events WHERE type = 'RunEnded' AND stream ="
+        " (SELECT stream FROM events WHERE position = %s)",
+        position,
+    )
+    story.do(
+        "UPDATE events SET type = 'RunEnded', type_version = (SELECT max(type_version) FROM events"
+        " WHERE type = 'RunEnded'), state = %s WHERE position = %s",
+        state,
+        position,
+    )
+    story.rechain()
+    file = tmp_path / "forged.ndjson"
+    exported(story.url, file, **WHOLE)
+    story.mend()
+    fault = verify_file(file).fault
+    assert fault is not None
+    assert fault.position is not None
+    with pytest.raises(UserError, match="do not follow from each other"):
+        imported(written.url, file)
+    assert is_untouched(written.url)

@@ -1,0 +1,205 @@
+"""What a kill leaves of an export or an import is gone on with, or is nothing."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from benchmarks.generate import generate
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
+from infrastructure.outbound.log.transfer.line_file import OutputFile
+from tests.support.builders.exported_logs import (
+    WHOLE,
+    exported,
+    imported,
+    is_untouched,
+    tables_of,
+)
+from tests.support.servers.databases import Databases
+
+pytestmark = [pytest.mark.kill, pytest.mark.server]
+
+EVENTS = 12_000
+EXPORT = """
+import os, signal, sys
+from pathlib import Path
+from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
+from infrastructure.outbound.log.transfer.line_file import OutputFile
+def die(step, began, done, total):
+    if step == sys.argv[3] and done >= int(sys.argv[4]):
+        file.write(b'{"specversion":"1.0","id":"')
+        file._file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+with OutputFile(Path(sys.argv[2]), resume=False, force=False) as file:
+    export_log(sys.argv[1], ExportOrder(
+        file, has_contents=True, has_transcripts=True, on_progress=die))
+"""
+IMPORT = """
+import os, signal, sys
+from pathlib import Path
+from infrastructure.outbound.log.transfer import import_log
+from infrastructure.outbound.log.transfer.import_log import ImportOrder
+import_log.PAGE_BYTES = 100_000
+def die(step, began, done, total):
+    if step == sys.argv[3] and done >= int(sys.argv[4]):
+        os.kill(os.getpid(), signal.SIGKILL)
+import_log.import_log(sys.argv[1], ImportOrder(Path(sys.argv[2]), on_progress=die))
+"""
+
+
+def _killed(program: str, url: str, path: Path, step: str, done: int) -> None:
+    arguments = [sys.executable, "-c", program, url, str(path), step, str(done)]
+    ended = subprocess.run(arguments, check=False, timeout=60, env={**os.environ})
+    assert ended.returncode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def history(databases: Databases) -> Iterator[str]:
+    url = databases.create()
+    generate(url, events=EVENTS, seed=5)
+    yield url
+    databases.drop(url)
+
+
+@pytest.mark.parametrize(
+    ("step", "done"), [("events", 5_000), ("events", 10_000), ("texts", 5_000)]
+)
+def test_an_export_that_was_killed_goes_on_behind_its_last_whole_event(
+    history: str, tmp_path: Path, step: str, done: int
+) -> None:
+    file, straight = tmp_path / "log.ndjson", tmp_path / "straight.ndjson"
+    _killed(EXPORT, history, file, step, done)
+    part = tmp_path / "log.ndjson.part"
+    assert not file.exists()
+    assert stat.S_IMODE(part.stat().st_mode) == 0o600
+    with pytest.raises(UserError, match="give --resume to go on with it, or --force"):
+        exported(history, file, **WHOLE)
+    went_on = exported(history, file, resume=True, **WHOLE)
+    assert went_on.began > 0
+    assert not part.exists()
+    exported(history, straight, **WHOLE)
+    assert file.read_bytes() == straight.read_bytes()
+
+
+def test_a_part_of_another_export_is_not_gone_on_with(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "log.ndjson"
+    _killed(EXPORT, history, file, "events", 5_000)
+    with pytest.raises(UserError, match="of another export"):
+        exported(history, file, resume=True)
+    with pytest.raises(UserError, match="holds another event at position"):
+        exported(database_url, file, resume=True, **WHOLE)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE log_head SET log_id = gen_random_uuid()")
+    with pytest.raises(UserError, match="of another export"):
+        exported(database_url, file, resume=True, **WHOLE)
+
+
+def test_a_damaged_part_is_not_gone_on_with(history: str, tmp_path: Path) -> None:
+    file = tmp_path / "log.ndjson"
+    _killed(EXPORT, history, file, "events", 5_000)
+    part = tmp_path / "log.ndjson.part"
+    part.write_bytes(part.read_bytes().replace(b'"streamversion":2', b'"streamversion":3', 1))
+    with pytest.raises(UserError, match=r"cannot be gone on with: line \d+, position \d+: .*chain"):
+        exported(history, file, resume=True, **WHOLE)
+
+
+def test_an_export_goes_on_to_where_the_log_is_by_now(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    """Texts that were erased meanwhile are not in the file that was begun before."""
+    file, copy = tmp_path / "log.ndjson", tmp_path / "copy.ndjson"
+    exported(history, copy, **WHOLE)
+    imported(database_url, copy)
+    _killed(EXPORT, database_url, file, "texts", 5_000)
+    part = (tmp_path / "log.ndjson.part").read_bytes()
+    with psycopg.connect(database_url) as connection:
+        # The first text of all is in the part: they stand in the order of their ids.
+        row = connection.execute(
+            "SELECT session_id, content_id::text FROM contents ORDER BY content_id LIMIT 1"
+        ).fetchone()
+        assert row is not None
+        assert f'"{row[1]}"'.encode() in part
+        for table in ("contents", "content_keys"):
+            connection.execute(f"DELETE FROM {table} WHERE session_id = %s".encode(), [row[0]])
+    exported(database_url, file, resume=True, **WHOLE)
+    written = file.read_bytes()
+    assert f'"id":"{row[1]}","source"'.encode() not in written
+
+
+def test_a_file_that_is_there_is_not_replaced(history: str, tmp_path: Path) -> None:
+    file = tmp_path / "log.ndjson"
+    file.write_text("mine")
+    with pytest.raises(UserError, match="name another file, or give --force"):
+        exported(history, file)
+    link = tmp_path / "link.ndjson"
+    link.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="is there already"):
+        exported(history, link)
+    (tmp_path / "third.ndjson.part").symlink_to(file)
+    with pytest.raises(UserError):
+        exported(history, tmp_path / "third.ndjson", resume=True)
+    assert file.read_text() == "mine"
+
+
+def test_two_exports_do_not_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.ndjson"
+    with OutputFile(path, resume=False, force=False):
+        with pytest.raises(UserError, match="is being written by another process"):
+            OutputFile(path, resume=True, force=False)
+
+
+@pytest.mark.parametrize(("step", "done"), [("events", 3_000), ("events", 11_000), ("indexes", 2)])
+def test_an_import_that_was_killed_before_its_end_leaves_nothing(
+    history: str, database_url: str, tmp_path: Path, step: str, done: int
+) -> None:
+    file = tmp_path / "log.ndjson"
+    exported(history, file, **WHOLE)
+    _killed(IMPORT, database_url, file, step, done)
+    assert is_untouched(database_url)
+    imported(database_url, file, resume=True)
+    assert tables_of(database_url) == tables_of(history)
+
+
+def test_an_import_that_was_killed_before_its_rows_were_made_goes_on(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "log.ndjson"
+    exported(history, file, **WHOLE)
+    _killed(IMPORT, database_url, file, "rows", 1)
+    went_on = imported(database_url, file, resume=True)
+    assert went_on.began == EVENTS
+    assert tables_of(database_url) == tables_of(history)
+
+
+async def test_a_server_makes_the_rows_that_a_killed_import_has_not_made(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "log.ndjson"
+    exported(history, file, **WHOLE)
+    _killed(IMPORT, database_url, file, "rows", 1)
+    assert tables_of(database_url)["runs"] == []
+    await bring_rows_up_to_date(database_url)
+    assert tables_of(database_url) == tables_of(history)
+
+
+def test_a_log_that_is_another_one_is_not_gone_on_with(
+    history: str, databases: Databases, database_url: str, tmp_path: Path
+) -> None:
+    file, other = tmp_path / "log.ndjson", tmp_path / "other.ndjson"
+    second = databases.create()
+    generate(second, events=200, seed=9)
+    exported(history, file, **WHOLE)
+    exported(second, other, **WHOLE)
+    imported(database_url, other)
+    with pytest.raises(UserError, match="this log is not what log.ndjson holds"):
+        imported(database_url, file, resume=True)
+    databases.drop(second)
