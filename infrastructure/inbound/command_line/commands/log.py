@@ -242,11 +242,11 @@ OutOption = Annotated[
         show_default=False,
     ),
 ]
-FromOption = Annotated[
+FirstPosition = Annotated[
     int | None,
     typer.Option("--from", metavar="POSITION", min=1, max=2**62, help="The first position."),
 ]
-ToOption = Annotated[
+LastPosition = Annotated[
     int | None,
     typer.Option("--to", metavar="POSITION", min=1, max=2**62, help="The last position."),
 ]
@@ -263,8 +263,8 @@ TreeOption = Annotated[
 
 def export_events(
     out: OutOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
+    first: FirstPosition = None,
+    last: LastPosition = None,
     tree: TreeOption = None,
     contents: Annotated[
         bool,

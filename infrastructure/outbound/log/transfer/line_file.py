@@ -32,6 +32,7 @@ class OutputFile:
         if not force and os.path.lexists(path):
             raise UserError(f"{path} is there already; name another file, or give --force")
         self._file = self._open(resume)
+        self._is_finished = False
         self.digest = hashlib.sha256()
 
     def _open(self, resume: bool) -> BinaryIO:
@@ -94,6 +95,7 @@ class OutputFile:
                 # A link never takes the place of a file that came meanwhile.
                 os.link(self.part, self.path)
                 self.part.unlink()
+            self._is_finished = True
             folder = os.open(self.path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(folder)
@@ -108,7 +110,11 @@ class OutputFile:
         return UserError(f"{self.part} cannot be written: {error.strerror}; go on with --resume")
 
     def close(self) -> None:
-        """Let go of it, whole or not."""
+        """Let go of it, whole or not. A part without a line is of no use to anybody."""
+        with contextlib.suppress(OSError):
+            self._file.flush()
+            if not self._is_finished and os.fstat(self._file.fileno()).st_size == 0:
+                self.part.unlink()
         with contextlib.suppress(OSError):
             self._file.close()
 

@@ -200,6 +200,6 @@ def test_a_log_that_is_another_one_is_not_gone_on_with(
     exported(history, file, **WHOLE)
     exported(second, other, **WHOLE)
     imported(database_url, other)
-    with pytest.raises(UserError, match="this log is not what log.ndjson holds"):
+    with pytest.raises(UserError, match=r"this log is not what log\.ndjson holds"):
         imported(database_url, file, resume=True)
     databases.drop(second)

@@ -1,0 +1,120 @@
+"""A log is moved: exported beside its server, imported elsewhere, served and gone on with."""
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from infrastructure.outbound.log.append.load import LOCK
+from tests.support.servers.databases import Databases
+from tests.support.servers.preloaded import run_command
+from tests.support.servers.running_server import (
+    RunningServer,
+    command,
+    configuration,
+    scripted,
+    wait_for,
+)
+
+pytestmark = pytest.mark.server
+
+TASK = "carry the \x1b]0;lamp\x07 to ../../the harbour"
+
+
+def _log(order: str, *arguments: object, url: str = "", data: Path | None = None) -> str:
+    place = ["--database-url", url] if url else []
+    place += ["--data-dir", str(data)] if data is not None else []
+    done = run_command("log", order, *map(str, arguments), *place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_server_goes_on_with_an_imported_log(databases: Databases, tmp_path: Path) -> None:
+    first, second = databases.create(), databases.create()
+    config = configuration(scripted(), command("loud", "cat"))
+    file = tmp_path / "log.ndjson"
+    with RunningServer(tmp_path / "one", config, database_url=first) as server:
+        spoken = server.spawn(TASK, agentId="loud").json()["runId"]
+        silent = server.spawn("hello").json()["runId"]
+        ended = [server.run(one, "announced") for one in (spoken, silent)]
+        written = server.http.get(f"/v1/runs/{spoken}/transcript").json()["items"]
+        _log(
+            "export", "--out", file, "--contents", "--transcripts", url=first, data=tmp_path / "one"
+        )
+    report = json.loads(_log("verify", file, "--output", "json"))
+    assert report["ok"] is True
+    assert "\x1b" not in file.read_text("utf-8")
+    found = json.loads(_log("import", file, "--output", "json", url=second, data=tmp_path / "two"))
+    assert found["events"] == report["events"]
+    transcripts = tmp_path / "two" / "transcripts"
+    with RunningServer(tmp_path / "two", config, database_url=second) as server:
+        again = [server.run(one, "announced") for one in (spoken, silent)]
+        for before, after in zip(ended, again, strict=True):
+            for changing in ("position", "runtimeMs", "elapsedMs"):
+                before.pop(changing, None), after.pop(changing, None)
+        assert [one["stage"] for one in again] == [one["stage"] for one in ended]
+        assert [one.get("result") for one in again] == [one.get("result") for one in ended]
+        assert server.http.get(f"/v1/runs/{spoken}/transcript").json()["items"] == written
+        wait_for("the files of transcripts", lambda: list(transcripts.rglob("*.jsonl")))
+        went_on = server.spawn("and on").json()["runId"]
+        server.run(went_on, "announced")
+    names = sorted(path.name for path in transcripts.rglob("*.jsonl"))
+    was = sorted(path.name for path in (tmp_path / "one" / "transcripts").rglob("*.jsonl"))
+    assert set(was) <= set(names)
+    _log("verify", url=second, data=tmp_path / "two")
+    third = databases.create()
+    _log("export", "--out", tmp_path / "on.ndjson", url=second, data=tmp_path / "two")
+    assert (tmp_path / "on.ndjson").read_bytes().splitlines()[1] == (
+        file.read_bytes().splitlines()[1]
+    )
+    for url in (first, second, third):
+        databases.drop(url)
+
+
+def test_a_server_does_not_start_while_a_file_is_imported(
+    databases: Databases, tmp_path: Path
+) -> None:
+    url = databases.create()
+    with psycopg.connect(url) as importing:
+        # What an import holds from its first line to its last.
+        importing.execute(LOCK)
+        importing.execute("SELECT position FROM log_head FOR UPDATE")
+        server = RunningServer(tmp_path / "one", configuration(scripted()), database_url=url)
+        with pytest.raises(AssertionError, match="it did not start"):
+            server.start()
+        assert "a file is being imported into this log" in server.log()
+    databases.drop(url)
+
+
+def test_an_export_goes_to_standard_output_and_a_file_is_not_replaced(
+    databases: Databases, tmp_path: Path
+) -> None:
+    url = databases.create()
+    place = ["--database-url", url, "--data-dir", str(tmp_path / "one")]
+    done = run_command("log", "export", *place)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == [
+        "spawnlog.export.begin",
+        "spawnlog.export.end",
+    ]
+    hostile = tmp_path / "a\x1b[31mred"
+    hostile.write_text("mine")
+    refused = run_command("log", "export", "--out", str(hostile), *place)
+    assert refused.returncode == 2
+    assert "is there already; name another file, or give --force" in refused.stderr
+    assert "\x1b" not in refused.stderr
+    unknown = run_command("log", "export", "--tree", "agent:main:nowhere", *place)
+    assert unknown.returncode == 4
+    nothing = tmp_path / "nothing.ndjson"
+    unknown = run_command("log", "export", "--tree", "x", "--out", str(nothing), *place)
+    assert unknown.returncode == 4
+    assert not list(tmp_path.glob("nothing*"))
+    wrong = tmp_path / "wrong.ndjson"
+    wrong.write_text(done.stdout.replace('"events":"0"', '"events":"1"'))
+    found = run_command("log", "verify", str(wrong))
+    assert found.returncode == 1
+    assert "error: line 2, position 1: it counts 1 events and there are 0" in found.stderr
+    beside = run_command("log", "verify", str(wrong), "--resume")
+    assert beside.returncode == 2
+    databases.drop(url)

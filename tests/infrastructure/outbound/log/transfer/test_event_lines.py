@@ -1,0 +1,169 @@
+"""The line of an event gives its row back, byte by byte, whatever stands in it."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from application.log.envelope import Actor, Envelope, Provenance
+from infrastructure.outbound.log.codec.chain import encode_event, link_hash
+from infrastructure.outbound.log.transfer.event_line import (
+    LineFault,
+    event_line,
+    parse_event_line,
+)
+from infrastructure.outbound.log.verify.rows import StoredEventRow
+
+SOURCE = b'"urn:spawnlog:log:00000000-0000-0000-0000-000000000001"'
+# PostgreSQL holds neither NUL nor halves of characters.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+names = st.text("abcXYZ", min_size=1, max_size=20)
+instants = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
+states = st.one_of(
+    st.binary(max_size=60),
+    st.recursive(
+        st.none() | st.integers() | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> StoredEventRow:
+    recorded_at = draw(instants)
+    position = draw(st.integers(1, 2**62))
+    actor = Actor(draw(texts), draw(st.none() | texts), draw(st.none() | texts))
+    provenance = Provenance(
+        actor,
+        correlation=draw(st.none() | texts),
+        causation=draw(st.none() | st.uuids()),
+        run_id=draw(st.none() | st.uuids()),
+        traceparent=draw(st.none() | texts),
+        config_revision=draw(st.integers(0, 2**31 - 1)),
+    )
+    envelope = Envelope(
+        position,
+        draw(texts.filter(bool)),
+        draw(st.integers(1, 2**31 - 1)),
+        draw(names),
+        draw(st.integers(0, 2**15 - 1)),
+        recorded_at,
+        draw(instants),
+        draw(st.uuids()),
+        draw(st.uuids()),
+        provenance,
+        draw(texts),
+        draw(st.integers(position, 2**62)),
+        b"",
+    )
+    state = draw(states)
+    encoded = encode_event(envelope, state)
+    delta = recorded_at - datetime(1970, 1, 1, tzinfo=UTC)
+    microseconds = (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+    return StoredEventRow(
+        position,
+        envelope.stream,
+        envelope.version,
+        envelope.type,
+        envelope.type_version,
+        microseconds,
+        envelope.event_id.bytes,
+        envelope.command_id.bytes,
+        envelope.append_last,
+        state,
+        link_hash(b"", encoded),
+        bytearray(encoded),
+    )
+
+
+@given(
+    row=rows(), ends_commit=st.booleans(), previous=st.none() | st.binary(min_size=32, max_size=32)
+)
+def test_a_line_gives_its_row_back(
+    row: StoredEventRow, ends_commit: bool, previous: bytes | None
+) -> None:
+    line = event_line(SOURCE, row, ends_commit=ends_commit, previous_hash=previous)
+    assert line.count(b"\n") == 1
+    read = parse_event_line(line, SOURCE)
+    assert read.row == row
+    assert (read.ends_commit, read.previous_hash) == (ends_commit, previous)
+    assert read.row.hash_after(b"") == row.chain_hash
+
+
+@given(row=rows())
+def test_a_line_is_a_cloud_event(row: StoredEventRow) -> None:
+    event: dict[str, Any] = json.loads(event_line(SOURCE, row, ends_commit=True))
+    assert event["specversion"] == "1.0"
+    assert event["id"] == str(UUID(bytes=row.event_id))
+    assert event["subject"] == row.stream
+    assert event["type"] == f"spawnlog.event.{row.type}"
+    assert all(
+        name.isalnum() and name.islower() and len(name) <= 20
+        for name in event
+        if name != "data_base64"
+    )
+    # An Integer of CloudEvents has 32 bits; a position has more.
+    numbers = [value for name, value in event.items() if isinstance(value, int) and name != "data"]
+    assert all(-(2**31) <= number < 2**31 for number in numbers)
+    assert event["position"] == str(row.position)
+    assert ("data" in event) != ("data_base64" in event)
+
+
+@given(row=rows(), data=st.data())
+def test_a_line_that_says_the_same_in_another_way_is_not_read(
+    row: StoredEventRow, data: st.DataObject
+) -> None:
+    line = event_line(SOURCE, row, ends_commit=False)
+    event = json.loads(line)
+    other = data.draw(
+        st.sampled_from(
+            [
+                json.dumps(event).encode() + b"\n",
+                line.replace(b'"position":"', b'"position":"0', 1),
+                line[:-1] + b"\r\n",
+                line[:-1],
+                line.replace(b'{"specversion"', b'{"extra":1,"specversion"', 1),
+                line.replace(b'"appendlast":"', b'"appendlast":"9999999999999999999', 1),
+                line.replace(b'"streamversion":', b'"streamversion":-', 1),
+                line.replace(b'Z","datacontenttype"', b'+00:00","datacontenttype"', 1),
+            ]
+        )
+    )
+    with pytest.raises(LineFault):
+        parse_event_line(other, SOURCE)
+
+
+def test_a_line_of_another_log_is_not_read() -> None:
+    line = _line().replace(b"000000000001", b"000000000002")
+    with pytest.raises(LineFault, match="its source is not the log of the first line"):
+        parse_event_line(line, SOURCE)
+
+
+def test_a_text_with_a_nul_is_not_read() -> None:
+    with pytest.raises(LineFault, match="NUL"):
+        parse_event_line(_line().replace(b'"subject":"run:x"', rb'"subject":"run:\u0000"'), SOURCE)
+
+
+def test_an_instant_that_no_calendar_has_is_not_read() -> None:
+    line = _line().replace(b'"time":"1970-01-01', b'"time":"1970-02-31')
+    with pytest.raises(LineFault, match="is no instant"):
+        parse_event_line(line, SOURCE)
+
+
+def _line() -> bytes:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    nobody = UUID(int=0)
+    envelope = Envelope(
+        1, "run:x", 1, "RunStarted", 1, epoch, epoch, nobody, nobody, Provenance(), "0", 1, b""
+    )
+    encoded = encode_event(envelope, b"{}")
+    row = StoredEventRow(
+        *(1, "run:x", 1, "RunStarted", 1, 0, nobody.bytes, nobody.bytes, 1, b"{}"),
+        link_hash(b"", encoded),
+        bytearray(encoded),
+    )
+    return event_line(SOURCE, row, ends_commit=False)
