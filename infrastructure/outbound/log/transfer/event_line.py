@@ -215,10 +215,12 @@ _LINE = re.compile(
         b"hash": _HASH,
     }
 )
-EVENT_BEGINNING = re.compile(
-    rb'\{"specversion":"1\.0","id":"[0-9a-f-]{36}","source":"[^"\\]{1,100}",'
-    rb'"type":"spawnlog\.event\.'
-)
+_TYPE_AT = len('{"specversion":"1.0","id":"') + 36 + len('","source":')
+
+
+def is_event_line(line: bytes, source: bytes) -> bool:
+    """Whether it begins as the line of an event of this source."""
+    return line.startswith(b',"type":"spawnlog.event.', _TYPE_AT + len(source))
 
 
 def parse_event_line(line: bytes, source: bytes) -> EventLine:
@@ -276,7 +278,8 @@ def parse_event_line(line: bytes, source: bytes) -> EventLine:
             _ABSENT if trace is None else _text_field(trace),
         )
     )
-    state = data_of(name, member)
+    # Whether it is JSON at all is found out when it is decoded, which every reader does.
+    state = member if name == b"data" else data_of(name, member)
     behind = b"".join(
         (
             _text_field(writer),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from infrastructure.outbound.log.transfer.event_line import (
-    EVENT_BEGINNING,
     EventLine,
     LineFault,
+    is_event_line,
     own_hash,
     parse_event_line,
 )
@@ -80,8 +80,9 @@ class FileReader:
     def events_only(self) -> Iterator[EventLine]:
         """The events in front of the first line that is none, or that is not whole: what an export
         goes on behind. What was read of them stands in the attributes."""
+        source = self.header.source
         for line in self._bounded():
-            if not line.endswith(b"\n") or EVENT_BEGINNING.match(line) is None:
+            if not line.endswith(b"\n") or not is_event_line(line, source):
                 return
             self.number += 1
             yield self._event(line)
@@ -89,13 +90,14 @@ class FileReader:
 
     def lines(self) -> Iterator[AnyLine]:
         """Every line between the first and the last one."""
+        source = self.header.source
         for line in self._bounded():
             self.number += 1
             if self.seal is not None:
                 raise FileFault(self.number, "there is something behind the last line")
             if not line.endswith(b"\n"):
                 raise FileFault(self.number, "the file is cut in the middle of this line")
-            if EVENT_BEGINNING.match(line) is not None:
+            if is_event_line(line, source):
                 yield self._event(line)
             else:
                 other = self._other(line)
