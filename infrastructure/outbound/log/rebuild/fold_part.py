@@ -113,7 +113,7 @@ class PartFold:
 
     async def _store(self, upto: int, rows: Mapping[str, EncodedRows]) -> None:
         connection = self._connection
-        encoded = {one.name: with_spans(rows[one.name].opened, one) for one in PROJECTIONS}
+        encoded = encode_rows(rows)
         async with connection.transaction():
             moved = await connection.execute(
                 "UPDATE rebuilding SET position = %s WHERE part = %s AND position = %s",
@@ -121,11 +121,23 @@ class PartFold:
             )
             if moved.rowcount != 1:
                 raise PartTakenOver("another rebuild has taken this one over; it goes on there")
-            for one in PROJECTIONS:
-                table = f"{one.name}_next"
-                await _close(connection, one, table, rows[one.name].closed)
-                if rows[one.name].opened:
-                    await copy_rows(connection, table, columns_of(one), encoded[one.name])
+            await store_rows(connection, rows, encoded)
+
+
+def encode_rows(rows: Mapping[str, EncodedRows]) -> dict[str, bytes]:
+    """The new rows of each projection as COPY takes them."""
+    return {one.name: with_spans(rows[one.name].opened, one) for one in PROJECTIONS}
+
+
+async def store_rows(
+    connection: LogConnection, rows: Mapping[str, EncodedRows], encoded: Mapping[str, bytes]
+) -> None:
+    """Write the changes of a page into the tables that are being built, in the open transaction."""
+    for one in PROJECTIONS:
+        table = f"{one.name}_next"
+        await _close(connection, one, table, rows[one.name].closed)
+        if rows[one.name].opened:
+            await copy_rows(connection, table, columns_of(one), encoded[one.name])
 
 
 async def _close(

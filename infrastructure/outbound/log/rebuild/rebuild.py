@@ -59,11 +59,16 @@ async def rebuild(
     be folded: then everything stays as it was.
     """
     began = time.monotonic()
-    async with _open_connection(conninfo) as guard, _open_connection(conninfo) as working:
+    async with (
+        open_rebuild_connection(conninfo) as guard,
+        open_rebuild_connection(conninfo) as working,
+    ):
         require_known_format(await format_of(guard))
         await require_own_log(guard)
-        await _take_rebuild_lock(guard)
-        building = TableBuild(partial(_open_connection, conninfo), working, conninfo, on_progress)
+        await take_rebuild_lock(guard)
+        building = TableBuild(
+            partial(open_rebuild_connection, conninfo), working, conninfo, on_progress
+        )
         await building.begin()
         try:
             at = await building.fold_the_bulk()
@@ -84,7 +89,8 @@ async def rebuild(
 
 
 @contextlib.asynccontextmanager
-async def _open_connection(conninfo: str) -> AsyncIterator[LogConnection]:
+async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]:
+    """A connection whose statements may take as long and as much as a whole table needs."""
     async with await open_connection(conninfo, application="rebuild") as connection:
         await connection.execute(
             "SET statement_timeout = 0; SET work_mem = '32MB'; SET maintenance_work_mem = '128MB'"
@@ -92,8 +98,9 @@ async def _open_connection(conninfo: str) -> AsyncIterator[LogConnection]:
         yield connection
 
 
-async def _take_rebuild_lock(connection: LogConnection) -> None:
-    """Until the end of the connection: a process that is killed holds nothing."""
+async def take_rebuild_lock(connection: LogConnection) -> None:
+    """Until the end of the connection: a process that is killed holds nothing. `RebuildUnderWay`
+    when another one holds it."""
     cursor = await connection.execute(
         f"SELECT pg_try_advisory_lock({REBUILD_LOCK_CLASS}, hashtext(current_schema()))"
     )

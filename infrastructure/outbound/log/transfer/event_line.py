@@ -69,6 +69,12 @@ def instant_of(text: bytes) -> int:
     return instant
 
 
+@lru_cache(maxsize=CACHED_MAX)
+def instant_datetime(text: bytes) -> datetime:
+    """The same instant, as a fold takes it."""
+    return _EPOCH + timedelta(microseconds=instant_of(text))
+
+
 def json_text(text: str) -> bytes:
     """A text as a JSON string. `LineFault` for what JSON cannot hold."""
     try:
@@ -215,12 +221,21 @@ _LINE = re.compile(
         b"hash": _HASH,
     }
 )
-_TYPE_AT = len('{"specversion":"1.0","id":"') + 36 + len('","source":')
+_ID_AT = len('{"specversion":"1.0","id":"')
+EVENT_ID = slice(_ID_AT, _ID_AT + 36)
+"""Where the id of an event stands in its line."""
+
+_SOURCE_AT = EVENT_ID.stop + len('","source":')
+
+
+def type_offset(source: bytes) -> int:
+    """Where the type of an event of this source stands in its line, with the comma before it."""
+    return _SOURCE_AT + len(source)
 
 
 def is_event_line(line: bytes, source: bytes) -> bool:
     """Whether it begins as the line of an event of this source."""
-    return line.startswith(b',"type":"spawnlog.event.', _TYPE_AT + len(source))
+    return line.startswith(b',"type":"spawnlog.event.', _SOURCE_AT + len(source))
 
 
 def parse_event_line(line: bytes, source: bytes) -> EventLine:

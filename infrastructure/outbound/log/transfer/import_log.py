@@ -6,6 +6,7 @@ killed: nobody ever serves a log without them.
 """
 
 import asyncio
+import contextlib
 import struct
 import time
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
 from infrastructure.outbound.log.transfer.event_line import EVENT_COLUMNS, EventLine, LineFault
 from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
+from infrastructure.outbound.log.transfer.fold_file import FileFolds
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
 from infrastructure.outbound.log.transfer.text_lines import (
     ContentLine,
@@ -57,6 +59,9 @@ TABLES = {
 EMPTY = (*TABLES, "runs", "sessions", "idempotency", "staged_files", "transcript_files")
 """What holds no row in a log into which a file may be imported."""
 
+PROCESSES_FROM_EVENTS = 20_000
+"""Fewer are folded when they are stored, before a process would have started."""
+
 LOCK_WAIT_MS = 5_000
 _YEAR_2000_MICROSECONDS = 946_684_800_000_000
 _COMMIT = struct.Struct(">hiqiq").pack
@@ -77,6 +82,7 @@ _DUE_FILES = (
     " AND EXISTS (SELECT FROM transcript_entries t WHERE t.run_id = e.run_id)"
     " ON CONFLICT DO NOTHING"
 )
+_GAP = "SELECT stream FROM events GROUP BY stream HAVING count(*) <> max(version) LIMIT 1"
 _HEAD = "UPDATE log_head SET log_id = %s, format = %s, position = %s, chain_hash = %s"
 
 
@@ -118,10 +124,11 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
                 if seal is not None:
                     stored = seal.events
                 else:
-                    file.seek(0)
-                    seal = _LogImport(connection, order, file).store()
+                    seal = _store(connection, conninfo, order, file)
         except (FileFault, NewerFile) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
+        except CorruptHistory as error:
+            raise _unfit(error) from error
         except psycopg.errors.IntegrityError as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"the file is of no log: {reason}; nothing was imported") from error
@@ -138,6 +145,24 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
             raise UserError(f"{database_error_reason(error)}; nothing was imported") from error
     runs, sessions = _make_rows(conninfo, seal, order.on_progress)
     return Imported(seal, stored, runs, sessions, time.monotonic() - began)
+
+
+def _store(
+    connection: ReadConnection, conninfo: str, order: ImportOrder, file: BinaryIO
+) -> ExportSeal:
+    file.seek(0)
+    work = _LogImport(connection, order, file)
+    work.begin()
+    if work.events < PROCESSES_FROM_EVENTS:
+        return work.store(None)
+    with FileFolds(conninfo, order.path) as folds:
+        return work.store(folds)
+
+
+def _unfit(error: CorruptHistory) -> UserError:
+    return UserError(
+        f"the events of the file do not follow from each other: {error}; nothing was imported"
+    )
 
 
 def _open_connection(conninfo: str) -> ReadConnection:
@@ -186,25 +211,44 @@ class _LogImport:
         self._file = file
         self._pages: dict[str, list[bytes]] = {table: [] for table in TABLES}
         self._bytes = 0
-        self._done = 0
+        self._lines = 0
+        self.events = 0
 
-    def store(self) -> ExportSeal:
-        reader = FileReader(self._file)
-        self._require_whole_log(reader.header)
-        total = _total(self._file, reader.header)
+    def begin(self) -> None:
+        """Look at the file's first line, and whether the log is empty; hold it from now on.
+
+        `events` are as many as the last line says, which is looked at when it is reached.
+        """
+        self._reader = FileReader(self._file)
+        self._require_whole_log(self._reader.header)
+        with contextlib.suppress(LineFault):
+            seal = parse_seal(last_line(self._file), self._reader.header.source)
+            self.events = seal.events
+            self._lines = seal.events + seal.keys + seal.contents + seal.entries
         self._require_empty()
+
+    def store(self, folds: FileFolds | None) -> ExportSeal:
+        """Store all lines, and commit. With `folds` the rows are made beside it."""
+        reader = self._reader
+        events_digest = b""
         indexes = drop_indexes(self._connection, list(TABLES))
         for one in reader.lines():
+            if not events_digest and not isinstance(one, EventLine):
+                events_digest = reader.digest.digest()
             self._add(one)
             if self._bytes >= PAGE_BYTES:
                 self._send()
-                self._order.on_progress("events", 0, reader.number - 1, total)
+                self._order.on_progress("events", 0, reader.number - 1, self._lines)
         self._send()
         seal = reader.seal
         assert seal is not None
         tell = self._order.on_progress
         make_indexes(self._connection, indexes, lambda done, all_: tell("indexes", 0, done, all_))
         self._finish(reader, seal)
+        if folds is not None:
+            tell("rows", 0, 0, 0)
+            folds.finish(seal.events, events_digest or seal.sha256)
+            folds.adopt(self._connection, seal.last_position)
         self._connection.commit()
         self._connection.autocommit = True
         self._connection.execute(f"ANALYZE {', '.join(TABLES)}")
@@ -295,6 +339,12 @@ class _LogImport:
             "UPDATE log_head SET recorded_at = coalesce((SELECT recorded_at FROM events"
             " WHERE position = log_head.position), recorded_at)"
         )
+        gap = connection.execute(_GAP).fetchone()
+        if gap is not None:
+            raise UserError(
+                f"the file is of no log: versions of the stream {gap[0][:200]!r} are missing;"
+                " nothing was imported"
+            )
         connection.execute(_DUE_FILES)
         _note_unmade_rows(connection)
 
@@ -340,16 +390,6 @@ def _text(data: bytes) -> bytes:
     return _LENGTH(len(data)) + data
 
 
-def _total(file: BinaryIO, header: ExportHeader) -> int:
-    """How many lines there are by the last one, which is looked at when it is reached; 0 if it
-    cannot be told."""
-    try:
-        seal = parse_seal(last_line(file), header.source)
-    except LineFault:
-        return 0
-    return seal.events + seal.keys + seal.contents + seal.entries
-
-
 def _make_rows(conninfo: str, seal: ExportSeal, on_progress: OnTransferProgress) -> tuple[int, int]:
     def tell(progress: RebuildProgress) -> None:
         step: TransferStep = "rows" if progress.step == "events" else "indexes"
@@ -359,9 +399,7 @@ def _make_rows(conninfo: str, seal: ExportSeal, on_progress: OnTransferProgress)
         made = asyncio.run(rebuild(conninfo, compare=False, on_progress=tell))
     except CorruptHistory as error:
         _empty(conninfo, seal)
-        raise UserError(
-            f"the events of the file do not follow from each other: {error}; nothing was imported"
-        ) from error
+        raise _unfit(error) from error
     except RebuildUnderWay as error:
         raise UserError(
             "the events are stored, and another process makes the rows of runs and sessions; let"

@@ -178,6 +178,7 @@ class Refold:
 
     def _run(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
         before = self._states.pop(row.stream, None)
+        _require_next_version(before, row)
         stamp = Stamp(row.position, row.version, instant, UUID(bytes=row.event_id))
         state = evolve_run(before, event, stamp)
         if before is None and run_stream(state.run_id) != row.stream:
@@ -188,6 +189,7 @@ class Refold:
 
     def _session(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
         before = self._states.pop(row.stream, None)
+        _require_next_version(before, row)
         # A session does not say which event was its last.
         stamp = Stamp(row.position, row.version, instant)
         state = evolve_session(before, event, stamp)
@@ -224,6 +226,13 @@ class Refold:
         oldest = islice(self._states, max(0, len(self._states) - STATES_MAX))
         leaving = [stream for stream in oldest if stream not in self._open]
         self._before.put([(stream, self._states.pop(stream)) for stream in leaving])
+
+
+def _require_next_version(before: Run | Session | None, row: StoredEventRow) -> None:
+    last = before.version if before is not None else 0
+    if row.version != last + 1:
+        text = f"version {row.version} of {row.stream[:600]} follows version {last}"
+        raise _FoldMismatch(Difference(row.position, "version", text))
 
 
 class _FoldMismatch(Exception):

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.file_reader import FileFault
+from infrastructure.outbound.log.transfer.fold_file import FileFolds
 from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX
 from infrastructure.outbound.log.transfer.text_lines import NewerFile
 from infrastructure.outbound.log.transfer.verify_file import verify_file
@@ -205,9 +207,15 @@ def test_a_newer_file_is_refused_by_name(written: WrittenLog) -> None:
     assert is_untouched(written.url)
 
 
+@pytest.mark.parametrize("processes_from", [1, 2**62], ids=["processes", "one process"])
 def test_events_that_do_not_follow_from_each_other_leave_nothing(
-    story: ToldLog, written: WrittenLog, tmp_path: Path
+    story: ToldLog,
+    written: WrittenLog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    processes_from: int,
 ) -> None:
+    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
     position = story.one("SELECT position FROM events WHERE type = 'RunStarted' LIMIT 1")
     state = story.one(
         "SELECT state FROM events WHERE type = 'RunEnded' AND stream ="
@@ -229,4 +237,34 @@ def test_events_that_do_not_follow_from_each_other_leave_nothing(
     assert fault.position is not None
     with pytest.raises(UserError, match="do not follow from each other"):
         imported(written.url, file)
+    assert is_untouched(written.url)
+
+
+def test_a_version_that_is_missing_in_a_stream_leaves_nothing(
+    story: ToldLog, written: WrittenLog, tmp_path: Path
+) -> None:
+    position = story.one("SELECT max(position) FROM events WHERE stream LIKE 'session:%%'")
+    story.do("UPDATE events SET version = version + 1 WHERE position = %s", position)
+    story.rechain()
+    file = tmp_path / "forged.ndjson"
+    exported(story.url, file, **WHOLE)
+    story.mend()
+    fault = verify_file(file).fault
+    assert fault is not None
+    assert fault.position == position
+    with pytest.raises(UserError, match="versions of the stream 'session:"):
+        imported(written.url, file)
+    assert is_untouched(written.url)
+
+
+def test_a_file_that_changes_while_it_is_imported_leaves_nothing(
+    written: WrittenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes that fold read it by themselves."""
+    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", 1)
+    finish = FileFolds.finish
+    monkeypatch.setattr(FileFolds, "finish", lambda self, n, _: finish(self, n, b"other"))
+    written.file.write_bytes(written.data)
+    with pytest.raises(UserError, match="was changed while it was imported"):
+        imported(written.url, written.file)
     assert is_untouched(written.url)

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.generate import generate
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
+from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date, rebuild
 from infrastructure.outbound.log.transfer.line_file import OutputFile
 from tests.support.builders.exported_logs import (
     WHOLE,
@@ -22,7 +22,10 @@ from tests.support.builders.exported_logs import (
     is_untouched,
     tables_of,
 )
+from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.databases import Databases
+from tests.support.servers.rebuilds import rows
+from tests.support.servers.running_log import running_on
 
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 
@@ -47,6 +50,7 @@ from pathlib import Path
 from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder
 import_log.PAGE_BYTES = 100_000
+import_log.PROCESSES_FROM_EVENTS = int(sys.argv[5])
 def die(step, began, done, total):
     if step == sys.argv[3] and done >= int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -54,8 +58,11 @@ import_log.import_log(sys.argv[1], ImportOrder(Path(sys.argv[2]), on_progress=di
 """
 
 
-def _killed(program: str, url: str, path: Path, step: str, done: int) -> None:
+def _killed(
+    program: str, url: str, path: Path, step: str, done: int, processes_from: int = 2**62
+) -> None:
     arguments = [sys.executable, "-c", program, url, str(path), step, str(done)]
+    arguments.append(str(processes_from))
     ended = subprocess.run(arguments, check=False, timeout=60, env={**os.environ})
     assert ended.returncode == -signal.SIGKILL
 
@@ -157,16 +164,31 @@ def test_two_exports_do_not_write_one_file(tmp_path: Path) -> None:
             OutputFile(path, resume=True, force=False)
 
 
+@pytest.mark.parametrize("processes_from", [1, 2**62], ids=["processes", "one process"])
 @pytest.mark.parametrize(("step", "done"), [("events", 3_000), ("events", 11_000), ("indexes", 2)])
 def test_an_import_that_was_killed_before_its_end_leaves_nothing(
-    history: str, database_url: str, tmp_path: Path, step: str, done: int
+    history: str, database_url: str, tmp_path: Path, step: str, done: int, processes_from: int
 ) -> None:
     file = tmp_path / "log.ndjson"
     exported(history, file, **WHOLE)
-    _killed(IMPORT, database_url, file, step, done)
+    _killed(IMPORT, database_url, file, step, done, processes_from)
     assert is_untouched(database_url)
     imported(database_url, file, resume=True)
     assert tables_of(database_url) == tables_of(history)
+
+
+async def test_rows_that_a_killed_import_has_made_are_never_those_of_another_log(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "log.ndjson"
+    exported(history, file, **WHOLE)
+    _killed(IMPORT, database_url, file, "indexes", 2, 1)
+    async with running_on(database_url) as running:
+        await tell_everything(running)
+        before = await rows(running)
+        rebuilt = await rebuild(database_url)
+        assert rebuilt.differing == 0
+        assert await rows(running) == before
 
 
 def test_an_import_that_was_killed_before_its_rows_were_made_goes_on(
