@@ -54,6 +54,7 @@ def measured_history(
             asyncio.run(_followed(database.conninfo, min(events, FOLLOW_EVENTS_MAX))),
             _commanded("rebuild", data, events),
             _commanded("verify", data, events),
+            *_moved(folder, data, events),
             *asyncio.run(measured_waking(database.conninfo)),
         ]
         with running_server(folder) as server:
@@ -122,6 +123,32 @@ def _commanded(name: str, data: Path, events: int) -> Figure:
     if status != 0:
         raise RuntimeError(f"spawnlog log {name} ended with {status} on a generated history")
     return _rate(f"{name}, as a command", events, seconds)
+
+
+def _moved(folder: Path, data: Path, events: int) -> list[Figure]:
+    """The log as a file with all its texts, and a new log of that file."""
+    file, other = folder / "log.ndjson", folder / "imported"
+    other.mkdir(mode=0o711)
+    # Made beforehand: what it takes to make a database is another question.
+    open_database(None, other / "postgres").close()
+    whole = ("--out", str(file), "--contents", "--transcripts", "--data-dir", str(data))
+    figures = [
+        _timed("export, as a command", events, "export", *whole),
+        _timed("verification of the file, as a command", events, "verify", str(file)),
+        _timed("import, as a command", events, "import", str(file), "--data-dir", str(other)),
+    ]
+    size = Figure("in the file", "bytes an event", round(file.stat().st_size / events, 1))
+    file.unlink()
+    return [*figures, size]
+
+
+def _timed(what: str, events: int, name: str, *arguments: str) -> Figure:
+    began = time.perf_counter()
+    status = _asked(name, *arguments)()
+    seconds = time.perf_counter() - began
+    if status != 0:
+        raise RuntimeError(f"spawnlog log {name} ended with {status} on a generated history")
+    return _rate(what, events, seconds)
 
 
 def _asked(name: str, *arguments: str) -> Callable[[], int]:
