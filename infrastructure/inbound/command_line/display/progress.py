@@ -45,8 +45,8 @@ def show_verify_progress() -> Iterator[OnVerifyProgress]:
 
 
 _TRANSFER_STEPS: dict[TransferStep, str] = {
-    "texts": "texts",
-    "transcripts": "entries of transcripts",
+    "texts": "writing texts",
+    "transcripts": "writing transcripts",
     "indexes": "making indexes",
     "rows": "folding events",
 }
