@@ -83,7 +83,7 @@ async def rebuild(
         events, since = await swap.carry_out(
             partial(on_progress, RebuildProgress("exchange", 0, 1))
         )
-        runs, sessions = [await _count_open(working, one.name) for one in (RUNS, SESSIONS)]
+        runs, sessions = [await count_open(working, one.name) for one in (RUNS, SESSIONS)]
     differs = found + since if found is not None else None
     return RebuildCounts(events, runs, sessions, differs, time.monotonic() - began)
 
@@ -108,7 +108,8 @@ async def take_rebuild_lock(connection: LogConnection) -> None:
         raise RebuildUnderWay("another process rebuilds this log already; let it finish")
 
 
-async def _count_open(connection: LogConnection, table: str) -> int:
+async def count_open(connection: LogConnection, table: str) -> int:
+    """How many rows of a projection are still true."""
     row = await (
         await connection.execute(f"SELECT count(*) FROM {table} WHERE to_position = {FOREVER}")
     ).fetchone()

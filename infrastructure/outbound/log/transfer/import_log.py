@@ -16,10 +16,13 @@ from uuid import uuid4
 
 import psycopg
 
+from application.projections.run_rows import RUNS
+from application.projections.session_rows import SESSIONS
 from domain.event_types import LOG_FORMAT
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
+    OnProgress,
     OnTransferProgress,
     RebuildProgress,
     TransferStep,
@@ -28,10 +31,16 @@ from infrastructure.contract.operations import (
 from infrastructure.outbound.log.append.load import LOCK
 from infrastructure.outbound.log.append.store import PREVIEW_CHARS
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.rebuild.rebuild import RebuildUnderWay, rebuild
+from infrastructure.outbound.log.rebuild.rebuild import (
+    WAIT_SECONDS,
+    RebuildUnderWay,
+    count_open,
+    open_rebuild_connection,
+    rebuild,
+)
 from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS
 from infrastructure.outbound.log.schema.format import OWNER, require_known_format
-from infrastructure.outbound.log.schema.projection_versions import VERSIONS
+from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
 from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
 from infrastructure.outbound.log.transfer.event_line import EVENT_COLUMNS, EventLine, LineFault
 from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
@@ -396,21 +405,30 @@ def _make_rows(conninfo: str, seal: ExportSeal, on_progress: OnTransferProgress)
         on_progress(step, progress.began, progress.done, progress.total)
 
     try:
-        made = asyncio.run(rebuild(conninfo, compare=False, on_progress=tell))
+        return asyncio.run(_have_rows(conninfo, tell))
     except CorruptHistory as error:
         _empty(conninfo, seal)
         raise _unfit(error) from error
-    except RebuildUnderWay as error:
-        raise UserError(
-            "the events are stored, and another process makes the rows of runs and sessions; let"
-            " it finish"
-        ) from error
     except psycopg.Error as error:
         raise UserError(
             f"the events are stored, their rows are not: {database_error_reason(error)}; go on"
             " with --resume, or start a server, which makes them"
         ) from error
-    return made.runs, made.sessions
+
+
+async def _have_rows(conninfo: str, on_progress: OnProgress) -> tuple[int, int]:
+    """Make the rows, unless a server that has started meanwhile does; gives how many runs and
+    sessions there are."""
+    async with open_rebuild_connection(conninfo) as connection:
+        while await stale_projections(connection):
+            try:
+                made = await rebuild(conninfo, compare=False, on_progress=on_progress)
+            except RebuildUnderWay:
+                await asyncio.sleep(WAIT_SECONDS)
+            else:
+                return made.runs, made.sessions
+        runs, sessions = [await count_open(connection, one.name) for one in (RUNS, SESSIONS)]
+    return runs, sessions
 
 
 def _empty(conninfo: str, seal: ExportSeal) -> None:
