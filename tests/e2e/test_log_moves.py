@@ -72,6 +72,30 @@ def test_a_server_goes_on_with_an_imported_log(databases: Databases, tmp_path: P
         databases.drop(url)
 
 
+def test_a_run_that_was_at_work_is_taken_over_from_a_server_that_the_copy_never_knew(
+    databases: Databases, tmp_path: Path
+) -> None:
+    first, second = databases.create(), databases.create()
+    config = configuration(scripted(), command("slow", "sleep", "30"))
+    file = tmp_path / "log.ndjson"
+    with RunningServer(tmp_path / "one", config, database_url=first) as server:
+        run_id = server.spawn("wait", agentId="slow").json()["runId"]
+        wait_for("the run to be at work", lambda: server.run(run_id)["stage"] == "started")
+        flags = ("--out", file, "--contents", "--transcripts")
+        _log("export", *flags, url=first, data=tmp_path / "one")
+        server.kill()
+    _log("import", file, url=second, data=tmp_path / "two")
+    with RunningServer(tmp_path / "two", config, database_url=second) as server:
+        taken = server.run(run_id, "announced")
+        assert taken["outcome"] == "error"
+        events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+        assert "interrupted" in str([one for one in events if one["type"] == "RunEnded"])
+        assert server.spawn("hello").status_code == 201
+    _log("verify", url=second, data=tmp_path / "two")
+    for url in (first, second):
+        databases.drop(url)
+
+
 def test_a_server_does_not_start_while_a_file_is_imported(
     databases: Databases, tmp_path: Path
 ) -> None:
