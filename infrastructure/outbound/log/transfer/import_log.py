@@ -137,7 +137,7 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
         except (FileFault, NewerFile) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
         except CorruptHistory as error:
-            raise _unfit(error) from error
+            raise _misfit_failure(error) from error
         except psycopg.errors.IntegrityError as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"the file is of no log: {reason}; nothing was imported") from error
@@ -168,7 +168,7 @@ def _store(
         return work.store(folds)
 
 
-def _unfit(error: CorruptHistory) -> UserError:
+def _misfit_failure(error: CorruptHistory) -> UserError:
     return UserError(
         f"the events of the file do not follow from each other: {error}; nothing was imported"
     )
@@ -408,7 +408,7 @@ def _make_rows(conninfo: str, seal: ExportSeal, on_progress: OnTransferProgress)
         return asyncio.run(_have_rows(conninfo, tell))
     except CorruptHistory as error:
         _empty(conninfo, seal)
-        raise _unfit(error) from error
+        raise _misfit_failure(error) from error
     except psycopg.Error as error:
         raise UserError(
             f"the events are stored, their rows are not: {database_error_reason(error)}; go on"
