@@ -10,6 +10,7 @@ from application.log.texts import Contents, SessionTexts, TextStore, keyed_hash
 from application.log.unit_of_work import CommandLog, with_fresh_reads
 from application.ports.configurations import (
     ConfigurationFile,
+    NothingInForce,
     PinnedConfiguration,
     RevisionErased,
 )
@@ -18,7 +19,6 @@ from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM
 from domain.values.refusals import ReadAgain
 
-REVISIONS_MAX = 100_000
 REVISIONS_REMEMBERED_MAX = 100
 ATTEMPTS_MAX = 20
 F = TypeVar("F", bound=ConfigurationFile)
@@ -50,6 +50,7 @@ class ActiveConfigurations(Generic[F]):
         self._files = files
         self._current: PinnedConfiguration | None = None
         self._pinned: dict[int, PinnedConfiguration] = {}
+        self._spans: dict[int, tuple[int, int]] = {}
         self._appending: int | None = None
 
     def current(self) -> PinnedConfiguration:
@@ -90,6 +91,25 @@ class ActiveConfigurations(Generic[F]):
         self._adopt(pinned)
         return pinned
 
+    async def in_force(self, position: int) -> PinnedConfiguration:
+        """The revision in force at a position."""
+        return await self.at(await self._revision_at(position))
+
+    async def _revision_at(self, position: int) -> int:
+        """The number of that revision. Between two positions at which one was in force there was
+        no other, so what was looked up before need not be again."""
+        for revision, (first, last) in self._spans.items():
+            if first <= position <= last:
+                return revision
+        revision = await self._commands.log.version_of(CONFIG_STREAM, at=position)
+        if revision == 0:
+            raise NothingInForce(f"no configuration was in force at position {position}")
+        first, last = self._spans.pop(revision, (position, position))
+        self._spans[revision] = min(first, position), max(last, position)
+        while len(self._spans) > REVISIONS_REMEMBERED_MAX:
+            del self._spans[next(iter(self._spans))]
+        return revision
+
     def _adopt(self, pinned: PinnedConfiguration) -> None:
         """Never an earlier one: while an activation is confirmed, a later one may be heard of."""
         if self._current is None or pinned.revision >= self._current.revision:
@@ -125,18 +145,18 @@ class ActiveConfigurations(Generic[F]):
 
     async def _last(self) -> ConfigurationActivated | None:
         log = self._commands.log
-        events = await log.read(limit=REVISIONS_MAX, types=("ConfigurationActivated",))
-        if not events:
-            return None
-        event = events[-1].event
-        assert isinstance(event, ConfigurationActivated)
-        return event
+        newest = await log.version_of(CONFIG_STREAM, at=await log.head())
+        return await self._activation(newest) if newest else None
+
+    async def _activation(self, revision: int) -> ConfigurationActivated:
+        """The event that says so: revisions are the versions of its stream."""
+        recorded = await self._commands.log.event_of(CONFIG_STREAM, revision)
+        assert recorded is not None
+        assert isinstance(recorded.event, ConfigurationActivated)
+        return recorded.event
 
     async def _read(self, revision: int) -> PinnedConfiguration:
-        log = self._commands.log
-        events = await log.read(limit=revision, types=("ConfigurationActivated",))
-        event = events[revision - 1].event
-        assert isinstance(event, ConfigurationActivated)
+        event = await self._activation(revision)
         text = await self._contents.text(event.content)
         if text is None:
             raise RevisionErased(f"the text of configuration revision {revision} was erased")

@@ -232,6 +232,23 @@ class EventLog(Protocol):
         """All events of these streams up to a position, in order of position."""
         ...
 
+    async def recorded_at(self, position: int) -> datetime | None:
+        """When the event at a position was recorded; None when there is none there."""
+        ...
+
+    def known_instant(self, position: int) -> datetime | None:
+        """The same where it is in memory, at no cost; None where it has to be asked for."""
+        ...
+
+    async def version_of(self, stream: str, *, at: int) -> int:
+        """How many events of a stream stand up to position `at`; 0 for none. What it costs does not
+        grow with how many there are."""
+        ...
+
+    async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
+        """One event of a stream, by its version from 1 on; None for one that is not on record."""
+        ...
+
 
 class Tail(Protocol):
     """Follows the log as it grows; shared by everything in the process that waits."""

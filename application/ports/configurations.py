@@ -40,6 +40,10 @@ class RevisionErased(RuntimeError):
     """The text of a revision is no more."""
 
 
+class NothingInForce(LookupError):
+    """No configuration had been activated by then."""
+
+
 class SecretMissing(Exception):
     """A secret that the configuration refers to cannot be had here; the text says which."""
 
@@ -78,6 +82,11 @@ class Configurations(Protocol):
     async def at(self, revision: int) -> PinnedConfiguration:
         """An earlier revision, for what was begun under it. Raises `RevisionErased`, and
         `ConfigurationError` for one that this program cannot read."""
+        ...
+
+    async def in_force(self, position: int) -> PinnedConfiguration:
+        """The revision that was activated last at or before a position of the log, whichever this
+        process has heard of. Raises `NothingInForce`, and what `at` raises."""
         ...
 
 

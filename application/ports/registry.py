@@ -51,14 +51,32 @@ class Respawn:
     requester: str
 
 
+class LanePlace(NamedTuple):
+    """A run in a lane; `holder` has its slot in hand, None for one that waits."""
+
+    run_id: UUID
+    label: str | None
+    requester: str
+    holder: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class LaneState:
     """One lane at one depth: who holds a slot and who waits, in order."""
 
     lane: str
     depth: int
-    running: tuple[Run, ...]
-    queued: tuple[Run, ...]
+    running: tuple[LanePlace, ...]
+    queued: tuple[LanePlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InboxQuery:
+    """Which announcements: those to one requester, or to any; `is_parked` for those alone that are
+    not sent to some webhook any more."""
+
+    requester: str | None = None
+    is_parked: bool = False
 
 
 class ChangedStream(NamedTuple):
@@ -109,6 +127,10 @@ class Registry(Protocol):
         but those refused: first those with just this label, and the newest first."""
         ...
 
+    async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
+        """Runs whose id begins like this, with its dashes or without, by their ids."""
+        ...
+
     async def runs(
         self,
         query: RunQuery,
@@ -144,18 +166,13 @@ class Registry(Protocol):
         those are not even over."""
         ...
 
-    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
-        """Runs announced in a session's inbox, by position of the announcement; and the position
-        at which this is all that is so."""
+    async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
+        """Runs announced in inboxes, by position of the announcement, those behind `after`. One
+        whose delivery was parked stands where that was recorded last."""
         ...
 
-    async def parked(self, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
-        """Runs whose announcement is not sent to somebody any more, by the position at which that
-        was recorded last; and the position at which it is so."""
-        ...
-
-    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
-        """Every lane that has somebody in it, and the position at which it is so."""
+    async def lanes(self, *, at: int) -> Sequence[LaneState]:
+        """Every lane that has somebody in it."""
         ...
 
     async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:

@@ -83,9 +83,14 @@ class Access:
         `known` are the requesters that were looked up before for this caller: whoever asks about
         many runs keeps it, so that each requester is looked up once.
         """
-        if caller.sees_everything or caller.run_id == run.run_id:
+        return await self.covers_child(caller, run.run_id, run.requester.session_key, known)
+
+    async def covers_child(
+        self, caller: Caller, run_id: UUID, requester: str, known: dict[str, bool] | None = None
+    ) -> bool:
+        """The same of a run of which no more is at hand than who asked for it."""
+        if caller.sees_everything or caller.run_id == run_id:
             return True
-        requester = run.requester.session_key
         if known is None:
             return await self.covers_session(caller, requester)
         if requester not in known:

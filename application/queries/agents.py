@@ -2,6 +2,7 @@
 
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
+from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
@@ -33,22 +34,32 @@ class AgentListing(View):
 
 
 async def list_agents(
-    services: QueryServices, caller: Caller, requester: str = "main"
+    services: QueryServices, caller: Caller, requester: str = "main", *, at: str | None = None
 ) -> Answer[AgentListing]:
-    """The agents that a session in any spelling may spawn. It need not be on record; when it is,
-    its agent is the one on record."""
+    """The agents that a session in any spelling may spawn, under the configuration in force then.
+    It need not be on record; when it was, its agent is the one on record."""
     require_scope(caller, "read")
-    key = await resolve_session_key(services, caller, requester, pointer="/query/requester")
+    moment = await resolve_as_of(services, caller, at)
+    key = await resolve_session_key(
+        services, caller, requester, pointer="/query/requester", at=moment.position
+    )
     if not await services.access.covers_session(caller, key):
         raise QueryError(
-            "not_found", "there is no such session for this token; give one of its own as requester"
+            "not_found",
+            "there is no such session for this token; give one of its own as requester",
+            position=moment.position,
         )
-    session = await services.work.registry.session(key)
-    listing = listed_agents(
-        services.work.configurations.current().configuration,
-        session.agent_id if session is not None else agent_id_of(key),
-    )
-    return Answer(listing, (await resolve_as_of(services, None)).position)
+    session = await services.work.registry.session(key, at=moment.position)
+    configuration = await configuration_in_force(services.work, moment.position)
+    if configuration is None:
+        raise QueryError(
+            "not_found",
+            "the configuration that was in force then is not on record: there was none yet, or its"
+            " text was erased",
+            position=moment.position,
+        )
+    agent_id = session.agent_id if session is not None else agent_id_of(key)
+    return Answer(listed_agents(configuration, agent_id), moment.position)
 
 
 def listed_agents(configuration: Configuration, requester_agent_id: str) -> AgentListing:

@@ -1,18 +1,28 @@
-"""As of when a question is: positions of the log, and instants."""
+"""As of when a question is: positions of the log, instants, times ago, and moments of runs."""
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
+from application.queries.stage_reference import STAGE_PREFIX, position_of_stage
 
 FUTURE_SECONDS_MAX = 5
+AGO_DAYS_MAX = 36_500
+AS_OF_CHARACTERS_MAX = 256
 _POSITION = re.compile(r"pos:([0-9]{1,18})")
+_AGO = re.compile(r"-([0-9]{1,10})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})",
     re.IGNORECASE,
+)
+_FORMS = (
+    "pos:N, an RFC 3339 instant with an offset, a time ago such as -5m (s, m, h or d), or a moment"
+    " of a run such as run:<name>@started"
 )
 
 
@@ -24,9 +34,9 @@ class AsOf:
     now: bool
 
 
-async def resolve_as_of(services: QueryServices, at: str | None) -> AsOf:
-    """The position that `at` means. `QueryError` for what is no
-    position, or lies ahead."""
+async def resolve_as_of(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
+    """The position that `at` means to this caller. `QueryError` for what means none, or lies
+    ahead, and for a moment of a run that it may not see or that has not come."""
     head = await services.work.log.head()
     if at is None:
         return AsOf(head, now=True)
@@ -36,13 +46,30 @@ async def resolve_as_of(services: QueryServices, at: str | None) -> AsOf:
         if position > head:
             raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")
         return AsOf(position, now=position == head)
-    instant = instant_of(at, "at")
-    ahead = instant - datetime.now(UTC)
+    if at.startswith(STAGE_PREFIX):
+        position = await position_of_stage(services, caller, at, head)
+        return AsOf(position, now=position == head)
+    now = datetime.now(UTC)
+    instant = _instant_ago(at, now) if at.startswith("-") else instant_of(at, "at")
+    ahead = instant - now
     if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
         raise QueryError("invalid_request", "that instant lies ahead; ask for the past or for now")
     if ahead > timedelta(0):
         return AsOf(head, now=True)
     return AsOf(min(await services.work.registry.position_at(instant), head), now=False)
+
+
+def _instant_ago(text: str, now: datetime) -> datetime:
+    match = _AGO.fullmatch(text)
+    if match is None:
+        raise _no_as_of()
+    try:
+        ago = timedelta(**{_UNITS[match.group(2)]: int(match.group(1))})
+    except OverflowError:
+        ago = timedelta.max
+    if ago > timedelta(days=AGO_DAYS_MAX):
+        raise QueryError("invalid_request", f"at may be {AGO_DAYS_MAX} days ago at most")
+    return now - ago
 
 
 def instant_of(text: str, name: str) -> datetime:
@@ -52,5 +79,12 @@ def instant_of(text: str, name: str) -> datetime:
             raise ValueError(text)
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
-        forms = "pos:N or an RFC 3339 instant" if name == "at" else "an RFC 3339 instant"
-        raise QueryError("invalid_request", f"{name} must be {forms} with an offset") from None
+        if name == "at":
+            raise _no_as_of() from None
+        raise QueryError(
+            "invalid_request", f"{name} must be an RFC 3339 instant with an offset"
+        ) from None
+
+
+def _no_as_of() -> QueryError:
+    return QueryError("invalid_request", f"at must be {_FORMS}")

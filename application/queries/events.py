@@ -128,15 +128,14 @@ async def event_filter(
             "invalid_request",
             f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}",
         )
-    run = (
-        await readable_run(services, caller, run_id, await resolve_as_of(services, None))
-        if run_id
-        else None
-    )
+    now = await resolve_as_of(services, caller, None)
+    run = await readable_run(services, caller, run_id, now) if run_id else None
     if run is None and caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token reads events of one run: give runId")
     if tree:
-        tree = await resolve_session_key(services, caller, tree, pointer="/query/tree")
+        tree = await resolve_session_key(
+            services, caller, tree, pointer="/query/tree", at=now.position
+        )
     return EventFilter(names, run.run_id if run else None, tree or None, caller)
 
 
@@ -144,7 +143,7 @@ async def list_events(
     services: QueryServices, criteria: EventFilter, *, after: int = 0, limit: int = LIMIT_DEFAULT
 ) -> Answer[EventListView]:
     """A page of the log, behind `after`."""
-    head = (await resolve_as_of(services, None)).position
+    head = await services.work.log.head()
     page = await page_of_events(services.work.log, criteria, after=after, limit=limit, head=head)
     items = [event_view(recorded) for recorded in page.events]
     return Answer(EventListView(items=items, next_after=page.position, head=head), head)

@@ -7,16 +7,14 @@ from pydantic import JsonValue
 
 from application.log.answers import AnswerStatus, refusal_of_run
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
+from application.queries.configuration import configuration_of_revision
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName, RuleName
 from application.queries.views.run import RecordedStage
 from application.queries.views.view import Answer, View
-from domain.configuration.configuration import Configuration
-from domain.configuration.problems import ConfigurationError
 from domain.event_types import AnyEvent
 from domain.explanation.continuation import CONTINUING, explain_continuation
 from domain.explanation.record import DECIDING, EventAtRevision, RuleResult
@@ -84,7 +82,7 @@ async def explain_run(
 ) -> Answer[ExplanationView]:
     """How a run was decided, as far as that was then."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, at)
+    moment = await resolve_as_of(services, caller, at)
     run = await readable_run(services, caller, run_id, moment)
     view = await explanation_of(
         services.work, run, until=moment.position, full=caller.may("content")
@@ -106,7 +104,7 @@ async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) 
             )
             for one in events
         ],
-        await _configuration(work, run.config_revision),
+        await configuration_of_revision(work, run.config_revision),
     )
     refs_by_name = _requested_texts([one.event for one in events])
     refusal = run.refusal.text if run.refusal is not None else None
@@ -139,14 +137,6 @@ def _refusal_view(run: Run, text: str | None) -> RefusalView | None:
         limit=refusal.limit,
         step=run.refusal.step,
     )
-
-
-async def _configuration(work: UnitOfWork, revision: int) -> Configuration | None:
-    """What the revision says; None when its text was erased or a newer program wrote it."""
-    try:
-        return (await work.configurations.at(revision)).configuration
-    except (RevisionErased, ConfigurationError):
-        return None
 
 
 def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:

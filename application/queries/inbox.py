@@ -1,15 +1,28 @@
-"""A session's inbox, and what is parked on its way out of any."""
+"""A session's inbox, and the ledger of announcements over all of them."""
 
 import time
+from typing import Literal
 
+from application.ports.registry import InboxQuery
 from application.queries.access import Caller, require_scope, require_session_access
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.inbox import InboxView, announcement_views
+from application.queries.views.run import announcement_state
 from application.queries.views.view import Answer
 from application.queries.wait import wait_for_growth, wait_seconds
+from domain.run.state import Run
 
+LedgerState = Literal["parked", "due", "delivered", "acknowledged"]
+"""`parked` and `due` are about webhooks: one of them is not sent it any more, or is to be; the
+others about the inbox."""
+
+
+ANNOUNCEMENTS_EXAMINED_MAX = 1_000
+ANNOUNCEMENTS_AT_ONCE = 200
 ANNOUNCING = ("RunAnnounced", "SpawnRefused", "DeliveryParked")
 """The events that may put something into an inbox."""
 
@@ -22,38 +35,81 @@ async def list_announcements(
     after: int = 0,
     limit: int = LIMIT_DEFAULT,
     wait: str | None = None,
+    at: str | None = None,
 ) -> Answer[InboxView]:
-    """A page of the inbox of a session in any spelling; an empty one waits for as long as `wait`
-    says."""
+    """A page of the inbox of a session in any spelling, as it was then; an empty one of now waits
+    for as long as `wait` says."""
     require_scope(caller, "read")
-    session_key = await resolve_session_key(services, caller, session)
+    seconds = wait_seconds(wait)
+    if wait is not None and at is not None:
+        raise QueryError("invalid_request", "wait and at speak of different times: use one")
+    moment = await resolve_as_of(services, caller, at)
+    session_key = await resolve_session_key(services, caller, session, at=moment.position)
     require_session_access(caller, session_key)
-    deadline = time.monotonic() + wait_seconds(wait)
+    deadline = time.monotonic() + seconds
     registry, tail = services.work.registry, services.tail
+    query = InboxQuery(session_key)
     while True:
         known = tail.position
-        position, runs = await registry.inbox(session_key, after=after, limit=limit + 1)
+        runs = await registry.inbox(query, at=moment.position, after=after, limit=limit + 1)
         if runs or not await wait_for_growth(
             services, None, after=known, deadline=deadline, types=ANNOUNCING
         ):
             break
+        moment = await resolve_as_of(services, caller, None)
     items = await announcement_views(
         services.work.contents, runs[:limit], with_text=caller.may("content")
     )
     following = items[-1].position if len(runs) > limit else None
-    return Answer(InboxView(items=items, next_after=following), position)
+    return Answer(InboxView(items=items, next_after=following), moment.position)
 
 
-async def list_parked(
-    services: QueryServices, caller: Caller, *, after: int = 0, limit: int = LIMIT_DEFAULT
+async def list_ledger(
+    services: QueryServices,
+    caller: Caller,
+    *,
+    state: LedgerState | None = None,
+    after: int = 0,
+    limit: int = LIMIT_DEFAULT,
+    at: str | None = None,
 ) -> Answer[InboxView]:
-    """A page of the announcements that are not sent to a webhook any more, of all sessions that the
-    caller may see, by the position at which that was recorded last."""
+    """A page of the announcements of all sessions that the caller may see, in this state or any, by
+    position: one that was parked stands where that was recorded last. Out of a bounded number, so
+    a page may be short or empty; the ledger is over when there is no `next_after`."""
     require_scope(caller, "read")
-    position, runs = await services.work.registry.parked(after=after, limit=limit + 1)
-    seen = [one for one in runs[:limit] if await services.access.covers_run(caller, one)]
-    items = await announcement_views(services.work.contents, seen, with_text=caller.may("content"))
-    last = runs[limit - 1].inbox if len(runs) > limit else None
-    return Answer(
-        InboxView(items=items, next_after=last.position if last is not None else None), position
-    )
+    moment = await resolve_as_of(services, caller, at)
+    query = InboxQuery(is_parked=state == "parked")
+    takes_each = caller.sees_everything and state in (None, "parked")
+    found: list[Run] = []
+    known: dict[str, bool] = {}
+    following: int | None = None
+    examined = 0
+    while examined < ANNOUNCEMENTS_EXAMINED_MAX:
+        count = limit + 1 if takes_each else max(limit + 1, ANNOUNCEMENTS_AT_ONCE)
+        count = min(count, ANNOUNCEMENTS_EXAMINED_MAX - examined)
+        page = await services.work.registry.inbox(
+            query, at=moment.position, after=after, limit=count
+        )
+        for run in page:
+            if len(found) == limit:
+                following = after
+                break
+            assert run.inbox is not None
+            after = run.inbox.position
+            if _is_in(run, state) and await services.access.covers_run(caller, run, known):
+                found.append(run)
+        examined += len(page)
+        if following is not None or len(page) < count:
+            break
+    else:
+        following = after
+    items = await announcement_views(services.work.contents, found, with_text=caller.may("content"))
+    return Answer(InboxView(items=items, next_after=following), moment.position)
+
+
+def _is_in(run: Run, state: LedgerState | None) -> bool:
+    if state in (None, "parked"):
+        return True
+    if state == "due":
+        return any(one.phase == "due" for one in run.deliveries or ())
+    return announcement_state(run).state == state

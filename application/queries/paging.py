@@ -33,9 +33,9 @@ def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
-def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
-    """The cursor again. `QueryError` for one of another log, and for what is
-    none of this question."""
+def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
+    """The cursor again, and the question that it belongs to. `QueryError` for one of another log,
+    and for what is none."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         log, query, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
@@ -45,13 +45,25 @@ def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
         raise _invalid_cursor()
     if log != str(log_id):
         raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
-    if query != question:
-        raise QueryError(
-            "invalid_request", "this cursor belongs to another question; begin again without it"
-        )
-    if not _is_position(at, head) or not _is_position(behind, head):
+    if not isinstance(query, str) or not _is_position(at, head) or not _is_position(behind, head):
         raise _invalid_cursor()
-    return Cursor(at, behind)
+    return Cursor(at, behind), query
+
+
+def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
+    """The cursor again. `QueryError` for one of another log, and for what is none of this
+    question."""
+    cursor, found = read_cursor(text, log_id, head)
+    if found != question:
+        raise foreign_question()
+    return cursor
+
+
+def foreign_question() -> QueryError:
+    """The error for a cursor that belongs to another question."""
+    return QueryError(
+        "invalid_request", "this cursor belongs to another question; begin again without it"
+    )
 
 
 def _is_position(value: object, head: int) -> bool:

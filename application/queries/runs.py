@@ -16,9 +16,10 @@ from application.queries.paging import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
     Cursor,
-    decode_cursor,
     encode_cursor,
     fingerprint,
+    foreign_question,
+    read_cursor,
 )
 from application.queries.services import QueryServices
 from application.queries.session_reference import UUID_TEXT, resolve_session_key
@@ -85,7 +86,7 @@ async def newest_run(
     there is not asked for."""
     run_id = run_id_of(text)
     if min_position is None:
-        moment = await resolve_as_of(services, None)
+        moment = await resolve_as_of(services, caller, None)
     else:
         await reach_position(services, min_position)
         moment = AsOf(max(services.tail.position, min_position), now=True)
@@ -94,7 +95,7 @@ async def newest_run(
         moment = AsOf(services.tail.position, now=True)
         return await _must_be_visible(services, caller, followed, run_id, moment), moment
     if min_position is not None:
-        moment = await resolve_as_of(services, None)
+        moment = await resolve_as_of(services, caller, None)
     return await visible_run(services, caller, text, moment), moment
 
 
@@ -203,14 +204,17 @@ async def list_runs(
 ) -> Answer[RunListView]:
     """A page of the registry as summaries, by creation."""
     require_scope(caller, "read")
-    query = await run_query(services, caller, criteria)
-    question = fingerprint(query, order, caller.patterns, at)
     log_id = services.work.log.log_id
+    place, asked = Cursor(0, -1), None
     if cursor is None:
-        place = Cursor((await resolve_as_of(services, at)).position, -1)
+        place = Cursor((await resolve_as_of(services, caller, at)).position, -1)
     else:
-        head = (await resolve_as_of(services, None)).position
-        place = decode_cursor(cursor, log_id, question, head)
+        place, asked = read_cursor(cursor, log_id, await services.work.log.head())
+    # What the keys in the question mean is said by the moment of the first page.
+    query = await run_query(services, caller, criteria, place.at)
+    question = fingerprint(query, order, caller.patterns, at)
+    if asked not in (None, question):
+        raise foreign_question()
     page = await visible_runs(
         services.work.registry,
         services.access,
@@ -228,17 +232,20 @@ async def list_runs(
     return Answer(view, place.at)
 
 
-async def run_query(services: QueryServices, caller: Caller, criteria: RunFilter) -> RunQuery:
-    """The filter in the words of the registry, with canonical keys. `QueryError` for a filter that
-    has to be looked for within a family or a tree, without one."""
+async def run_query(
+    services: QueryServices, caller: Caller, criteria: RunFilter, at: int
+) -> RunQuery:
+    """The filter in the words of the registry, with canonical keys, as they were understood at a
+    position. `QueryError` for a filter that has to be looked for within a family or a tree, without
+    one."""
     _require_bounds(criteria)
     requester, tree = criteria.requester, criteria.tree
     if requester:
         requester = await resolve_session_key(
-            services, caller, requester, pointer="/query/requester"
+            services, caller, requester, pointer="/query/requester", at=at
         )
     if tree:
-        tree = await resolve_session_key(services, caller, tree, pointer="/query/tree")
+        tree = await resolve_session_key(services, caller, tree, pointer="/query/tree", at=at)
     statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(criteria.statuses)))
     return RunQuery(
         requester=requester,
@@ -297,7 +304,7 @@ async def get_run(
     if until is not None and wait is None:
         raise QueryError("invalid_request", "until says what to wait for: give wait too, as in 30s")
     if at is not None:
-        moment = await resolve_as_of(services, at)
+        moment = await resolve_as_of(services, caller, at)
         run = await visible_run(services, caller, run_id, moment)
     else:
         if seconds:
@@ -357,13 +364,14 @@ async def list_run_events(
     *,
     after: int = 0,
     limit: int = LIMIT_MAX,
+    at: str | None = None,
 ) -> Answer[RunEventListView]:
-    """A page of the events of one run's own stream."""
+    """A page of the events of one run's own stream, those that there were then."""
     require_scope(caller, "read")
-    now = await resolve_as_of(services, None)
-    run = await visible_run(services, caller, run_id, now)
+    moment = await resolve_as_of(services, caller, at)
+    run = await visible_run(services, caller, run_id, moment)
     events = await events_of_run(
-        services, run.run_id, after=after, until=now.position, count=limit + 1
+        services, run.run_id, after=after, until=moment.position, count=limit + 1
     )
     page = events[:limit]
     if caller.may("content") and await services.access.covers_run(caller, run):
@@ -371,7 +379,7 @@ async def list_run_events(
     else:
         items = [event_view(one) for one in page]
     following = items[-1].position if len(events) > limit else None
-    return Answer(RunEventListView(items=items, next_after=following), now.position)
+    return Answer(RunEventListView(items=items, next_after=following), moment.position)
 
 
 async def events_of_run(
@@ -392,18 +400,22 @@ async def events_of_run(
 
 
 async def get_run_prompt(
-    services: QueryServices, caller: Caller, run_id: str
+    services: QueryServices, caller: Caller, run_id: str, *, at: str | None = None
 ) -> Answer[PromptView]:
-    """The prompt as the child got it."""
+    """The prompt as the child got it, once it had."""
     require_scope(caller, "content")
-    now = await resolve_as_of(services, None)
-    run = await readable_run(services, caller, run_id, now)
+    moment = await resolve_as_of(services, caller, at)
+    run = await readable_run(services, caller, run_id, moment)
     if run.system_prompt is None or run.message is None:
-        raise QueryError("not_started", "the run has not started, so it has no prompt yet")
+        raise QueryError(
+            "not_started",
+            "the run has not started, so it has no prompt yet",
+            position=moment.position,
+        )
     texts = await services.work.contents.texts((run.system_prompt, run.message))
     system_prompt, message = texts.get(run.system_prompt.id), texts.get(run.message.id)
     if system_prompt is None or message is None:
-        raise QueryError("erased", "the prompt of this run was erased")
+        raise QueryError("erased", "the prompt of this run was erased", position=moment.position)
     events = await services.work.log.read(limit=1, run_id=run.run_id, types=("RunStarted",))
     started = events[0].event
     assert isinstance(started, RunStarted)
@@ -421,7 +433,7 @@ async def get_run_prompt(
         for part in started.parts
     ]
     view = PromptView(system_prompt=system_prompt, message=message, parts=parts)
-    return Answer(view, now.position)
+    return Answer(view, moment.position)
 
 
 async def _reused_scripts(services: QueryServices, run: Run) -> dict[str, UUID]:
@@ -446,28 +458,43 @@ async def get_run_transcript(
     limit: int = LIMIT_DEFAULT,
     tools: bool = False,
     last: int | None = None,
+    at: str | None = None,
 ) -> Answer[TranscriptView]:
     """A page of what was said, or its `last` entries; with tool calls and token counts for
-    `tools`."""
+    `tools`. As of a position it has what had been said before the next event was recorded."""
     require_scope(caller, "content")
-    now = await resolve_as_of(services, None)
-    run = await readable_run(services, caller, run_id, now)
+    moment = await resolve_as_of(services, caller, at)
+    run = await readable_run(services, caller, run_id, moment)
     kinds = None if tools else SPOKEN_KINDS
+    until = await _entries_until(services, run, moment)
     if last is not None:
         if after:
             raise invalid_value("/query/last", "is for the end; leave after out")
-        until = run.transcript.count if run.transcript is not None else None
         found = await services.transcripts.read_last(
             run.run_id, until=until, limit=last, kinds=kinds
         )
-        return Answer(TranscriptView(items=_entry_views(found), next_after=None), now.position)
+        return Answer(TranscriptView(items=_entry_views(found), next_after=None), moment.position)
     entries = await services.transcripts.read(run.run_id, after=after, limit=limit + 1, kinds=kinds)
-    if run.transcript is not None:
-        # What a replaced holder may have written after the seal is not part of the transcript.
-        entries = [one for one in entries if one.sequence <= run.transcript.count]
+    if until is not None:
+        entries = [one for one in entries if one.sequence <= until]
     items = _entry_views(entries[:limit])
     following = items[-1].sequence if len(entries) > limit else None
-    return Answer(TranscriptView(items=items, next_after=following), now.position)
+    return Answer(TranscriptView(items=items, next_after=following), moment.position)
+
+
+async def _entries_until(services: QueryServices, run: Run, at: AsOf) -> int | None:
+    """The number of the last entry that the transcript had then; None for whatever there is.
+
+    Entries stand beside the log. Those of a run that had ended are what its end says: what a
+    replaced holder may have written after the seal is not part of the transcript. Of one that was
+    at work they are those that had been written down before the log went on.
+    """
+    if run.transcript is not None:
+        return run.transcript.count
+    following = await services.work.log.read(after=at.position, limit=1)
+    if not following:
+        return None
+    return await services.transcripts.count_before(run.run_id, following[0].envelope.recorded_at)
 
 
 def _entry_views(entries: Sequence[RecordedEntry]) -> list[TranscriptEntryView]:

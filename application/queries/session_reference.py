@@ -4,10 +4,11 @@ import re
 from typing import NamedTuple
 
 from application.queries.access import Caller, require_session_access
-from application.queries.errors import invalid_value
+from application.queries.configuration import configuration_in_force
+from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
 from domain.configuration.configuration import Configuration
-from domain.values.session_key import InvalidSessionKey, render_session_key
+from domain.values.session_key import InvalidSessionKey, render_session_key, shape_of
 
 CURRENT = "current"
 """Stands for the one session that the caller acts for."""
@@ -19,17 +20,42 @@ KEY_POINTER = "/path/key"
 
 
 async def resolve_session_key(
-    services: QueryServices, caller: Caller, spelling: str, *, pointer: str = KEY_POINTER
+    services: QueryServices,
+    caller: Caller,
+    spelling: str,
+    *,
+    pointer: str = KEY_POINTER,
+    at: int | None = None,
 ) -> str:
     """The canonical key of the session that is meant: by its id, as `current`, or by any spelling
-    of its key. `QueryError` with `pointer` for what means none."""
-    configuration = services.work.configurations.current().configuration
-    named = await resolve_session_reference(services, caller, spelling, pointer)
-    return named or canonical_key(spelling, configuration, pointer)
+    of its key, as it was understood at position `at`; without one as it is by whoever records
+    something now. `QueryError` with `pointer` for what means none."""
+    named = await resolve_session_reference(services, caller, spelling, pointer, at=at)
+    if named is not None:
+        return named
+    if at is None:
+        return canonical_key(
+            spelling, services.work.configurations.current().configuration, pointer
+        )
+    configuration = await configuration_in_force(services.work, at)
+    if configuration is None and shape_of(spelling) == "legacy_or_alias":
+        raise QueryError(
+            "not_found",
+            "which session that was cannot be told: the configuration that was in force is not on"
+            " record; give the whole key, as in agent:<agentId>:<session>",
+            position=at,
+        )
+    # A key that names its agent is the same under every configuration.
+    return canonical_key(spelling, configuration or Configuration(), pointer)
 
 
 async def resolve_session_reference(
-    services: QueryServices, caller: Caller, spelling: str, pointer: str
+    services: QueryServices,
+    caller: Caller,
+    spelling: str,
+    pointer: str,
+    *,
+    at: int | None = None,
 ) -> str | None:
     """The key of the session that `current` or a session id stands for; None for anything else,
     which is the spelling of a key. Only what looks like an id is looked up."""
@@ -43,7 +69,7 @@ async def resolve_session_reference(
         return caller.only_session
     if not UUID_TEXT.fullmatch(word):
         return None
-    session = await services.work.registry.session(word)
+    session = await services.work.registry.session(word, at=at)
     return session.session_key if session is not None else None
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
+from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
@@ -36,7 +37,7 @@ async def visible_session(
 ) -> Session:
     """A session that the caller covers, in any spelling; `QueryError` when there is none, or none
     for this caller."""
-    session_key = await resolve_session_key(services, caller, spelling)
+    session_key = await resolve_session_key(services, caller, spelling, at=at.position)
     session = await services.work.registry.session(session_key, at=at.position)
     if session is None or not await services.access.covers_session(caller, session.session_key):
         raise QueryError("not_found", "there is no such session on record", position=at.position)
@@ -48,14 +49,14 @@ async def get_session(
 ) -> Answer[SessionView]:
     """One session with its runs."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, at)
+    moment = await resolve_as_of(services, caller, at)
     session = await visible_session(services, caller, spelling, moment)
     registry = services.work.registry
     pending, running = await registry.descendants(session.session_key, at=moment.position)
     runs = await registry.runs(
         RunQuery(requester=session.session_key), at=moment.position, limit=RUNS_SHOWN_MAX
     )
-    configuration = services.work.configurations.current().configuration
+    configuration = await configuration_in_force(services.work, moment.position)
     newest, own_runs = await _own_runs(services, session, moment)
     plan = newest.plan if newest is not None else None
     assert session.stage != "unseen"
@@ -80,7 +81,9 @@ async def get_session(
         depth_from=session.depth_from,
         active_children=session.active_children,
         active_runs=list(session.counted),
-        max_children=configuration.subagent_defaults.max_children_per_agent,
+        max_children=(
+            configuration.subagent_defaults.max_children_per_agent if configuration else None
+        ),
         pending_descendants=pending,
         running_descendants=running,
         runs=[
@@ -146,22 +149,26 @@ async def get_shared_context(
 ) -> Answer[SharedContextView]:
     """What a session shares with its family."""
     require_scope(caller, "content")
-    moment = await resolve_as_of(services, at)
+    moment = await resolve_as_of(services, caller, at)
     session = await visible_session(services, caller, spelling, moment)
     view = await shared_context_view(services.work, session, moment.position)
     return Answer(view, moment.position)
 
 
 async def get_run_shared_context(
-    services: QueryServices, caller: Caller, run_id: str
+    services: QueryServices, caller: Caller, run_id: str, *, at: str | None = None
 ) -> Answer[RunSharedContextView]:
-    """What a run was given of its family's context when it was claimed."""
+    """What a run was given of its family's context when it was claimed, once it had started."""
     require_scope(caller, "content")
-    now = await resolve_as_of(services, None)
-    run = await readable_run(services, caller, run_id, now)
+    moment = await resolve_as_of(services, caller, at)
+    run = await readable_run(services, caller, run_id, moment)
     recorded = await services.work.log.first("RunStarted", run.run_id)
-    if recorded is None:
-        raise QueryError("not_started", "the run has not started, so it was given nothing yet")
+    if recorded is None or recorded.envelope.position > moment.position:
+        raise QueryError(
+            "not_started",
+            "the run has not started, so it was given nothing yet",
+            position=moment.position,
+        )
     assert isinstance(recorded.event, RunStarted)
     view = await run_shared_context_view(services.work.contents, run.run_id, recorded.event)
-    return Answer(view, now.position)
+    return Answer(view, moment.position)

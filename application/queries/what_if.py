@@ -184,11 +184,11 @@ async def what_if(
     elif request.config is not None:
         whole = _read(services, compact_json(request.config), "/config")
     candidates = _Candidates(services, whole, request.patch)
-    until = (await resolve_as_of(services, request.until)).position
-    after = await _after(services, request.since)
+    until = (await resolve_as_of(services, caller, request.until)).position
+    after = await _after(services, caller, request.since)
     if request.patch is not None:
-        current = services.work.configurations.current()
-        await candidates.now(current.revision)
+        in_force = await services.work.configurations.in_force(until)
+        await candidates.now(in_force.revision)
     tree = requester = None
     if request.tree is not None:
         tree = await resolve_session_key(services, caller, request.tree, pointer="/filter/tree")
@@ -198,7 +198,7 @@ async def what_if(
         )
     run_id = None
     if request.run_id is not None:
-        moment = await resolve_as_of(services, None)
+        moment = await resolve_as_of(services, caller, None)
         run = await visible_run(services, caller, request.run_id, moment)
         run_id = run_id_of(request.run_id)
         # Only a cascade depends on what was decided before.
@@ -219,12 +219,12 @@ async def what_if(
     )
 
 
-async def _after(services: QueryServices, since: str | None) -> int:
+async def _after(services: QueryServices, caller: Caller, since: str | None) -> int:
     if since is None:
         return 0
-    moment = await resolve_as_of(services, since)
+    moment = await resolve_as_of(services, caller, since)
     # A position is the first one to be looked at; what was recorded by an instant is before it.
-    return max(0, moment.position - 1) if since.startswith("pos:") else moment.position
+    return max(0, moment.position - 1) if since.startswith(("pos:", "run:")) else moment.position
 
 
 @dataclass(slots=True)
@@ -475,7 +475,7 @@ class WhatIfAnswer:
 
     async def _announcing_under(self) -> tuple[Configuration, ...]:
         """Every configuration that a run may have been announced under."""
-        current = self._services.work.configurations.current().revision
+        current = (await self._services.work.configurations.in_force(self.until)).revision
         if current > PATCHED_REMEMBERED_MAX:
             raise RevisionErased("too many revisions to compare them all")
         found = [await self._candidates.then(one) for one in range(1, current + 1)]

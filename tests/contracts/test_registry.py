@@ -1,13 +1,15 @@
 """The registry as it is now, and how it is found in a large one."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from application.ports.registry import Registry, RunQuery, StatusRows
+from application.ports.registry import InboxQuery, Registry, RunQuery, StatusRows
+from domain.run.state import Run
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
 from infrastructure.outbound.read_model.moment import Moment, moment_at_end
 from infrastructure.outbound.read_model.registry import RESPAWNS, page_of_runs
@@ -134,8 +136,12 @@ async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
 
 
 async def test_an_inbox_holds_what_was_announced_in_order(
-    registry: Registry, family: LoggedFamily
+    running: ServedLog, registry: Registry, family: LoggedFamily
 ) -> None:
+    async def inbox_of(requester: str | None, after: int = 0, limit: int = 9) -> Sequence[Run]:
+        at = await running.log.head()
+        return await registry.inbox(InboxQuery(requester), at=at, after=after, limit=limit)
+
     for name in ("one", "two", "skipped"):
         await family.begin(name)
         await family.end(name)
@@ -144,28 +150,30 @@ async def test_an_inbox_holds_what_was_announced_in_order(
     await family.announce("one")
     await family.spawn("refused")
     await family.tell("refused", ask.refuse(1, announcement=ref("it was refused")))
-    _, inbox = await registry.inbox(ROOT, after=0, limit=9)
+    inbox = await inbox_of(ROOT)
     assert family.names(inbox) == ["two", "one", "refused"]
     position = inbox[0].inbox.position if inbox[0].inbox else 0
-    assert family.names((await registry.inbox(ROOT, after=position, limit=1))[1]) == ["one"]
-    assert (await registry.inbox(family.key("one"), after=0, limit=9))[1] == []
+    assert family.names(await inbox_of(ROOT, position, 1)) == ["one"]
+    assert await inbox_of(family.key("one")) == []
     await family.tell("two", ask.acknowledge())
     await family.tell("two", ask.archive())
-    _, told = await registry.inbox(ROOT, after=0, limit=9)
+    told = await inbox_of(None)
     assert family.names(told) == ["two", "one", "refused"]
     taken = [run.inbox.acknowledged_at is not None for run in told if run.inbox is not None]
     assert taken == [True, False, False]
 
 
-async def test_lanes_tell_who_is_in_them(registry: Registry, family: LoggedFamily) -> None:
-    assert (await registry.lanes(), await registry.waiting_lanes(width=9)) == ((0, []), [])
+async def test_lanes_tell_who_is_in_them(
+    running: ServedLog, registry: Registry, family: LoggedFamily
+) -> None:
+    assert (await registry.lanes(at=0), await registry.waiting_lanes(width=9)) == ([], [])
     await family.begin("running")
     await family.queue("claimed")
     await family.tell("claimed", ask.claim())
     await family.queue("first")
     await family.queue("second")
     await family.queue("below", "running")
-    _, (top, deeper) = await registry.lanes()
+    (top, deeper) = await registry.lanes(at=await running.log.head())
     assert (top.lane, top.depth, deeper.depth) == ("subagent", 1, 2)
     assert family.names(top.running) == ["running", "claimed"]
     assert family.names(top.queued) == ["first", "second"]

@@ -9,7 +9,14 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.registry import Registry, RunQuery, StatusRows
+from application.ports.registry import (
+    InboxQuery,
+    LanePlace,
+    LaneState,
+    Registry,
+    RunQuery,
+    StatusRows,
+)
 from application.projections.fold import FOREVER, Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
@@ -95,10 +102,50 @@ async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> Non
         pending = sum(stage not in SETTLED for stage in stages)
         running_still = sum(stage not in OVER for stage in stages)
         assert await registry.descendants(ROOT, at=at) == (pending, running_still)
+        await _lanes_and_inboxes_are_the_fold(registry, list(fold.runs.values()), at)
     for run_id, run in fold.runs.items():
         assert await registry.run(run_id) == run
     for session_key, session in fold.sessions.items():
         assert await registry.session(session_key) == session
+
+
+async def _lanes_and_inboxes_are_the_fold(registry: Registry, runs: Sequence[Run], at: int) -> None:
+    waiting = [run for run in runs if run.stage in BUSY]
+    waiting.sort(key=lambda run: (run.lane, run.lane_depth, run.queued_position))
+    expected = [
+        (lane, depth, [(run.run_id, run.label, run.requester.session_key, run.holder)])
+        for run in waiting
+        for lane, depth in [(run.lane, run.lane_depth)]
+    ]
+    found = [
+        (lane.lane, lane.depth, [tuple(place)])
+        for lane in await registry.lanes(at=at)
+        for place in _in_line(lane, waiting)
+    ]
+    assert found == expected
+    announced = [run for run in runs if run.inbox is not None and run.inbox.disposition == "inbox"]
+    announced.sort(key=lambda run: run.inbox.position if run.inbox is not None else 0)
+    for query, meant in (
+        (InboxQuery(), announced),
+        (InboxQuery(ROOT), [run for run in announced if run.requester.session_key == ROOT]),
+        (InboxQuery(is_parked=True), [run for run in announced if run.is_parked]),
+    ):
+        assert await registry.inbox(query, at=at, after=0, limit=RUNS_MAX) == meant
+        after = at // 2
+        behind = [run for run in meant if run.inbox is not None and run.inbox.position > after]
+        assert await registry.inbox(query, at=at, after=after, limit=2) == behind[:2]
+
+
+def _in_line(lane: LaneState, runs: Sequence[Run]) -> Sequence[LanePlace]:
+    """Those of both lists of a lane, in the order in which they were queued; each list has that
+    order of its own."""
+    order = [run.run_id for run in runs]
+    for places in (lane.running, lane.queued):
+        indexes = [order.index(one.run_id) for one in places]
+        assert indexes == sorted(indexes)
+    assert all(one.holder is not None for one in lane.running)
+    assert all(one.holder is None for one in lane.queued)
+    return sorted((*lane.running, *lane.queued), key=lambda one: order.index(one.run_id))
 
 
 async def _all_runs(registry: Registry, at: int) -> Sequence[Run]:

@@ -13,7 +13,7 @@ from application.log.event_log import (
     Reservation,
     StoredAnswer,
 )
-from application.ports.registry import RunQuery
+from application.ports.registry import InboxQuery, RunQuery
 from domain.run.continuation import QueueFull
 from domain.run.state import Run
 from domain.session.state import Session
@@ -270,15 +270,18 @@ class _Request:
         return runs
 
     async def _inbox(self) -> Answer:
-        at, runs = await self._server.registry.inbox(
-            str(self._facts["about"]),
+        at = await self._work.log.head()
+        runs = await self._server.registry.inbox(
+            InboxQuery(str(self._facts["about"])),
+            at=at,
             after=int(self._query["after"]),
             limit=int(self._query["limit"]),
         )
         return 200, {"items": [_inbox_body(run) for run in runs]}, at
 
     async def _lanes(self) -> Answer:
-        at, lanes = await self._server.registry.lanes()
+        at = await self._work.log.head()
+        lanes = await self._server.registry.lanes(at=at)
         items = [
             {
                 "running": [{"runId": str(run.run_id)} for run in one.running],

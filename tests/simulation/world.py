@@ -104,6 +104,10 @@ class FixedConfigurations:
         """The only one."""
         return configuration()
 
+    async def in_force(self, position: int) -> PinnedConfiguration:
+        """The only one."""
+        return configuration()
+
 
 class NowhereWorkspaces:
     """Implements `Workspaces`: every agent works in a folder that is nowhere."""

@@ -126,7 +126,7 @@ async def get_diff(
     question = ("diff", left, right, run_id, session, tree, caller.patterns)
     behind: int | None = None
     if cursor is None:
-        sides = [(await resolve_as_of(services, one)).position for one in (left, right)]
+        sides = [(await resolve_as_of(services, caller, one)).position for one in (left, right)]
         span = _Span(*sides)
     else:
         span, behind = await _place_of(services, cursor, question)

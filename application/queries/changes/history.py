@@ -92,7 +92,7 @@ async def get_run_history(
     """The states of a run behind its version `after`; with `fields` (names or JSON pointers) those
     that changed one of them, and what they changed of it."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, at)
+    moment = await resolve_as_of(services, caller, at)
     run = await visible_run(services, caller, run_id, moment)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     wanted = [_field_path(text, RunView if is_full else RunSummary) for text in fields]

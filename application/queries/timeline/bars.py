@@ -9,7 +9,13 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.events import event_filter
-from application.queries.paging import Cursor, decode_cursor, encode_cursor, fingerprint
+from application.queries.paging import (
+    Cursor,
+    encode_cursor,
+    fingerprint,
+    foreign_question,
+    read_cursor,
+)
 from application.queries.runs import RunFilter, narrow_to_tree, run_query
 from application.queries.services import QueryServices
 from application.queries.timeline.histogram import (
@@ -79,19 +85,22 @@ async def list_bars(
     """The runs of a part of the log, as of `at`. The buckets count all of that part, or of the tree
     when one is wanted; None are some for who may see them."""
     require_scope(caller, "read")
-    query = await narrow_to_tree(
-        services.work.registry, caller, await run_query(services, caller, criteria)
-    )
-    question = fingerprint(query, caller.patterns, begin, end, at)
     log_id = services.work.log.log_id
     behind: int | None = None
+    asked: str | None = None
     if cursor is None:
-        position = (await resolve_as_of(services, at)).position
+        position = (await resolve_as_of(services, caller, at)).position
     else:
-        head = (await resolve_as_of(services, None)).position
-        place = decode_cursor(cursor, log_id, question, head)
+        place, asked = read_cursor(cursor, log_id, await services.work.log.head())
         position, behind = place.at, place.behind
-    window = await log_window(services, begin, end, head=position)
+    # What the keys in the question mean is said by the moment of the first page.
+    query = await narrow_to_tree(
+        services.work.registry, caller, await run_query(services, caller, criteria, position)
+    )
+    question = fingerprint(query, caller.patterns, begin, end, at)
+    if asked not in (None, question):
+        raise foreign_question()
+    window = await log_window(services, caller, begin, end, head=position)
     bars, following = await _visible_bars(
         services, caller, query, window, at=position, limit=limit, behind=behind
     )

@@ -61,14 +61,19 @@ class LogWindow:
 
 
 async def log_window(
-    services: QueryServices, begin: str | None, end: str | None, *, head: int | None = None
+    services: QueryServices,
+    caller: Caller,
+    begin: str | None,
+    end: str | None,
+    *,
+    head: int | None = None,
 ) -> LogWindow:
     """The part of the log between two as-ofs, by default all of it; `QueryError` when it ends
     before it begins."""
-    until = await _edge(services, end, "to")
+    until = await _edge(services, caller, end, "to")
     if head is not None:
         until = AsOf(min(until.position, head), now=until.now)
-    after = AsOf(0, now=False) if begin is None else await _edge(services, begin, "from")
+    after = AsOf(0, now=False) if begin is None else await _edge(services, caller, begin, "from")
     if after.position > until.position:
         raise invalid_value(
             "/query/from", f"is pos:{after.position}, behind the end, pos:{until.position}"
@@ -76,9 +81,9 @@ async def log_window(
     return LogWindow(after.position, until.position, _instant(begin), _instant(end))
 
 
-async def _edge(services: QueryServices, text: str | None, name: str) -> AsOf:
+async def _edge(services: QueryServices, caller: Caller, text: str | None, name: str) -> AsOf:
     try:
-        return await resolve_as_of(services, text)
+        return await resolve_as_of(services, caller, text)
     except QueryError as error:
         if error.code != "invalid_request":
             raise
@@ -108,7 +113,7 @@ async def count_events(
     """The histogram of what the filters leave. Of the whole log only for who sees all of it."""
     require_scope(caller, "read")
     criteria = await event_filter(services, caller, types=types, run_id=run_id, tree=tree)
-    window = await log_window(services, begin, end)
+    window = await log_window(services, caller, begin, end)
     return Answer(await histogram(services, criteria, window, buckets, by, actor), window.until)
 
 

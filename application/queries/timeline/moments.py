@@ -51,8 +51,8 @@ async def get_moment(
     require_scope(caller, "read")
     if caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token reads events of one run, not of the log")
-    head = (await resolve_as_of(services, None)).position
-    position = (await resolve_as_of(services, at)).position
+    head = (await resolve_as_of(services, caller, None)).position
+    position = (await resolve_as_of(services, caller, at)).position
     log = services.work.log
     first = max(0, position - max(around, 1))
     before = await log.read(after=first, limit=position - first, until=position) if position else ()

@@ -94,7 +94,7 @@ async def get_session_tree(
     """At most `limit` nodes of the tree below a session, so many `levels` deep: level by level, so
     that what is left out is the deepest."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, at)
+    moment = await resolve_as_of(services, caller, at)
     session = await visible_session(services, caller, spelling, moment)
     root = _Node(session.session_key, session.created_at, session.agent_id, session.depth)
     nodes = await _grow(services, root, at=moment.position, limit=limit, levels=levels)

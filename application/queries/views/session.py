@@ -45,7 +45,8 @@ class SessionView(View):
     run, with where they come from; `queue` are the messages that wait for it, `unreadReports` its
     children that are done and of which no run of it was told. A session that nobody spawned here
     has none of them. `preamblePosition` is where the preamble of its later runs was written; null
-    for the one of its spawn."""
+    for the one of its spawn. `maxChildren` is by the configuration in force; null when that was
+    erased."""
 
     session_key: str
     display_key: str
@@ -67,7 +68,7 @@ class SessionView(View):
     depth_from: str | None
     active_children: int
     active_runs: list[UUID]
-    max_children: int
+    max_children: int | None
     pending_descendants: int
     running_descendants: int
     runs: list[RequestedRunView]

@@ -98,7 +98,13 @@ def create_application(services: Services) -> FastAPI:
     application.add_middleware(
         RequestGuard,
         hosts=services.hosts,
-        marks=PositionHeaders(str(log.log_id), log.head, lambda: services.tail.position),
+        marks=PositionHeaders(
+            str(log.log_id),
+            log.head,
+            lambda: services.tail.position,
+            known=log.known_instant,
+            recorded_at=log.recorded_at,
+        ),
     )
     application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application

@@ -44,6 +44,13 @@ POSITION_HEADERS: dict[str, Any] = {
         "description": "The position at which the answer is true.",
         "schema": {"type": "integer"},
     },
+    "Spawnlog-Recorded-At": {
+        "description": (
+            "When the event at that position was recorded. Before the first event, and while the"
+            " database does not tell it, there is none."
+        ),
+        "schema": {"type": "string", "format": "date-time"},
+    },
 }
 IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",

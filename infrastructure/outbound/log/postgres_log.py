@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -16,10 +17,13 @@ from infrastructure.outbound.log.append.writer import LogWriter, require_writabl
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.read.events import (
+    events_of_streams,
     first_events,
     head_of,
+    instants_of,
     read_events,
     read_stream_events,
+    versions_at,
 )
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import LogTail
@@ -51,6 +55,9 @@ class PostgresLog:
         self.remembered = StateCaches()
         self._heads = CoalescedReads(pool, head_of)
         self._firsts = CoalescedReads(pool, partial(first_events, self._mapper))
+        self._instants = CoalescedReads(pool, instants_of)
+        self._versions = CoalescedReads(pool, versions_at)
+        self._of_streams = CoalescedReads(pool, partial(events_of_streams, self._mapper))
         self.tail = LogTail(connect, channel=channel)
         self._writer = LogWriter(
             connect,
@@ -93,10 +100,21 @@ class PostgresLog:
 
     async def head(self) -> int:
         """The last position."""
-        position = await self._heads.get(None)
-        assert position is not None
-        self.remembered.ends.note(position)
-        return position
+        head = await self._heads.get(None)
+        assert head is not None
+        self.remembered.ends.note(head.position, head.recorded_at if head.position else None)
+        return head.position
+
+    def known_instant(self, position: int) -> datetime | None:
+        """When that was, if it is in memory."""
+        return self.remembered.ends.recorded_at(position) or self.tail.recorded_at(position)
+
+    async def recorded_at(self, position: int) -> datetime | None:
+        """When the event at a position was recorded."""
+        known = self.known_instant(position)
+        if known is not None or position <= 0:
+            return known
+        return await self._instants.get(position)
 
     async def known_head(self) -> int:
         """The last position of a log whose format and rows this program knows; else
@@ -155,6 +173,14 @@ class PostgresLog:
             return await read_stream_events(
                 connection, self._mapper, streams, types=types, until=until
             )
+
+    async def version_of(self, stream: str, *, at: int) -> int:
+        """How many events of a stream stand up to a position."""
+        return await self._versions.get((stream, at)) or 0
+
+    async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
+        """One event of a stream, by its version."""
+        return await self._of_streams.get((stream, version))
 
 
 def channel_of(schema: str) -> str:

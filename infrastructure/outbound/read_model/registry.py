@@ -13,6 +13,8 @@ from application.ports.registry import (
     RESPAWNS_MAX,
     ChangedStream,
     ChangedStreams,
+    InboxQuery,
+    LanePlace,
     LaneState,
     Respawn,
     RunQuery,
@@ -20,6 +22,7 @@ from application.ports.registry import (
     StatusRows,
 )
 from application.projections.fold import FOREVER
+from application.projections.run_rows import run_row
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
@@ -40,6 +43,10 @@ from infrastructure.outbound.read_model.states import (
     runs_as_of,
 )
 
+SPAN_CLASS = "position(B'1' IN (to_position - from_position)::bit(64))"
+"""Where the first bit stands of how many positions a row was true: one less is twice as long."""
+
+
 _CURRENT_ROW = f"lane IS NOT NULL AND to_position = {FOREVER}"
 _SAME_LANE = f"lane = places.lane AND lane_depth = places.lane_depth AND to_position = {FOREVER}"
 
@@ -59,6 +66,24 @@ WAITING_LANES = (
     " ORDER BY 1, 2"
 )
 """Lane and depth; the values are the width of a lane, twice."""
+
+
+_PLACE = "lane, lane_depth, queued_position, run_id, label, requester, holder"
+
+# Who is there still, and who was there then: of each class of lengths that there can be those that
+# begin not farther before the position than such a one is long.
+LANES_AS_OF = (
+    f"SELECT {_PLACE} FROM runs WHERE {_CURRENT_ROW} AND from_position <= %(at)s"
+    " AND run_id <> ALL(%(changed)s::uuid[]) UNION ALL"
+    " SELECT one.* FROM generate_series("
+    "(SELECT greatest(position(B'1' IN log_head.position::bit(64)), 3) FROM log_head), 64) AS class"
+    f" CROSS JOIN LATERAL (SELECT {_PLACE} FROM runs WHERE lane IS NOT NULL"
+    f" AND to_position < {FOREVER} AND {SPAN_CLASS} = class"
+    " AND from_position > %(at)s - (1::bigint << (65 - class)) AND from_position <= %(at)s"
+    " AND to_position > %(at)s AND run_id <> ALL(%(changed)s::uuid[]) OFFSET 0) AS one"
+)
+"""What stands in `LanePlace` behind lane, depth and position in line. `at` is the last position of
+a transaction, `changed` are runs that are left out."""
 
 
 def _newest(condition: str, first: str = "") -> str:
@@ -85,6 +110,11 @@ RESPAWNS = (
     " ORDER BY one.created_position"
 )
 """Of each of some runs, as of a position each, those that were made from it."""
+RUNS_BY_ID = (
+    "SELECT state FROM runs WHERE run_id >= %s AND run_id <= %s"
+    f" AND to_position = {FOREVER} ORDER BY run_id LIMIT %s"
+)
+"""The values are the first and the last id, and how many at most."""
 
 DESCENDANTS_MAX = 10_000
 
@@ -130,7 +160,7 @@ class PostgresRegistry:
             partial(open_states, OPEN_SESSIONS, Session.model_validate_json, remembered.sessions),
         )
 
-    async def _fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
+    async def _fetch(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
         async with borrow_connection(self._pool) as connection:
             return await (await connection.execute(sql, values)).fetchall()
 
@@ -178,6 +208,13 @@ class PostgresRegistry:
         """The newest run of each session of a requester with a label that begins like this; those
         with just this label come first."""
         return await self._runs(RUNS_BY_LABEL_PREFIX, [requester, prefix, prefix, limit])
+
+    async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
+        """Runs whose id begins like this."""
+        digits = prefix.lower().replace("-", "")
+        first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+        found = await self._runs(RUNS_BY_ID, [first, last, limit])
+        return [run for run in found if str(run.run_id).replace("-", "").startswith(digits)]
 
     async def runs(
         self,
@@ -246,41 +283,39 @@ class PostgresRegistry:
         )
         return rows[0][0], rows[0][1]
 
-    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
-        """Runs announced in a session's inbox, and the position at which it is so: one statement,
-        which sees one moment."""
-        rows = await self._fetch(
-            "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
-            " (SELECT state, inbox_position FROM runs WHERE requester = %s AND inbox_position > %s"
-            f" AND to_position = {FOREVER} ORDER BY inbox_position LIMIT %s) AS one ON true"
-            " ORDER BY one.inbox_position",
-            [session_key, after, limit],
-        )
-        return rows[0][0], [Run.model_validate_json(row[1]) for row in rows if row[1] is not None]
+    async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
+        """Runs announced in inboxes, by position of the announcement."""
+        moment = await self._moment(at)
+        sql, values = page_of_inbox(query, moment, after, limit)
+        async with borrow_connection(self._pool) as connection:
+            rows = await (await connection.execute(sql, values)).fetchall()
+            ended = [(run_id, moment.end) for run_id, state in rows if state is None]
+            folded = await runs_folded(connection, ended)
+        found = [
+            folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
+            for run_id, state in rows
+        ]
+        for run in moment.runs.values():
+            row = run_row(run)
+            place = row.parked_position if query.is_parked else row.inbox_position
+            if (place or 0) > after and query.requester in (None, row.requester):
+                found.append(run)
+        return sorted(found, key=_inbox_position)[:limit]
 
-    async def parked(self, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
-        """Runs with a parked delivery, and the position at which it is so."""
-        rows = await self._fetch(
-            "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
-            " (SELECT state, parked_position FROM runs WHERE parked_position > %s"
-            f" AND to_position = {FOREVER} ORDER BY parked_position LIMIT %s) AS one ON true"
-            " ORDER BY one.parked_position",
-            [after, limit],
-        )
-        return rows[0][0], [Run.model_validate_json(row[1]) for row in rows if row[1] is not None]
-
-    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
-        """Every lane that has somebody in it, and the position at which it is so."""
-        rows = await self._fetch(
-            "SELECT position, lane, lane_depth, holder IS NOT NULL, state FROM log_head"
-            f" LEFT JOIN runs ON lane IS NOT NULL AND to_position = {FOREVER}"
-            " ORDER BY lane, lane_depth, queued_position",
-            [],
-        )
-        members = [row[1:] for row in rows if row[1] is not None]
-        return rows[0][0], [
-            _lane(lane, depth, list(those))
-            for (lane, depth), those in groupby(members, key=lambda row: (row[0], row[1]))
+    async def lanes(self, *, at: int) -> Sequence[LaneState]:
+        """Every lane that has somebody in it."""
+        moment = await self._moment(at)
+        rows = await self._fetch(LANES_AS_OF, {"at": moment.end, "changed": list(moment.runs)})
+        places = [(row[0], row[1], row[2], LanePlace(*row[3:])) for row in rows]
+        for run in moment.runs.values():
+            row = run_row(run)
+            if row.lane is not None:
+                place = LanePlace(row.run_id, row.label, row.requester, row.holder)
+                places.append((row.lane, row.lane_depth, row.queued_position, place))
+        places.sort(key=lambda one: one[:3])
+        return [
+            _lane(lane, depth, [place for *_, place in those])
+            for (lane, depth), those in groupby(places, key=lambda one: one[:2])
         ]
 
     async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
@@ -370,6 +405,26 @@ def page_of_runs(
     # Each by itself goes along its index no farther than to the end of a page.
     both = " UNION ALL ".join(f"({one})" for one in found)
     return f"SELECT run_id, state FROM ({both}) AS runs {first}", [*all_values, limit]
+
+
+def page_of_inbox(
+    query: InboxQuery, moment: Moment, after: int, limit: int
+) -> tuple[str, list[Any]]:
+    """The query of a page of what was announced up to the end of the transaction before a moment,
+    without the runs that have changed since, and its values. It gives ids and states, and goes
+    along an index past the few rows that each run has."""
+    # The index of all inboxes is of an expression.
+    in_one = "inbox_position" if query.requester is not None else "(inbox_position + 0)"
+    column = "parked_position" if query.is_parked else in_one
+    clauses, values = [f"{column} > %s", f"{column} <= %s"], list[Any]([after, moment.end])
+    if query.requester is not None:
+        clauses, values = ["requester = %s", *clauses], [query.requester, *values]
+    sql = (
+        f"SELECT run_id, state FROM runs WHERE {' AND '.join(clauses)}"
+        " AND from_position <= %s AND to_position > %s AND run_id <> ALL(%s::uuid[])"
+        f" ORDER BY {column} LIMIT %s"
+    )
+    return sql, [*values, moment.end, moment.end, list(moment.runs), limit]
 
 
 def descendants_sql(column: str, moment: Moment | None = None) -> str:
@@ -480,11 +535,15 @@ def _status_rows(rows: StatusRows) -> tuple[str, list[Any]]:
     return f"({clause})", values
 
 
-def _lane(lane: str, depth: int, members: list[Any]) -> LaneState:
-    runs = [(held, Run.model_validate_json(state)) for _, _, held, state in members]
+def _lane(lane: str, depth: int, places: Sequence[LanePlace]) -> LaneState:
     return LaneState(
         lane,
         depth,
-        tuple(run for held, run in runs if held),
-        tuple(run for held, run in runs if not held),
+        tuple(one for one in places if one.holder is not None),
+        tuple(one for one in places if one.holder is None),
     )
+
+
+def _inbox_position(run: Run) -> int:
+    assert run.inbox is not None
+    return run.inbox.position

@@ -19,6 +19,7 @@ from application.log.event_log import (
     World,
 )
 from application.log.unit_of_work import CommandLog
+from application.ports.registry import LanePlace
 from application.spawn.admit import decide_admission
 from domain.run.commands import RunCommand
 from domain.run.state import Run
@@ -54,7 +55,7 @@ class LoggedFamily:
         """The id of the run of this name."""
         return self._ids[name]
 
-    def names(self, runs: Iterable[Run]) -> list[str]:
+    def names(self, runs: Iterable[Run | LanePlace]) -> list[str]:
         """How these runs are called."""
         called = {run_id: name for name, run_id in self._ids.items()}
         return [called[run.run_id] for run in runs]

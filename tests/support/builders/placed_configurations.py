@@ -37,6 +37,10 @@ class PlacedConfigurations:
         """The same as `pinned`."""
         return self.pinned(revision)
 
+    async def in_force(self, position: int) -> PinnedConfiguration:
+        """The active revision: without a log there are no positions."""
+        return self.current()
+
     def pinned(self, revision: int) -> PinnedConfiguration:
         """This one, for what was begun under it."""
         return self._revisions[revision - 1]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -274,3 +275,36 @@ class MemoryLog:
         wanted = frozenset(streams)
         found = await self.read(limit=until, types=types, until=until) if until else ()
         return [one for one in found if one.envelope.stream in wanted]
+
+    def known_instant(self, position: int) -> datetime | None:
+        """Nothing is in memory: everything is."""
+        return None
+
+    async def recorded_at(self, position: int) -> datetime | None:
+        """When the event at a position was recorded."""
+
+        def found() -> datetime | None:
+            is_there = 0 < position <= len(self._store.events)
+            return self._store.events[position - 1].envelope.recorded_at if is_there else None
+
+        return await self._line.ask(found)
+
+    async def version_of(self, stream: str, *, at: int) -> int:
+        """How many events of a stream stand up to a position."""
+        return await self._line.ask(
+            lambda: sum(one.envelope.stream == stream for one in self._store.events[:at])
+        )
+
+    async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
+        """One event of a stream, by its version."""
+        key = (stream, version)
+        return await self._line.ask(
+            lambda: next(
+                (
+                    one
+                    for one in self._store.events
+                    if (one.envelope.stream, one.envelope.version) == key
+                ),
+                None,
+            )
+        )

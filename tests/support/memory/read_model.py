@@ -8,6 +8,8 @@ from application.ports.registry import (
     RESPAWNS_MAX,
     ChangedStream,
     ChangedStreams,
+    InboxQuery,
+    LanePlace,
     LaneState,
     Respawn,
     RunQuery,
@@ -83,6 +85,19 @@ class MemoryRegistry:
 
         return await self._line.ask(found)
 
+    async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
+        """Runs whose id begins like this."""
+
+        def found() -> list[Run]:
+            rows = [
+                one
+                for one in self._store.runs.rows()
+                if one.run_id.hex.startswith(prefix.lower().replace("-", ""))
+            ]
+            return [one.state for one in sorted(rows, key=lambda one: one.run_id)[:limit]]
+
+        return await self._line.ask(found)
+
     async def runs(
         self,
         query: RunQuery,
@@ -151,49 +166,39 @@ class MemoryRegistry:
             sum(one.stage not in OVER for one in rows),
         )
 
-    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
-        """Runs announced in a session's inbox, and the position at which it is so."""
+    async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
+        """Runs announced in inboxes, by position of the announcement."""
 
-        def found() -> tuple[int, Sequence[Run]]:
+        def found() -> Sequence[Run]:
             announced = [
-                (one.inbox_position, one.state)
-                for one in self._store.runs.rows()
-                if one.requester == session_key and (one.inbox_position or 0) > after
+                (place or 0, one.state)
+                for one in self._store.runs_at(at).rows()
+                for place in [one.parked_position if query.is_parked else one.inbox_position]
+                if (place or 0) > after and query.requester in (None, one.requester)
             ]
-            announced.sort(key=lambda one: one[0] or 0)
-            return self._store.position, [run for _, run in announced[:limit]]
+            announced.sort(key=lambda one: one[0])
+            return [run for _, run in announced[:limit]]
 
         return await self._line.ask(found)
 
-    async def parked(self, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
-        """Runs with a parked delivery, and the position at which it is so."""
+    async def lanes(self, *, at: int) -> Sequence[LaneState]:
+        """Every lane that has somebody in it."""
 
-        def found() -> tuple[int, Sequence[Run]]:
-            parked = [
-                (one.parked_position or 0, one.state)
-                for one in self._store.runs.rows()
-                if (one.parked_position or 0) > after
-            ]
-            parked.sort(key=lambda one: one[0])
-            return self._store.position, [run for _, run in parked[:limit]]
-
-        return await self._line.ask(found)
-
-    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
-        """Every lane that has somebody in it, and the position at which it is so."""
-        return await self._line.ask(
-            lambda: (
-                self._store.position,
-                [
-                    LaneState(
-                        lane,
-                        depth,
-                        tuple(one.state for one in members if one.holder is not None),
-                        tuple(one.state for one in members if one.holder is None),
-                    )
-                    for (lane, depth), members in self._lanes()
-                ],
+        def places(rows: Iterable[RunRow]) -> tuple[LanePlace, ...]:
+            return tuple(
+                LanePlace(one.run_id, one.label, one.requester, one.holder) for one in rows
             )
+
+        return await self._line.ask(
+            lambda: [
+                LaneState(
+                    lane,
+                    depth,
+                    places(one for one in members if one.holder is not None),
+                    places(one for one in members if one.holder is None),
+                )
+                for (lane, depth), members in self._lanes(at)
+            ]
         )
 
     async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
@@ -269,9 +274,10 @@ class MemoryRegistry:
     def _accepted(self) -> Iterator[RunRow]:
         return (one for one in self._store.runs.rows() if one.stage != "refused")
 
-    def _lanes(self) -> list[tuple[tuple[str, int], list[RunRow]]]:
+    def _lanes(self, at: int | None = None) -> list[tuple[tuple[str, int], list[RunRow]]]:
         places: dict[tuple[str, int], list[RunRow]] = {}
-        for one in self._store.runs.rows():
+        rows = self._store.runs_at(at).rows() if at is not None else self._store.runs.rows()
+        for one in rows:
             if one.lane is not None:
                 places.setdefault((one.lane, one.lane_depth or 0), []).append(one)
         for members in places.values():

@@ -119,6 +119,9 @@ class Client:
                 next_after = answer.body.get("nextAfter")
                 return Listing(items[:limit], following is not None, answer.position, next_after)
             query |= following
+            if "cursor" not in following and query.get("at") and answer.position is not None:
+                # What was five minutes ago for the first page is so for all of them.
+                query["at"] = f"pos:{answer.position}"
 
     @contextmanager
     def stream(self, path: str, parameters: Parameters, last_id: str | None) -> Iterator[Stream]:

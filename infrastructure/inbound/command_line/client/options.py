@@ -50,7 +50,8 @@ AsOfOption = Annotated[
     typer.Option(
         "--at",
         metavar="AS-OF",
-        help="As it was then: pos:18342, or an RFC 3339 instant.",
+        help="As it was then: pos:18342, an RFC 3339 instant, -5m (s, m, h, d), or "
+        "run:NAME@STAGE such as run:reviewer@started.",
         show_default=False,
     ),
 ]

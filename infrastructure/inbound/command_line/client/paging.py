@@ -27,4 +27,4 @@ def next_page_parameters(body: JsonObject, after: int | str | None) -> dict[str,
     head = body.get("head")
     if isinstance(head, int) and isinstance(following, int):
         return {"after": following} if following < head else None
-    return {"after": following} if body["items"] else None
+    return {"after": following}

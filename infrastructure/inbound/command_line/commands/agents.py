@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from infrastructure.inbound.command_line.client.options import (
+    AsOfOption,
     DataDir,
     OutputOption,
     RequesterOption,
@@ -32,13 +33,14 @@ _AGENT_COLUMNS = (
 
 def list_agents(
     requester: RequesterOption = "main",
+    at: AsOfOption = None,
     output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show the agents that a session may spawn."""
     with open_client(url, data_dir) as client:
-        answer = client.get("/v1/agents", {"requester": requester})
+        answer = client.get("/v1/agents", {"requester": requester, "at": at})
     agents = Listing(answer.body.get("agents") or [], more=False)
     if output is Output.JSON:
         print_object(answer.body, output)
@@ -62,11 +64,15 @@ _LANE_COLUMNS = (
 
 
 def list_lanes(
-    output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Show each lane: its width, the runs that have a place, and those that wait for one."""
+    """Show each lane: its width, the runs that have a place, and those that wait for one; as it is
+    or as it was."""
     with open_client(url, data_dir) as client:
-        listing = client.items("/v1/lanes", {}, limit=10_000)
+        listing = client.items("/v1/lanes", {"at": at}, limit=10_000)
     if output is not Output.TABLE:
         print_listing(Listing(listing.items, more=False, position=listing.position), (), output)
         return
@@ -79,7 +85,7 @@ def _rows(lane: JsonObject) -> Iterator[Item]:
     yield {
         "lane": lane.get("lane") or lane.get("name"),
         "depth": lane.get("depth"),
-        "running": f"{len(running)}/{lane.get('width')}",
+        "running": f"{len(running)}/{'?' if lane.get('width') is None else lane['width']}",
         "waitsFor": f"{len(queued)} queued" if queued else None,
     }
     for state, runs in (("running", running), ("queued", queued)):

@@ -1,4 +1,4 @@
-"""`spawnlog announcement`: a session's inbox, and what could not be delivered from any."""
+"""`spawnlog announcement`: a session's inbox, and the ledger of all of them."""
 
 import uuid
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ import typer
 
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    AsOfOption,
     DataDir,
     LimitOption,
     OutputOption,
@@ -24,6 +25,7 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant
 
 _COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
@@ -32,6 +34,25 @@ _COLUMNS = (
     TableColumn("STATUS", value_of("status"), coloured=True),
     TableColumn("STATE", value_of("state")),
     TableColumn("TEXT", value_of("text"), elastic=True),
+)
+
+
+def _deliveries(announcement: Mapping[str, Any]) -> str:
+    """How far it has come on its way to each webhook."""
+    return "; ".join(
+        f"{one['webhook']}: {one['state']}, {one['attempts']} attempt(s)"
+        + (f", next {format_instant(one['nextAttemptAt'])}" if one.get("nextAttemptAt") else "")
+        for one in announcement["deliveries"]
+    )
+
+
+_LEDGER_COLUMNS = (
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("ID", value_of("id")),
+    TableColumn("REQUESTER", value_of("requester"), elastic=True),
+    TableColumn("STATUS", value_of("status"), coloured=True),
+    TableColumn("STATE", value_of("state")),
+    TableColumn("DELIVERIES", _deliveries, elastic=True),
 )
 
 
@@ -55,31 +76,41 @@ _PARKED_COLUMNS = (
 def list_announcements(
     session: Annotated[
         str | None,
-        typer.Argument(metavar="SESSION", help="Session key or session id; all with --parked."),
+        typer.Argument(metavar="SESSION", help="Session key or session id; all when left out."),
     ] = None,
     parked: Annotated[
         bool, typer.Option("--parked", help="What webhooks have not taken, of all sessions.")
     ] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATE", help="Of all sessions: parked, due, delivered or acknowledged."
+        ),
+    ] = None,
     after: Annotated[
         int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
     ] = None,
+    at: AsOfOption = None,
     limit: LimitOption = 50,
     output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what a session was told about the children it asked for, or what could not be delivered
-    to webhooks."""
-    if (session is None) is not parked:
-        raise CommandFailed("give a session to read its inbox, or --parked for all that is parked")
+    """Show what a session was told about the children it asked for; without a session the ledger of
+    all that was announced, or what could not be delivered to webhooks."""
+    if session is not None and (parked or state is not None):
+        raise CommandFailed("--parked and --state are about all sessions: leave the session out")
+    if parked and state not in (None, "parked"):
+        raise CommandFailed("--parked is a state: leave --state out")
     with open_client(url, data_dir) as client:
         if session is None:
-            query: JsonObject = {"state": "parked", "after": after}
+            query: JsonObject = {"state": "parked" if parked else state, "after": after, "at": at}
             listing = client.items("/v1/announcements", query, limit=limit)
         else:
             path = path_of("sessions", session, "announcements")
-            listing = client.items(path, {"after": after}, limit=limit)
-    print_listing(listing, _PARKED_COLUMNS if parked else _COLUMNS, output)
+            listing = client.items(path, {"after": after, "at": at}, limit=limit)
+    of_all = _PARKED_COLUMNS if parked or state == "parked" else _LEDGER_COLUMNS
+    print_listing(listing, _COLUMNS if session is not None else of_all, output)
 
 
 def redrive(

@@ -45,12 +45,18 @@ _PART_COLUMNS = (
 
 
 def run_events(
-    name: RunName, output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+    name: RunName,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Show the events of a run: the story of its life, in order."""
+    """Show the events of a run: the story of its life, in order; or what there was of it then."""
     with open_client(url, data_dir) as client:
         found = find_run(client, name)
-        listing = client.items(path_of("runs", found.run_id, "events"), {}, limit=EVENTS_MAX)
+        listing = client.items(
+            path_of("runs", found.run_id, "events"), {"at": at}, limit=EVENTS_MAX
+        )
     if output is Output.TABLE and listing.items:
         print_note(
             f"run {found.run_id}, from {format_instant(listing.items[0].get('recordedAt'))} UTC"
@@ -86,6 +92,7 @@ def run_log(
         int | None, typer.Option(min=0, metavar="SEQUENCE", help="Go on after this entry.")
     ] = None,
     tools: Annotated[bool, typer.Option("--tools", help="With the calls of tools.")] = False,
+    at: AsOfOption = None,
     output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
@@ -97,16 +104,20 @@ def run_log(
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "transcript")
         if after is None and limit <= LAST_ENTRIES_MAX:
-            page = client.get(path, {"last": limit, "tools": with_tools}).body
+            page = client.get(path, {"last": limit, "tools": with_tools, "at": at}).body
             listing = Listing(list(page.get("items") or ()), more=False)
         else:
             listing = client.items(
                 path,
-                {"after": after, "tools": with_tools},
+                {"after": after, "tools": with_tools, "at": at},
                 limit=limit,
                 page_items=TRANSCRIPT_PAGE_ITEMS,
             )
-        run = client.get(path_of("runs", found.run_id)).body if output is Output.TABLE else {}
+        run = (
+            client.get(path_of("runs", found.run_id), {"at": at}).body
+            if output is Output.TABLE
+            else {}
+        )
     if output is not Output.TABLE:
         print_listing(listing, (), output)
         return
@@ -122,12 +133,16 @@ def run_log(
 
 
 def run_prompt(
-    name: RunName, output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+    name: RunName,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Show the prompt exactly as the child got it, and where each part of it came from."""
     with open_client(url, data_dir) as client:
         found = find_run(client, name)
-        prompt = client.get(path_of("runs", found.run_id, "prompt")).body
+        prompt = client.get(path_of("runs", found.run_id, "prompt"), {"at": at}).body
     if print_object(prompt, output):
         return
     for key, heading in _HEADINGS.items():

@@ -61,13 +61,18 @@ def get_session(
             "role": found.get("role"),
             "control": found.get("controlScope"),
             "spawned by": found.get("spawnedBy"),
-            "children": None if active is None else f"{active} active, at most {most}",
+            "children": None if active is None else _children(active, most),
             "pending": found.get("pendingDescendants"),
             "created": format_instant(found.get("createdAt")),
         }
     )
     _print_runs("own runs", found.get("ownRuns"), _OWN_COLUMNS, "`spawnlog run list`")
     _print_runs("spawned", found.get("runs"), _RUN_COLUMNS, "`spawnlog run list --requester`")
+
+
+def _children(active: object, most: object) -> str:
+    """How many of how many, where that can be told."""
+    return f"{active} active" if most is None else f"{active} active, at most {most}"
 
 
 def _print_runs(heading: str, runs: object, columns: tuple[TableColumn, ...], further: str) -> None:

@@ -1,7 +1,9 @@
-"""Which log an answer is of, and how far that goes: not behind anything that was told before."""
+"""Which log an answer is of, how far that goes, not behind anything that was told before, and when
+that was."""
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +12,7 @@ from application.log.event_log import LogUnavailable
 
 LOG_HEADER = b"spawnlog-log"
 POSITION_HEADER = b"spawnlog-position"
+RECORDED_AT_HEADER = b"spawnlog-recorded-at"
 HEAD_SECONDS_MAX = 0.25
 """How long the log is asked: an answer that is ready must not wait for a database that is away."""
 
@@ -25,14 +28,25 @@ class PositionHeaders:
     told more than was seen here, so the log is asked. While it says nothing, an answer that the
     service is not ready names the highest position that this process knows of; any other would
     promise too much and names none.
+
+    The instant of a position is `known`, or else asked for; an answer does without when it is not
+    told in time.
     """
 
     def __init__(
-        self, log: str, head: Callable[[], Coroutine[Any, Any, int]], tail: Callable[[], int]
+        self,
+        log: str,
+        head: Callable[[], Coroutine[Any, Any, int]],
+        tail: Callable[[], int],
+        *,
+        known: Callable[[int], datetime | None] = lambda _: None,
+        recorded_at: Callable[[int], Coroutine[Any, Any, datetime | None]] | None = None,
     ) -> None:
         self._log = log.encode()
         self._head = head
         self._tail = tail
+        self._known_instant = known
+        self._recorded_at = recorded_at
         self._known = 0
 
     async def with_position(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -42,10 +56,31 @@ class PositionHeaders:
         if LOG_HEADER not in given:
             marked.append((LOG_HEADER, self._log))
         if POSITION_HEADER in given:
-            self._known = max(self._known, int(given[POSITION_HEADER]))
+            position = int(given[POSITION_HEADER])
+            self._known = max(self._known, position)
         elif await self._refresh_position() or status == HTTPStatus.SERVICE_UNAVAILABLE:
-            marked.append((POSITION_HEADER, str(self._known).encode()))
+            position = self._known
+            marked.append((POSITION_HEADER, str(position).encode()))
+        else:
+            return marked
+        instant = await self._instant_of(position)
+        if instant is not None:
+            text = instant.astimezone(UTC).isoformat(timespec="microseconds")
+            marked.append((RECORDED_AT_HEADER, text.replace("+00:00", "Z").encode()))
         return marked
+
+    async def _instant_of(self, position: int) -> datetime | None:
+        instant = self._known_instant(position)
+        if instant is not None or self._recorded_at is None or position <= 0:
+            return instant
+        try:
+            return await with_timeout(self._recorded_at(position), HEAD_SECONDS_MAX)
+        except (LogUnavailable, TimeoutError):
+            return None
+        except Exception as error:
+            # As below.
+            _log.error("the log could not be asked when a position was recorded", exc_info=error)
+            return None
 
     async def _refresh_position(self) -> bool:
         self._known = max(self._known, self._tail())

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from application.queries.as_of import AS_OF_CHARACTERS_MAX
 from application.queries.paging import LIMIT_MAX
 
 POSITION_MAX = 2**62
@@ -28,8 +29,12 @@ MinPosition = Annotated[
 AsOfParameter = Annotated[
     str | None,
     Query(
-        max_length=64,
-        description="As of when: `pos:N` or an RFC 3339 instant; now when left out.",
+        max_length=AS_OF_CHARACTERS_MAX,
+        description=(
+            "As of when: `pos:N`, an RFC 3339 instant, a time ago such as `-5m` (`s`, `m`, `h`,"
+            " `d`), or a moment of a run, `run:<name>@<stage>`, by its id, 8 or more characters of"
+            " its beginning, or its label; now when left out."
+        ),
         examples=["pos:18342"],
     ),
 ]

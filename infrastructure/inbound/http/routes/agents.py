@@ -29,7 +29,7 @@ router = APIRouter(tags=["agents"])
     description=(
         "The requester's own agent first when it is allowed, the others sorted. The requester"
         " need not be on record; when it is, its agent is the one on record. It must be a session"
-        " that the token covers."
+        " that the token covers. With `at` by the configuration that was in force then."
     ),
     responses=endpoint_responses("not_found"),
 )
@@ -45,9 +45,10 @@ async def list_agents(
             ),
         ),
     ] = "main",
+    at: AsOfParameter = None,
 ) -> Response:
     """The agents."""
-    return view_response(services, await agents.list_agents(services, caller, requester))
+    return view_response(services, await agents.list_agents(services, caller, requester, at=at))
 
 
 @router.get(
@@ -58,9 +59,10 @@ async def list_agents(
     summary="The lanes",
     description=(
         "Width, who holds a slot, who waits in which place and for what. The width counts per"
-        " depth, so that a parent that waits never starves its child."
+        " depth, so that a parent that waits never starves its child; with `at` it is that of the"
+        " configuration in force then."
     ),
-    responses=endpoint_responses("not_served_yet"),
+    responses=endpoint_responses("not_found"),
 )
 async def list_lanes(
     services: InjectedServices,

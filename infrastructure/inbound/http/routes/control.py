@@ -96,7 +96,7 @@ async def _require_control(services: Services, caller: Caller, about: str) -> No
 
 async def _controlled_run(services: Services, caller: Caller, run_id: str, verb: str) -> Run:
     """The run, if it is below the session of the caller; 403 for the caller's own."""
-    run = await visible_run(services, caller, run_id, await resolve_as_of(services, None))
+    run = await visible_run(services, caller, run_id, await resolve_as_of(services, caller, None))
     if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
         raise _only_descendants(verb)
     return run

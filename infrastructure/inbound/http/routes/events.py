@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from application.queries import events as queries
-from application.queries.as_of import resolve_as_of
 from application.queries.events import TYPES, EventFilter
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.views.event import EventListView
@@ -95,7 +94,7 @@ async def _stream(
 ) -> EventStream:
     if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; resume in a moment")
-    head = (await resolve_as_of(services, None)).position
+    head = await services.work.log.head()
     start = _resume(request.headers.get("last-event-id"), after, head)
     return EventStream(
         Frames(criteria.takes, after=start, filtered=not criteria.takes_everything),

@@ -88,7 +88,9 @@ async def respawn(
     require_scope(caller, "spawn")
     if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
-    earlier = await readable_run(services, caller, runId, await resolve_as_of(services, None))
+    earlier = await readable_run(
+        services, caller, runId, await resolve_as_of(services, caller, None)
+    )
     body, raw = await read_body(request, RespawnBody)
     if body.config_revision is not None and not (caller.sees_everything or caller.may("admin")):
         raise QueryError(

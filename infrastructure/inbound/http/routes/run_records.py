@@ -15,7 +15,7 @@ from infrastructure.inbound.http.requests.caller import (
     RunInPath,
     view_response,
 )
-from infrastructure.inbound.http.requests.parameters import After, LimitParameter
+from infrastructure.inbound.http.requests.parameters import After, AsOfParameter, LimitParameter
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
 router = APIRouter(tags=["runs"])
@@ -41,9 +41,10 @@ async def list_run_events(
     runId: RunInPath,
     after: After = 0,
     limit: LimitParameter = LIMIT_MAX,
+    at: AsOfParameter = None,
 ) -> Response:
     """A page of the events of one run's own stream."""
-    page = await runs.list_run_events(services, caller, runId, after=after, limit=limit)
+    page = await runs.list_run_events(services, caller, runId, after=after, limit=limit, at=at)
     return view_response(services, page)
 
 
@@ -60,10 +61,10 @@ async def list_run_events(
     responses=endpoint_responses("not_found", "not_started", "erased"),
 )
 async def get_run_prompt(
-    services: InjectedServices, caller: ByCaller, runId: RunInPath
+    services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
 ) -> Response:
     """The prompt."""
-    return view_response(services, await runs.get_run_prompt(services, caller, runId))
+    return view_response(services, await runs.get_run_prompt(services, caller, runId, at=at))
 
 
 @router.get(
@@ -75,7 +76,8 @@ async def get_run_prompt(
     description=(
         "Entries as they came, also while the run goes on. Tool calls and token counts are"
         " shown with `tools=true`. An entry `session` in front says that those behind it, as many"
-        " as its `entries`, are those of the requester's session that the child began with."
+        " as its `entries`, are those of the requester's session that the child began with. With"
+        " `at` it is what had been said before the event behind that position was recorded."
     ),
     responses=endpoint_responses("not_found"),
 )
@@ -90,9 +92,10 @@ async def get_run_transcript(
         int | None,
         Query(ge=1, le=LIMIT_MAX, description="The last entries, so many; not with `after`."),
     ] = None,
+    at: AsOfParameter = None,
 ) -> Response:
     """A page of the transcript."""
     page = await runs.get_run_transcript(
-        services, caller, runId, after=after, limit=limit, tools=tools, last=last
+        services, caller, runId, after=after, limit=limit, tools=tools, last=last, at=at
     )
     return view_response(services, page)

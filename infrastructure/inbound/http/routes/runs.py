@@ -148,7 +148,7 @@ Version = Annotated[
         " runs, so a page may be short or empty for a token that may see few of them: the listing"
         " is over when `nextCursor` is null, and not before."
     ),
-    responses=endpoint_responses("foreign_cursor"),
+    responses=endpoint_responses("not_found", "foreign_cursor"),
 )
 async def list_runs(
     services: InjectedServices,

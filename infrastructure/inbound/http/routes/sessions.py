@@ -1,6 +1,6 @@
 """Sessions and their inboxes."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
@@ -9,6 +9,7 @@ from application.log.event_log import Reservation
 from application.queries import inbox
 from application.queries import sessions as queries
 from application.queries.access import require_scope, require_session_access
+from application.queries.inbox import LedgerState
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
@@ -45,11 +46,14 @@ from infrastructure.inbound.http.schemas.answers import AcknowledgedAnswer, Redr
 router = APIRouter(tags=["sessions"])
 
 REASON_CHARACTERS_MAX = 2000
-ParkedState = Annotated[
-    Literal["parked"],
+InState = Annotated[
+    LedgerState | None,
     Query(
-        description="Which announcements: those that are parked.",
-        json_schema_extra={"enum": ["parked"]},
+        description=(
+            "`parked`: some webhook has not taken it and is not sent it any more; `due`: some"
+            " webhook is to be sent it; `delivered` and `acknowledged`: its session has not taken"
+            " it, or has."
+        ),
     ),
 ]
 
@@ -116,8 +120,9 @@ async def get_session_tree(
     description=(
         "Announcements by position, those behind `after`. With `wait` an empty answer waits for"
         " the first one. `origin` is where the result is to be sent from here, if anybody said."
+        " With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too."
     ),
-    responses=endpoint_responses(),
+    responses=endpoint_responses("not_found"),
 )
 async def list_announcements(
     services: InjectedServices,
@@ -126,10 +131,11 @@ async def list_announcements(
     after: After = 0,
     limit: LimitParameter = LIMIT_DEFAULT,
     wait: Wait = None,
+    at: AsOfParameter = None,
 ) -> Response:
     """A page of an inbox."""
     page = await inbox.list_announcements(
-        services, caller, key, after=after, limit=limit, wait=wait
+        services, caller, key, after=after, limit=limit, wait=wait, at=at
     )
     return view_response(services, page)
 
@@ -180,25 +186,27 @@ async def acknowledge(
 @router.get(
     "/v1/announcements",
     dependencies=AT_POSITION,
-    operation_id="listParkedAnnouncements",
+    operation_id="listLedger",
     response_model=InboxView,
-    summary="Announcements that could not be delivered",
+    summary="The ledger of announcements",
     description=(
-        "Of all sessions that the token covers: those that a webhook has not taken and that are not"
-        " sent there any more, by the position at which that was recorded last, behind `after`. A"
-        " page may be shorter than `limit`; `nextAfter` says whether there is another one."
+        "Of all sessions that the token covers, in this `state` or in any, by position, behind"
+        " `after`; one that was parked stands where that was recorded last. `deliveries` has the"
+        " state, the attempts and the next time of each webhook. One request looks at a bounded"
+        " number, so a page may be short or empty: the ledger is over when `nextAfter` is null."
     ),
-    responses=endpoint_responses(),
+    responses=endpoint_responses("not_found"),
 )
-async def list_parked_announcements(
+async def list_ledger(
     services: InjectedServices,
     caller: ByCaller,
-    state: ParkedState,  # noqa: ARG001 (there is one that can be asked for)
+    state: InState = None,
     after: After = 0,
     limit: LimitParameter = LIMIT_DEFAULT,
+    at: AsOfParameter = None,
 ) -> Response:
-    """A page of what is parked."""
-    page = await inbox.list_parked(services, caller, after=after, limit=limit)
+    """A page of the ledger."""
+    page = await inbox.list_ledger(services, caller, state=state, after=after, limit=limit, at=at)
     return view_response(services, page)
 
 

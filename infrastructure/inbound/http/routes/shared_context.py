@@ -76,10 +76,11 @@ class SharedContextPatch(BaseModel):
     responses=endpoint_responses("not_found", "not_started"),
 )
 async def get_run_context(
-    services: InjectedServices, caller: ByCaller, runId: RunInPath
+    services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
 ) -> Response:
     """The context of a run."""
-    return view_response(services, await queries.get_run_shared_context(services, caller, runId))
+    shared = await queries.get_run_shared_context(services, caller, runId, at=at)
+    return view_response(services, shared)
 
 
 @router.get(

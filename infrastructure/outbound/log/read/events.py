@@ -1,7 +1,8 @@
 """Reading the log by position."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from application.log.envelope import Actor, Envelope, Provenance, RecordedEvent
@@ -124,8 +125,73 @@ async def first_events(
     }
 
 
-async def head_of(connection: LogConnection, keys: Sequence[None]) -> Mapping[None, int]:
+class HeadOfLog(NamedTuple):
+    """The last position, and when that was recorded; before the first event some time ago."""
+
+    position: int
+    recorded_at: datetime
+
+
+async def head_of(connection: LogConnection, keys: Sequence[None]) -> Mapping[None, HeadOfLog]:
     """The last position."""
-    row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
+    cursor = await connection.execute("SELECT position, recorded_at FROM log_head")
+    row = await cursor.fetchone()
     assert row is not None
-    return dict.fromkeys(keys, int(row[0]))
+    return dict.fromkeys(keys, HeadOfLog(int(row[0]), row[1]))
+
+
+async def instants_of(
+    connection: LogConnection, positions: Sequence[int]
+) -> Mapping[int, datetime]:
+    """When the events at these positions were recorded."""
+    cursor = await connection.execute(
+        "SELECT position, recorded_at FROM events WHERE position = ANY(%s)", [list(positions)]
+    )
+    return dict(await cursor.fetchall())
+
+
+# Positions grow with versions, so the version is found by halving what is left, each step along the
+# index of streams. The newest one is looked at first: it is asked for most.
+VERSIONS_AT = (
+    "SELECT t.stream, t.at, one.version FROM unnest(%s::text[], %s::bigint[]) AS t (stream, at)"
+    " CROSS JOIN LATERAL (WITH RECURSIVE narrowed (low, high, middle) AS ("
+    " SELECT 0, newest.version, newest.version FROM (SELECT version FROM events"
+    " WHERE events.stream = t.stream ORDER BY version DESC LIMIT 1) AS newest"
+    " UNION ALL SELECT half.low, half.high, (half.low + half.high + 1) / 2 FROM narrowed"
+    " CROSS JOIN LATERAL (SELECT position <= t.at AS is_before FROM events"
+    " WHERE events.stream = t.stream AND events.version = narrowed.middle LIMIT 1) AS probe"
+    " CROSS JOIN LATERAL (SELECT"
+    " CASE WHEN probe.is_before THEN narrowed.middle ELSE narrowed.low END AS low,"
+    " CASE WHEN probe.is_before THEN narrowed.high ELSE narrowed.middle - 1 END AS high) AS half"
+    " WHERE narrowed.low < narrowed.high)"
+    " SELECT low AS version FROM narrowed WHERE low = high LIMIT 1) AS one"
+)
+"""The values are streams and positions."""
+
+
+async def versions_at(
+    connection: LogConnection, queries: Sequence[tuple[str, int]]
+) -> Mapping[tuple[str, int], int]:
+    """How many events of a stream stand up to a position, for many of both."""
+    values = [[stream for stream, _ in queries], [at for _, at in queries]]
+    cursor = await connection.execute(VERSIONS_AT, values)
+    return {(stream, at): version for stream, at, version in await cursor.fetchall()}
+
+
+# Each by itself along the index of streams, whatever the planner knows of their lengths.
+EVENTS_OF_STREAMS = (
+    "SELECT one.* FROM unnest(%s::text[], %s::int[]) AS t (wanted_stream, wanted_version)"
+    f" CROSS JOIN LATERAL (SELECT {COLUMNS} FROM events"
+    " WHERE stream = t.wanted_stream AND version = t.wanted_version LIMIT 1) AS one"
+)
+"""The values are streams and versions."""
+
+
+async def events_of_streams(
+    mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[str, int]]
+) -> Mapping[tuple[str, int], RecordedEvent]:
+    """Single events of streams by their versions."""
+    values = [[stream for stream, _ in queries], [version for _, version in queries]]
+    cursor = await connection.execute(EVENTS_OF_STREAMS, values, binary=True)
+    found = [recorded_event(row, mapper) for row in await cursor.fetchall()]
+    return {(one.envelope.stream, one.envelope.version): one for one in found}

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
@@ -44,6 +45,13 @@ class RecentEvents:
             for waiter, types in self._by_run.get(run_id, {}).items():
                 if not types or recorded.envelope.type in types:
                     waiter.set()
+
+    def recorded_at(self, position: int) -> datetime | None:
+        """When the event at a position was recorded; None when it is not held."""
+        index = position - (self.first_position or position + 1)
+        if not 0 <= index < len(self._events):
+            return None
+        return self._events[index].envelope.recorded_at
 
     def behind(self, position: int) -> list[RecordedEvent]:
         """The events behind a position; none when the next one is not held any more.

@@ -8,6 +8,7 @@ Positions have no gaps, so it can tell that it missed nothing; if it ever sees o
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 import psycopg
@@ -112,6 +113,10 @@ class LogTail:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
+
+    def recorded_at(self, position: int) -> datetime | None:
+        """When the event at a position was recorded; None when it is not known here."""
+        return self._recent.recorded_at(position) if self.failure is None else None
 
     def newest(self, run_id: UUID) -> Run | None:
         """The run as it is at `position`; None when it is not known here."""

@@ -150,9 +150,9 @@ def test_a_question_that_cannot_be_understood_is_invalid(house: House, query: st
         "/v1/events?at=pos:1",
         f"/v1/sessions/{SESSION}/announcements?after=1000000000000000000000000000000",
         f"/v1/sessions/{SESSION}/announcements?wait=soon",
-        f"/v1/sessions/{SESSION}/announcements?at=pos:1",
+        f"/v1/sessions/{SESSION}/announcements?at=pos:x",
         "/v1/agents?requester=agent:a%20b:x",
-        "/v1/agents?at=pos:1",
+        "/v1/agents?at=pos:x",
         "/healthz/?x=1",
     ],
 )
@@ -207,9 +207,9 @@ def test_questions_about_one_run_are_strict_too(house: House) -> None:
         "/transcript?after=1000000000000000000000000000000",
         "/transcript?tools=maybe",
         "/transcript?tool=true",
-        "/events?at=pos:1",
+        "/events?at=pos:x",
         "/events?limit=0",
-        "/prompt?at=pos:1",
+        "/prompt?at=pos:-1",
     ):
         answer = house.http.get(f"/v1/runs/{run['runId']}{rest}")
         problem_of(answer, 422, "invalid_request")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.problems import problem_of
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
@@ -55,11 +55,6 @@ def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:
     run = house.server.run(answer.json()["runId"])
     expected = {"channel": "telegram", "accountId": "a", "to": "42", "threadId": "7"}
     assert run["requesterOrigin"] == expected
-
-
-def test_lanes_of_the_past_are_not_served(house: House) -> None:
-    problem = problem_of(house.http.get("/v1/lanes?at=pos:1"), 422, "not_served_yet")
-    assert pointers_of(problem) == ["/query/at"]
 
 
 def test_a_session_that_stays_open_is_refused_and_recorded(house: House) -> None:

@@ -35,7 +35,7 @@ SERVED = {
     "clearPreamble": ("delete", "/v1/sessions/{key}/preamble"),
     "listAnnouncements": ("get", "/v1/sessions/{key}/announcements"),
     "acknowledgeAnnouncement": ("post", "/v1/sessions/{key}/announcements/{id}/ack"),
-    "listParkedAnnouncements": ("get", "/v1/announcements"),
+    "listLedger": ("get", "/v1/announcements"),
     "redriveAnnouncement": ("post", "/v1/announcements/{id}/redrive"),
     "provideTranscript": ("put", "/v1/sessions/{key}/transcript"),
     "listAgents": ("get", "/v1/agents"),

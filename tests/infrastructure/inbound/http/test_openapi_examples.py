@@ -64,7 +64,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "getDiff": house.http.get("/v1/diff?from=pos:1&to=pos:2"),
             "getSession": house.http.get(f"/v1/sessions/{session}"),
             "listAnnouncements": house.http.get(f"/v1/sessions/{session}/announcements"),
-            "listParkedAnnouncements": parked(house),
+            "listLedger": parked(house),
             "redriveAnnouncement": redriven(house),
             "acknowledgeAnnouncement": house.http.post(
                 f"/v1/sessions/{session}/announcements/{run_id}/ack"

@@ -170,8 +170,9 @@ class Asked:
         self._sessions = sessions
         self.looked_up: list[str] = []
 
-    async def session(self, name: str) -> object:
-        """The session with this id."""
+    async def session(self, name: str, *, at: int | None = None) -> object:
+        """The session with this id, whenever."""
+        assert at is None
         self.looked_up.append(name)
         key = self._sessions.get(name)
         return SimpleNamespace(session_key=key) if key else None

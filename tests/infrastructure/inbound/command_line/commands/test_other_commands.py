@@ -54,16 +54,65 @@ def test_a_session_key_is_one_segment_of_the_path(spawnlog: Command, api: Record
     assert "33333333  ended" in result.stdout
 
 
-@pytest.mark.parametrize("command", [["run", "list"], ["run", "get", RUN], ["session", "get", "s"]])
-def test_state_is_shown_as_of_a_position(
-    command: list[str], spawnlog: Command, api: RecordedApi
+AS_OF = {
+    "run list": "/v1/runs",
+    f"run get {RUN}": f"/v1/runs/{RUN}",
+    f"run events {RUN}": f"/v1/runs/{RUN}/events",
+    f"run explain {RUN}": f"/v1/runs/{RUN}/explain",
+    f"run prompt {RUN}": f"/v1/runs/{RUN}/prompt",
+    f"run log {RUN} -o jsonl": f"/v1/runs/{RUN}/transcript",
+    f"run log {RUN} --after 3 -o jsonl": f"/v1/runs/{RUN}/transcript",
+    "session get s": "/v1/sessions/s",
+    "session context s": "/v1/sessions/s/shared-context",
+    "announcement list s": "/v1/sessions/s/announcements",
+    "announcement list": "/v1/announcements",
+    "announcement list --parked": "/v1/announcements",
+    "agent list": "/v1/agents",
+    "lane list": "/v1/lanes",
+}
+
+
+@pytest.mark.parametrize("at", ["pos:12", "-5m", f"run:{RUN}@started"])
+@pytest.mark.parametrize("command", AS_OF)
+def test_state_is_shown_as_of_a_moment(
+    command: str, at: str, spawnlog: Command, api: RecordedApi
 ) -> None:
-    for path in ("/v1/runs", f"/v1/runs/{RUN}", "/v1/sessions/s"):
-        api.on("GET", path, Reply({"items": [{"runId": RUN}], "runId": RUN}))
-    result = spawnlog(*command, "--at", "pos:12")
-    assert result.exit_code == 0
-    assert api.asked[-1].query["at"] == "pos:12"
+    item = {"runId": RUN, "deliveries": []}
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN}))
+    api.on("GET", AS_OF[command], Reply({"items": [item], "agents": [], "runId": RUN}))
+    result = spawnlog(*command.split(), "--at", at)
+    assert result.exit_code == 0, result.output
+    (asked,) = [one for one in api.asked if one.path == AS_OF[command]]
+    assert asked.query["at"] == at
     assert "#1" not in result.stdout
+
+
+def test_the_pages_of_a_time_ago_are_of_one_position(spawnlog: Command, api: RecordedApi) -> None:
+    first = Reply(
+        {"items": [{"deliveries": []}], "nextAfter": 7}, headers={"Spawnlog-Position": "40"}
+    )
+    # A page may be empty, and there is another one all the same.
+    empty = Reply({"items": [], "nextAfter": 9}, headers={"Spawnlog-Position": "40"})
+    last = Reply({"items": [{"deliveries": []}], "nextAfter": None})
+    api.on("GET", "/v1/announcements", first, empty, last)
+    result = spawnlog("announcement", "list", "--state", "due", "--at", "-5m", "-o", "jsonl")
+    assert len(result.stdout.splitlines()) == 2
+    assert [one.query["at"] for one in api.asked] == ["-5m", "pos:40", "pos:40"]
+    assert {one.query["state"] for one in api.asked} == {"due"}
+
+
+def test_the_ledger_says_how_far_each_delivery_is(spawnlog: Command, api: RecordedApi) -> None:
+    due = {
+        "webhook": "chat\x1b",
+        "state": "due",
+        "attempts": 2,
+        "nextAttemptAt": "2026-03-01T09:00:03Z",
+    }
+    entry = {"position": 9, "id": RUN, "requester": KEY, "state": "delivered", "deliveries": [due]}
+    api.on("GET", "/v1/announcements", Reply({"items": [entry]}))
+    listed = spawnlog("announcement", "list")
+    assert "chat\\x1b: due, 2 attempt(s), next 2026-03-01 09:00:03" in listed.stdout
+    assert "state" not in api.asked[0].query
 
 
 @pytest.mark.parametrize("name", ["..", ".", ""])
@@ -105,7 +154,7 @@ def test_what_is_parked_is_listed_and_redriven(spawnlog: Command, api: RecordedA
     again = spawnlog("announcement", "redrive", RUN, "--reason", "it is back", "--webhook", "chat")
     assert again.stdout == f"announcement {RUN} is sent again to chat\n"
     assert api.asked[-1].body == {"reason": "it is back", "webhook": "chat"}
-    for given in ([], [KEY, "--parked"]):
+    for given in (["--parked", "--state", "due"], [KEY, "--parked"], [KEY, "--state", "due"]):
         assert spawnlog("announcement", "list", *given).exit_code == 2
 
 

@@ -1,0 +1,126 @@
+"""A stage of a run by name, as in `run:reviewer@started`: which run that is for a caller, and where
+it came to the stage."""
+
+import re
+from collections.abc import Sequence
+from uuid import UUID
+
+from application.ports.registry import RunQuery
+from application.queries.access import Caller
+from application.queries.errors import QueryError, invalid_value
+from application.queries.services import QueryServices
+from application.queries.session_reference import UUID_TEXT
+from domain.run.lifecycle import LIFECYCLE
+from domain.run.state import Run
+
+STAGE_PREFIX = "run:"
+ID_PREFIX_CHARACTERS_MIN = 8
+RUNS_EXAMINED_MAX = 2_000
+RUNS_AT_ONCE = 200
+CANDIDATES_SHOWN_MAX = 5
+_ID_PREFIX = re.compile(rf"[0-9a-f-]{{{ID_PREFIX_CHARACTERS_MIN},35}}")
+_POINTER = "/query/at"
+REACHING = {
+    stage: tuple(
+        {
+            event.__name__: None
+            for before, cells in LIFECYCLE.items()
+            for event, after in cells.items()
+            if after == stage != before
+        }
+    )
+    for stage in LIFECYCLE
+    if stage != "unborn"
+}
+"""By stage the events with which a run comes to it."""
+
+
+async def position_of_stage(services: QueryServices, caller: Caller, text: str, head: int) -> int:
+    """Where the run that `text` names reached the stage that it names. `QueryError` when that is no
+    such form, when the caller may see no such run or several, and when it has not come to that."""
+    name, at_sign, stage = text.removeprefix(STAGE_PREFIX).rpartition("@")
+    if not name or not at_sign or stage not in REACHING:
+        raise invalid_value(
+            _POINTER,
+            "a moment of a run has the form run:<name>@<stage>, where the name is an id, 8 or more"
+            f" characters of its beginning, or a label, and the stage one of {', '.join(REACHING)}",
+        )
+    run = await _named_run(services, caller, name, stage, head)
+    events = await services.work.log.read(
+        limit=1, run_id=run.run_id, types=REACHING[stage], until=head
+    )
+    if not events:
+        raise QueryError(
+            "not_found",
+            f"run {run.run_id} has not come to {stage}: it is {run.stage}",
+            position=head,
+            runId=str(run.run_id),
+        )
+    return events[0].envelope.position
+
+
+async def _named_run(
+    services: QueryServices, caller: Caller, name: str, stage: str, head: int
+) -> Run:
+    """By its whole id, else by its label, else by the beginning of its id. Of the runs of one
+    session it is the newest. A refused run has its label too, and is meant by its refusal alone
+    when there are others."""
+    registry, word = services.work.registry, name.lower()
+    visible: list[Run] = []
+    if UUID_TEXT.fullmatch(word):
+        run = await registry.run(UUID(word), at=head)
+        visible = await _visible(services, caller, [run] if run is not None else [], {})
+    else:
+        visible = await _labelled(services, caller, name, stage, head)
+        if not visible and _ID_PREFIX.fullmatch(word):
+            found = await registry.runs_by_id_prefix(word, limit=RUNS_AT_ONCE)
+            visible = await _visible(services, caller, found, {})
+    meant = _eligible(visible, stage) or visible
+    if not meant:
+        raise QueryError("not_found", "at names a run that is not on record", position=head)
+    if _are_several(meant):
+        raise invalid_value(_POINTER, f"several runs have that name: {_candidates(meant)}")
+    return meant[0]
+
+
+async def _labelled(
+    services: QueryServices, caller: Caller, label: str, stage: str, head: int
+) -> list[Run]:
+    """The newest runs with this label that the caller may see, out of a bounded number: as many as
+    it takes to know whether there are several."""
+    query, behind = RunQuery(labels=(label,)), None
+    visible: list[Run] = []
+    known: dict[str, bool] = {}
+    for _ in range(RUNS_EXAMINED_MAX // RUNS_AT_ONCE):
+        page = await services.work.registry.runs(query, at=head, limit=RUNS_AT_ONCE, behind=behind)
+        visible += await _visible(services, caller, page, known)
+        if len(page) < RUNS_AT_ONCE or _are_several(_eligible(visible, stage)):
+            break
+        behind = page[-1].created_position
+    return visible
+
+
+async def _visible(
+    services: QueryServices, caller: Caller, runs: Sequence[Run], known: dict[str, bool]
+) -> list[Run]:
+    return [
+        run
+        for run in runs
+        if await services.access.covers_run(caller, run, known)
+        or await services.access.is_sibling(caller, run)
+    ]
+
+
+def _eligible(runs: Sequence[Run], stage: str) -> list[Run]:
+    """Those that a stage is asked of first: refused ones for their refusal alone."""
+    return [run for run in runs if (run.stage == "refused") == (stage == "refused")]
+
+
+def _are_several(runs: Sequence[Run]) -> bool:
+    return len({run.session_id for run in runs}) > 1
+
+
+def _candidates(runs: Sequence[Run]) -> str:
+    shown = ", ".join(str(run.run_id) for run in runs[:CANDIDATES_SHOWN_MAX])
+    further = len(runs) - CANDIDATES_SHOWN_MAX
+    return f"{shown} and {further} more" if further > 0 else f"{shown}; give its id"

@@ -1,0 +1,95 @@
+"""Which configuration was in force at a position, whatever a process has heard of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.log.envelope import Actor
+from application.ports.configurations import NothingInForce, RevisionErased
+from domain.values.record import CONFIG_STREAM
+from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
+
+OPERATOR = Actor(kind="token", token="operator")
+pytestmark = pytest.mark.server
+
+
+def values(width: int) -> dict[str, Any]:
+    return {"agents": {"defaults": {"subagents": {"maxConcurrent": width}}}}
+
+
+async def width_at(configurations: ServerConfigurations, position: int) -> int:
+    pinned = await configurations.in_force(position)
+    return pinned.configuration.subagent_defaults.max_concurrent
+
+
+async def test_it_is_the_last_that_was_activated_in_any_process(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    here, behind = (ServerConfigurations(running, tmp_path) for _ in range(2))
+    expected: dict[int, int] = {}
+    family = LoggedFamily(running.log)
+    for width in (3, 4, 5):
+        before = await running.log.head()
+        await here.activate(load_values(values(width)), OPERATOR)
+        first = await running.log.head()
+        assert first == before + 1
+        await family.live(f"run-{width}")
+        expected |= dict.fromkeys(range(first, await running.log.head() + 1), width)
+        if width == 3:
+            await behind.activate(load_values(values(width)), OPERATOR)
+    assert behind.current().revision == 1
+    for _ in range(2):
+        for position, width in expected.items():
+            assert await width_at(here, position) == width
+            assert await width_at(behind, position) == width
+    # It has seen the others on the log now.
+    assert behind.current().revision == 3
+
+
+async def test_before_the_first_there_is_none(running: RunningLog, tmp_path: Path) -> None:
+    configurations = ServerConfigurations(running, tmp_path)
+    await configurations.activate(load_values(values(3)), OPERATOR)
+    with pytest.raises(NothingInForce):
+        await configurations.in_force(0)
+    assert await width_at(configurations, 1) == 3
+
+
+async def test_one_whose_text_was_erased_is_said_to_be(running: RunningLog, tmp_path: Path) -> None:
+    here, later = (ServerConfigurations(running, tmp_path) for _ in range(2))
+    await here.activate(load_values(values(3)), OPERATOR)
+    await here.activate(load_values(values(4)), OPERATOR)
+    async with running.pool.connection() as connection:
+        await connection.execute("DELETE FROM contents WHERE kind = 'configuration'")
+    with pytest.raises(RevisionErased):
+        await later.in_force(1)
+
+
+async def test_between_two_positions_of_one_revision_the_log_is_not_asked(
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configurations = ServerConfigurations(running, tmp_path)
+    await configurations.activate(load_values(values(3)), OPERATOR)
+    await LoggedFamily(running.log).live("run")
+    head = await running.log.head()
+    assert await width_at(configurations, 1) == await width_at(configurations, head) == 3
+    monkeypatch.delattr(type(running.log), "version_of")
+    for position in range(1, head + 1):
+        assert await width_at(configurations, position) == 3
+
+
+async def test_an_activation_reads_the_last_revision_alone(
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ServerConfigurations(running, tmp_path)
+    for width in range(2, 6):
+        assert await first.activate(load_values(values(width)), OPERATOR) == width - 1
+    monkeypatch.delattr(type(running.log), "read")
+    again = ServerConfigurations(running, tmp_path)
+    assert await again.activate(load_values(values(5)), OPERATOR) == 4
+    assert await again.activate(load_values(values(6)), OPERATOR) == 5
+    assert (await again.at(2)).configuration.subagent_defaults.max_concurrent == 3
+    assert await running.log.version_of(CONFIG_STREAM, at=await running.log.head()) == 5

@@ -1,0 +1,248 @@
+"""What is answered about a position is what was answered while the log stood there, whatever has
+happened since, whoever is asked."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+import orjson
+import pytest
+from fastapi.routing import APIRoute
+
+from application.log.envelope import Actor
+from application.log.event_log import Appended, EventLog, Submission
+from application.ports.runtimes import TranscriptEntry
+from application.queries.access import Caller
+from domain.event_types import EVENT_TYPES
+from domain.run.state import Run
+from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
+from infrastructure.inbound.http.application import ROUTERS
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.reads_of_the_past import (
+    EVERYTHING,
+    QUESTIONS,
+    GivenAnswer,
+    Read,
+    ask,
+    queries_on,
+    reads_about,
+)
+from tests.support.builders.storytelling import ROOT
+from tests.support.builders.whole_story import tell_everything
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.servers.server_configurations import ServerConfigurations
+
+pytestmark = [pytest.mark.server, pytest.mark.long]
+
+T = TypeVar("T")
+OPERATOR = Actor(kind="token", token="operator")
+NARROW = Caller(actor=OPERATOR, scopes=frozenset({"read", "content"}), patterns=(ROOT,))
+COMMITS_OF_A_REVISION = 12
+OTHERS_ASKED_ABOUT = 1
+NARROW_SHARE = 0.2
+
+
+def test_every_read_that_takes_a_moment_is_asked_here() -> None:
+    taking = {
+        route.operation_id
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        and any(one.alias == "at" for one in route.dependant.query_params)
+    }
+    # A moment is told with what is next to it, which may come later.
+    assert taking - {"getMoment"} == set(QUESTIONS)
+
+
+def revision_of(number: int) -> Mapping[str, Any]:
+    """No two of them say the same about what is answered by a configuration."""
+    return {
+        "agents": {
+            "defaults": {
+                "runtime": {"type": "scripted"},
+                "subagents": {
+                    "maxConcurrent": 2 + number % 7,
+                    "maxChildrenPerAgent": 4 + number % 11,
+                    "allowAgents": [["*"], ["main", "other"], []][number % 3],
+                },
+            },
+            "list": [{"id": "main", "default": True}, {"id": f"agent-{number}"}],
+        },
+        "session": {"mainKey": ["main", "work"][number % 2]},
+    }
+
+
+class WatchedLog:
+    """Asks every question that an append may have changed the answer of, while the log stands
+    there. Now and then another configuration is activated, by a process that nobody else hears."""
+
+    def __init__(self, running: RunningLog, folder: Path) -> None:
+        self.running = running
+        self.configurations = ServerConfigurations(running, folder)
+        self.services = queries_on(running, self.configurations, folder)
+        self.answers: dict[tuple[Read, int, Caller], GivenAnswer] = {}
+        self.run_ids: dict[UUID, None] = {}
+        self.session_keys: dict[str, None] = {}
+        self._die = random.Random(7)
+        self._commits = 0
+        self._entries: dict[UUID, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.running.log, name)
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Record, and ask."""
+        before = await self.running.log.head()
+        appended = await self.running.log.submit(submission)
+        await self._say_something(appended.runs)
+        await self.note(before)
+        self._commits += 1
+        if self._commits % COMMITS_OF_A_REVISION == 0:
+            await self.activate()
+        return appended
+
+    async def activate(self) -> None:
+        """The next revision."""
+        before = await self.running.log.head()
+        values = revision_of(self._commits // COMMITS_OF_A_REVISION)
+        await self.configurations.activate(load_values(values), OPERATOR)
+        await self.note(before)
+
+    async def _say_something(self, runs: Mapping[UUID, Run]) -> None:
+        """What children say stands beside the log: they do so between two events."""
+        for run_id, run in runs.items():
+            if run.stage == "started":
+                number = self._entries.get(run_id, 0) + 1
+                entry = TranscriptEntry("message", {"role": "assistant", "text": f"no. {number}"})
+                transcripts = self.services.transcripts
+                if await transcripts.append(run_id, run.epoch, number, [entry]):
+                    self._entries[run_id] = number
+
+    async def note(self, before: int) -> None:
+        """Ask about all that has changed behind a position, and about some others."""
+        head = await self.running.log.head()
+        streams = [
+            one.envelope.stream
+            for one in await self.running.log.read(after=before, limit=10_000, until=head)
+        ]
+        self._learn(streams)
+        run_ids = {one for stream in streams if (one := run_id_of(stream)) is not None}
+        keys = {key for stream in streams if (key := session_key_of(stream)) is not None}
+        run_ids |= set(self._some(list(self.run_ids)))
+        keys |= {"main", ROOT, *self._some(list(self.session_keys))}
+        for read in reads_about(sorted(keys), sorted(run_ids)):
+            caller = NARROW if self._die.random() < NARROW_SHARE else EVERYTHING
+            answer = await ask(self.services, read, None, caller)
+            assert answer.position in (head, None)
+            self.answers[read, head, caller] = answer
+
+    def _learn(self, streams: list[str]) -> None:
+        for stream in streams:
+            run_id, key = run_id_of(stream), session_key_of(stream)
+            if run_id is not None:
+                self.run_ids[run_id] = None
+            elif key is not None:
+                self.session_keys[key] = None
+
+    def _some(self, values: list[T]) -> list[T]:
+        return self._die.sample(values, min(OTHERS_ASKED_ABOUT, len(values)))
+
+    async def differences(
+        self, running: RunningLog, configurations: ServerConfigurations, folder: Path
+    ) -> list[str]:
+        """Where this process answers otherwise than was answered then."""
+        services = queries_on(running, configurations, folder)
+        different = []
+        answers = list(self.answers.items())
+        # In the order in which they were given a process would hear of each revision just in time.
+        self._die.shuffle(answers)
+        for (read, position, caller), then in answers:
+            now = await ask(services, read, position, caller)
+            if now != then:
+                different.append(f"{read} at {position}\nthen {then}\nnow  {now}")
+        return different
+
+
+class _Story:
+    """A log as those see it who tell a story."""
+
+    def __init__(self, log: WatchedLog) -> None:
+        self.log = cast("EventLog", log)
+
+
+async def test_past_answers_are_those_that_were_given(running: RunningLog, tmp_path: Path) -> None:
+    watched = WatchedLog(running, tmp_path)
+    await watched.activate()
+    family = LoggedFamily(cast("EventLog", watched), max_children=4)
+    await tell_everything(cast("ServedLog", _Story(watched)), family)
+    await watched.activate()
+    types = await running.types()
+    assert set(types) == {name for name, _ in EVENT_TYPES}
+    assert types.count("ConfigurationActivated") > 5
+    said = [one for one in watched.answers.values() if b"no. 2" in one.content]
+    assert said
+    assert await running.log.version_of(CONFIG_STREAM, at=len(types)) > 5
+
+    async def must_be_the_same(process: RunningLog) -> None:
+        # It has read no file, and heard of no revision.
+        configurations = ServerConfigurations(process, tmp_path)
+        differences = await watched.differences(process, configurations, tmp_path)
+        assert differences == [], f"{len(differences)} differ, such as\n{differences[0]}"
+
+    await must_be_the_same(running)
+    assert (await rebuild(running.url)).differing == 0
+    async with running_on(running.url) as other:
+        await must_be_the_same(other)
+
+
+async def test_around_a_reload_two_processes_answer_alike_at_one_position(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    watched = WatchedLog(running, tmp_path)
+    await watched.activate()
+    family = LoggedFamily(cast("EventLog", watched), max_children=4)
+    await family.begin("scout")
+    async with running_on(running.url) as process:
+        deaf = ServerConfigurations(process, tmp_path)
+        await deaf.activate(load_values(revision_of(0)), OPERATOR)
+        services = queries_on(process, deaf, tmp_path)
+        reads = reads_about(["main", ROOT], [family.id("scout")])
+        for _ in range(3):
+            watched._commits += COMMITS_OF_A_REVISION
+            await watched.activate()
+            for read in reads:
+                here = await ask(watched.services, read, None, EVERYTHING)
+                there = await ask(services, read, None, EVERYTHING)
+                assert here == there
+
+
+async def test_where_the_configuration_was_erased_the_rest_is_answered(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    watched = WatchedLog(running, tmp_path)
+    await watched.activate()
+    family = LoggedFamily(cast("EventLog", watched), max_children=4)
+    await family.begin("scout")
+    await family.queue("waiting")
+    head = await running.log.head()
+    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
+    services = queries_on(running, ServerConfigurations(running, tmp_path), tmp_path)
+
+    async def answer(operation: str, about: str = "") -> str:
+        return (await ask(services, Read(operation, about), head, EVERYTHING)).content.decode()
+
+    session = orjson.loads(await answer("getSession", ROOT))
+    assert (session["maxChildren"], session["activeChildren"]) == (None, 2)
+    (lane,) = orjson.loads(await answer("listLanes"))["items"]
+    assert lane["width"] is None
+    assert [one["waitsFor"] for one in lane["queued"]] == ["a slot"]
+    # What the name of a session meant, and whom it might spawn, nobody can tell.
+    for refused in (await answer("getSession", "main"), await answer("listAgents", ROOT)):
+        assert refused.startswith("not_found: ")
+        assert "not on record" in refused
+    assert orjson.loads(await answer("getRun", str(family.id("scout"))))["stage"] == "started"

@@ -1,0 +1,86 @@
+"""What was answered about the golden databases: `tests/golden_answers/<revision>.jsonl`, a line for
+each question.
+
+Each was written once, by `python -m tests.support.builders.golden_answers REVISION URL` on an empty
+database, and is never changed: a past answer stays as it is. A later release may say more.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from domain.values.record import run_id_of
+from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
+from infrastructure.outbound.log.schema.migrate import migrate
+from tests.support.builders.golden_databases import fill
+from tests.support.builders.reads_of_the_past import EVERYTHING, Read, ask, queries_on, reads_about
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.servers.server_configurations import ServerConfigurations
+
+FOLDER = Path(__file__).parents[2] / "golden_answers"
+PLACES = (0.1, 0.35, 0.85)
+"""Where in its log questions are about."""
+
+
+WORDED = {"explainRun", "listRunEvents", "getRunHistory", "getSessionTree", "listTimeline"}
+"""What these say is made by the release that says it: the sentences about rules, and events in the
+newest version of their types; and what came later than the answers that are kept."""
+
+
+async def answered(
+    running: RunningLog, reads: list[tuple[Read, int]], folder: Path
+) -> list[dict[str, Any]]:
+    """The answers as they are kept: a JSON document, or the code that says why there was none."""
+    services = queries_on(running, ServerConfigurations(running, folder), folder)
+    found: list[dict[str, Any]] = []
+    for read, at in reads:
+        given = await ask(services, read, at, EVERYTHING)
+        try:
+            content: Any = json.loads(given.content)
+        except ValueError:
+            content = given.content.decode().partition(":")[0]
+        found.append({**read._asdict(), "at": at, "position": given.position, "answer": content})
+    return found
+
+
+async def bring_up(url: str, revision: str) -> None:
+    """A golden database as this release has it."""
+    fill(url, revision)
+    migrate(url)
+    await bring_rows_up_to_date(url)
+
+
+async def _questions(running: RunningLog) -> list[tuple[Read, int]]:
+    """About everything there is, about the root, and about the run that something happened to last
+    and one of the first."""
+    events = await running.events()
+    reads: list[tuple[Read, int]] = []
+    for place in PLACES:
+        at = int(len(events) * place)
+        before = [run_id_of(one.envelope.stream) for one in events[:at]]
+        run_ids = dict.fromkeys(one for one in (before[-1:] + before[2:3]) if one is not None)
+        last = next(one for one in reversed(before) if one is not None)
+        about: list[UUID] = list({last: None, **run_ids})
+        asked = reads_about([ROOT], about)
+        reads += [(read, at) for read in asked if read.operation not in WORDED]
+    return reads
+
+
+async def _write(revision: str, url: str) -> None:
+    await bring_up(url, revision)
+    async with running_on(url) as running:
+        with tempfile.TemporaryDirectory() as folder:
+            found = await answered(running, await _questions(running), Path(folder))
+    FOLDER.mkdir(exist_ok=True)
+    text = "".join(json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in found)
+    with (FOLDER / f"{revision}.jsonl").open("x", encoding="utf-8") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    asyncio.run(_write(*sys.argv[1:3]))

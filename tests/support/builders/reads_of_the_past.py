@@ -1,0 +1,120 @@
+"""Every read that takes `at`, by the operation that serves it, and what it answered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from application.concurrency.bulkhead import Bulkhead
+from application.log.envelope import SYSTEM
+from application.log.unit_of_work import UnitOfWork
+from application.queries import agents, explain, inbox, lanes, runs, sessions
+from application.queries.access import ALL_SCOPES, Access, Caller
+from application.queries.changes import history
+from application.queries.errors import QueryError
+from application.queries.paging import LIMIT_MAX
+from application.queries.runs import RunFilter
+from application.queries.services import QueryServices
+from application.queries.timeline import bars, tree
+from application.queries.views.view import Answer, View
+from infrastructure.outbound.configuration.candidate import CandidateTexts
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
+from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.read_model.run_bars import PostgresRunBars
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
+
+EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
+Question = Callable[[QueryServices, Caller, str, str | None], Awaitable[Answer[View]]]
+"""By whom, about what, and as of when it is asked."""
+
+OF_ALL: Mapping[str, Question] = {
+    "listRuns": lambda to, by, _, at: runs.list_runs(to, by, RunFilter(), at=at, limit=LIMIT_MAX),
+    "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, at=at),
+    "listTimeline": lambda to, by, _, at: bars.list_bars(to, by, RunFilter(), at=at),
+    "listLedger": lambda to, by, _, at: inbox.list_ledger(to, by, at=at, limit=LIMIT_MAX),
+}
+OF_SESSIONS: Mapping[str, Question] = {
+    "getSession": lambda to, by, key, at: sessions.get_session(to, by, key, at=at),
+    "getSessionTree": lambda to, by, key, at: tree.get_session_tree(to, by, key, at=at),
+    "listAnnouncements": lambda to, by, key, at: inbox.list_announcements(to, by, key, at=at),
+    "getSharedContext": lambda to, by, key, at: sessions.get_shared_context(to, by, key, at=at),
+    "listAgents": lambda to, by, key, at: agents.list_agents(to, by, key, at=at),
+}
+OF_RUNS: Mapping[str, Question] = {
+    "getRun": lambda to, by, run, at: runs.get_run(to, by, run, at=at),
+    "getRunHistory": lambda to, by, run, at: history.get_run_history(to, by, run, at=at),
+    "explainRun": lambda to, by, run, at: explain.explain_run(to, by, run, at=at),
+    "listRunEvents": lambda to, by, run, at: runs.list_run_events(to, by, run, at=at),
+    "getRunPrompt": lambda to, by, run, at: runs.get_run_prompt(to, by, run, at=at),
+    "getRunTranscript": lambda to, by, run, at: runs.get_run_transcript(
+        to, by, run, tools=True, limit=LIMIT_MAX, at=at
+    ),
+    "getRunSharedContext": lambda to, by, run, at: sessions.get_run_shared_context(
+        to, by, run, at=at
+    ),
+}
+QUESTIONS = {**OF_ALL, **OF_SESSIONS, **OF_RUNS}
+
+
+class Read(NamedTuple):
+    """A question by its operation, and the session or run that it is about."""
+
+    operation: str
+    about: str = ""
+
+
+def reads_about(session_keys: Iterable[str], run_ids: Iterable[UUID]) -> list[Read]:
+    """Every question about all there is, about these sessions and about these runs."""
+    return [
+        *map(Read, OF_ALL),
+        *(Read(name, key) for key in session_keys for name in OF_SESSIONS),
+        *(Read(name, str(run_id)) for run_id in run_ids for name in OF_RUNS),
+    ]
+
+
+class GivenAnswer(NamedTuple):
+    """An answer, or why there was none, and the position it is true at."""
+
+    position: int | None
+    content: bytes
+
+
+async def ask(services: QueryServices, read: Read, at: int | None, caller: Caller) -> GivenAnswer:
+    """What is answered as of a position, or now."""
+    when = None if at is None else f"pos:{at}"
+    try:
+        answer = await QUESTIONS[read.operation](services, caller, read.about, when)
+    except QueryError as error:
+        return GivenAnswer(error.position, f"{error.code}: {error.detail}".encode())
+    return GivenAnswer(answer.position, answer.view.json_bytes())
+
+
+def queries_on(
+    running: RunningLog, configurations: ServerConfigurations, folder: Path
+) -> QueryServices:
+    """What a server process reads from; it knows of the configurations what these do."""
+    registry = PostgresRegistry(running.pool, running.log.remembered)
+    made: dict[str, Any] = {
+        "work": UnitOfWork(
+            running.log,
+            RandomIdentities(),
+            registry,
+            PostgresContents(running.pool),
+            configurations,
+        ),
+        "transcripts": StoredTranscripts(running.pool, folder),
+        "tail": running.tail,
+        "access": Access(registry),
+        "candidates": CandidateTexts(),
+        "processor_room": Bulkhead(at_once_max=1, calls_max=1),
+        "event_counts": PostgresEventCounts(running.pool, block_events=4, noted_events=8),
+        "run_bars": PostgresRunBars(running.pool),
+        "closing": lambda: False,
+        "stopped": asyncio.get_running_loop().create_future(),
+    }
+    return QueryServices(**made)
