@@ -249,6 +249,13 @@ class EventLog(Protocol):
         """One event of a stream, by its version from 1 on; None for one that is not on record."""
         ...
 
+    async def newest_of_stream(
+        self, stream: str, *, version_max: int | None = None, limit: int
+    ) -> Sequence[RecordedEvent]:
+        """Events of one stream, the newest first: those up to and with `version_max`, at most
+        `limit`."""
+        ...
+
 
 class Tail(Protocol):
     """Follows the log as it grows; shared by everything in the process that waits."""

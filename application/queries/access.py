@@ -111,6 +111,14 @@ def require_scope(caller: Caller, scope: AccessScope) -> None:
         raise QueryError("not_permitted", f'this token lacks the scope "{scope}"')
 
 
+def require_whole_log(caller: Caller) -> None:
+    """`QueryError` unless questions about the whole log are open to the caller."""
+    if not caller.sees_everything:
+        raise QueryError(
+            "not_permitted", 'this is about the whole log and needs a token with the sessions "*"'
+        )
+
+
 def require_session_access(caller: Caller, session_key: str) -> None:
     """`QueryError` unless the caller may act for the session."""
     if not caller.acts_for(session_key):

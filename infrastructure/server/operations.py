@@ -346,6 +346,21 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
     )
 
 
+def show_stored_configuration(stored: dict[str, Any]) -> ConfigurationShown:
+    """What a revision says, as it is kept on a server's record."""
+    try:
+        configuration = configuration_from_stored(stored)
+    except ConfigurationError as error:
+        raise UserError("\n".join(str(one) for one in error.problems)) from error
+    return ConfigurationShown(
+        stored,
+        effective_values(configuration, stored),
+        configuration.agent_ids(),
+        configuration,
+        False,
+    )
+
+
 def try_scripts(options: ServeOptions, request: ScriptTrialOptions) -> "TrialResult":
     """Run an agent's context scripts as a spawn would, without one; no server is needed."""
     from infrastructure.server.script_trial import run_trial

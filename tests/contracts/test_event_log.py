@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from application.log.event_log import Decision, LogUnavailable, Submission, World
-from domain.values.record import run_stream, session_stream
+from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append import writer
 from tests.support.builders import run_commands as ask
@@ -27,6 +27,7 @@ from tests.support.builders.submissions import (
     seen,
     submission,
 )
+from tests.support.builders.whole_story import activate
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog, running_on
 
@@ -209,3 +210,24 @@ async def test_a_log_that_is_asked_too_much_turns_callers_away(
     answers = await at_once(running.log, *(observing(key(one)) for one in range(8)))
     assert [isinstance(one, LogUnavailable) for one in answers] == [False] * 5 + [True] * 3
     assert len(await running.events()) == 5
+
+
+async def test_the_newest_events_of_a_stream_are_read_backwards_from_any_of_its_versions(
+    running: ServedLog,
+) -> None:
+    for number in range(3):
+        await activate(running, f'{{"x": {number}}}')
+        await observe(running.log, [f"between-{number}"])
+
+    async def versions(**how: int) -> list[int]:
+        found = await running.log.newest_of_stream(CONFIG_STREAM, **how)
+        assert {one.envelope.stream for one in found} <= {CONFIG_STREAM}
+        return [one.envelope.version for one in found]
+
+    assert await versions(limit=10) == [3, 2, 1]
+    assert await versions(limit=2) == [3, 2]
+    assert await versions(version_max=2, limit=10) == [2, 1]
+    assert await versions(version_max=2, limit=1) == [2]
+    assert await versions(version_max=2**62, limit=1) == [3]
+    assert await versions(version_max=0, limit=1) == []
+    assert await running.log.newest_of_stream("log:nothing", limit=1) == []

@@ -344,7 +344,7 @@ async def undo_errors(
     return errors
 
 
-_BY_OUTCOME: Mapping[RunOutcome, RunStatus] = {
+STATUS_BY_OUTCOME: Mapping[RunOutcome, RunStatus] = {
     "success": "done",
     "error": "failed",
     "timeout": "timeout",
@@ -360,7 +360,7 @@ ROWS_BY_STATUS: Mapping[RunStatus, StatusRows] = {
     "queued": StatusRows(("queued",)),
     "running": StatusRows(("started",)),
     "refused": StatusRows(("refused",)),
-    **{status: StatusRows(ENDED_STAGES, outcome) for outcome, status in _BY_OUTCOME.items()},
+    **{status: StatusRows(ENDED_STAGES, outcome) for outcome, status in STATUS_BY_OUTCOME.items()},
 }
 """By what the runs of each status are searched."""
 
@@ -382,7 +382,7 @@ def status_of_stage(stage: RunStage, outcome: RunOutcome | None, *, waits: bool)
         return "running"
     if stage == "refused":
         return "refused"
-    return _BY_OUTCOME[outcome or "unknown"]
+    return STATUS_BY_OUTCOME[outcome or "unknown"]
 
 
 def is_waiting(run: Run) -> bool:

@@ -12,6 +12,7 @@ from infrastructure.inbound.command_line.commands import (
     announcements,
     changes,
     config,
+    event_search,
     events,
     histogram,
     log,
@@ -133,6 +134,7 @@ _group("agent", "Agents that may be spawned.").command("list")(agents.list_agent
 _event = _group("event", "The events of the log.")
 _event.command("list")(events.list_events)
 _event.command("histogram")(histogram.event_histogram)
+_event.command("find")(event_search.find_events)
 _announcement = _group("announcement", "The inbox of a session: the results of its children.")
 _announcement.command("list")(announcements.list_announcements)
 _announcement.command("ack")(announcements.acknowledge)
@@ -146,6 +148,8 @@ _group("lane", "Lanes: what runs and what waits.").command("list")(agents.list_l
 _config = _group("config", "The configuration.")
 _config.command("check")(config.check_configuration)
 _config.command("show")(config.show_configuration)
+_config.command("history")(config.list_revisions)
+_config.command("diff")(config.compare_revisions)
 _group("script", "Context scripts.").command("test")(scripts.run_scripts)
 _log = _group("log", "Verify, export and import the log, and rebuild its read tables.")
 _log.command("rebuild")(log.rebuild_log)

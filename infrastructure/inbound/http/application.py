@@ -39,7 +39,9 @@ from infrastructure.inbound.http.responses.problems import (
 from infrastructure.inbound.http.routes import (
     agents,
     changes,
+    configuration,
     control,
+    event_search,
     events,
     explanations,
     health,
@@ -69,6 +71,8 @@ ROUTERS = (
     events.router,
     what_if.router,
     timeline.router,
+    event_search.router,
+    configuration.router,
     health.router,
 )
 

@@ -21,6 +21,7 @@ from infrastructure.outbound.log.read.events import (
     first_events,
     head_of,
     instants_of,
+    newest_of_stream,
     read_events,
     read_stream_events,
     versions_at,
@@ -181,6 +182,15 @@ class PostgresLog:
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
         """One event of a stream, by its version."""
         return await self._of_streams.get((stream, version))
+
+    async def newest_of_stream(
+        self, stream: str, *, version_max: int | None = None, limit: int
+    ) -> Sequence[RecordedEvent]:
+        """Events of one stream, the newest first."""
+        async with borrow_connection(self._pool) as connection:
+            return await newest_of_stream(
+                connection, self._mapper, stream, version_max=version_max, limit=limit
+            )
 
 
 def channel_of(schema: str) -> str:

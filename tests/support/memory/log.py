@@ -263,6 +263,19 @@ class MemoryLog:
             )
         )
 
+    async def newest_of_stream(
+        self, stream: str, *, version_max: int | None = None, limit: int
+    ) -> Sequence[RecordedEvent]:
+        """Events of one stream, the newest first."""
+        return await self._line.ask(
+            lambda: [
+                one
+                for one in reversed(self._store.events)
+                if one.envelope.stream == stream
+                and (version_max is None or one.envelope.version <= version_max)
+            ][:limit]
+        )
+
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
         """The first event of a type of a run."""
         found = await self.read(limit=1, types=(event_type,), run_id=run_id)

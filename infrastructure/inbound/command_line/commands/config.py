@@ -1,4 +1,4 @@
-"""`spawnlog config check` and `spawnlog config show`."""
+"""`spawnlog config`: what a file says, and what the revisions of the record said."""
 
 import json
 from pathlib import Path
@@ -6,20 +6,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.options import OutputOption
+from infrastructure.inbound.command_line.client.options import (
+    AsOfOption,
+    DataDir,
+    LimitOption,
+    OutputOption,
+    Url,
+    open_client,
+)
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
     Output,
     print_json,
     print_json_line,
+    print_listing,
     print_note,
     print_object,
     print_table,
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
     from infrastructure.server.operations import ConfigurationShown
 
 
@@ -60,6 +71,7 @@ def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None
 
 
 def show_configuration(
+    context: typer.Context,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -82,15 +94,28 @@ def show_configuration(
             show_default=False,
         ),
     ] = None,
+    at: AsOfOption = None,
     output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Show what a configuration says, as JSON, with references in the place of secrets.
 
-    It is what the file says; flags and variables of `spawnlog serve` are not counted.
+    It is what the file says; flags and variables of `spawnlog serve` are not counted. With --at it
+    is what was active on a server then.
     """
     from infrastructure.server.operations import show_configuration as show
+    from infrastructure.server.operations import show_stored_configuration as show_stored
 
-    shown = show(file)
+    if at is None:
+        shown = show(file)
+    else:
+        # A file that a variable names is not meant by who asks a server.
+        source = context.get_parameter_source("file")
+        if source is not None and source.name == "COMMANDLINE":
+            raise CommandFailed("--at is about a server's configuration: leave FILE out")
+        with open_client(url, data_dir) as client:
+            shown = show_stored(_content_at(client, at))
     if agent is not None:
         _show_agent(shown, agent, output)
         return
@@ -137,3 +162,122 @@ def _describe_value(value: object) -> str:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value)
     return printable_line(text, VALUE_CHARACTERS_MAX)
+
+
+def _describe_source(item: Any) -> str:
+    return f"{item.get('source')}{' (erased)' if item.get('erased') else ''}"
+
+
+_REVISION_COLUMNS = (
+    TableColumn("REVISION", value_of("revision"), right=True),
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("ACTIVE FROM", lambda item: format_instant(item.get("activatedAt"))),
+    TableColumn("UNTIL", lambda item: format_instant(item.get("untilAt")) or "now"),
+    TableColumn("UNTIL POSITION", value_of("untilPosition"), right=True),
+    TableColumn("BY", value_of("activatedBy")),
+    TableColumn("FILE", _describe_source, elastic=True),
+)
+_CHANGE_COLUMNS = (
+    TableColumn("WHERE", value_of("path"), elastic=True),
+    TableColumn("BEFORE", lambda change: _describe_side(change, "before"), elastic=True),
+    TableColumn("AFTER", lambda change: _describe_side(change, "after"), elastic=True),
+)
+Revision = Annotated[
+    int,
+    typer.Argument(min=1, metavar="LEFT", help="A revision, by its number.", show_default=False),
+]
+
+
+def list_revisions(
+    at: AsOfOption = None,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show which configuration was active when, the newest first."""
+    with open_client(url, data_dir) as client:
+        listing = client.items("/v1/config/revisions", {"at": at}, limit=limit)
+    print_listing(listing, _REVISION_COLUMNS, output)
+
+
+def compare_revisions(
+    left: Revision,
+    right: Annotated[
+        int | None,
+        typer.Argument(
+            min=1,
+            metavar="RIGHT",
+            help="Another one; the active one when it is left out.",
+            show_default=False,
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what one revision of the configuration says otherwise than another; exit status 1 when
+    they differ. As JSON it is a patch (RFC 6902)."""
+    from application.queries.json_patch import difference
+
+    with open_client(url, data_dir) as client:
+        revision = right if right is not None else _newest_revision(client, None)
+        before, after = _content(client, left), _content(client, revision)
+    operations = difference(before, after)
+    if output is Output.JSON:
+        print_json(operations)
+    elif output is Output.JSONL:
+        for operation in operations:
+            print_json_line(operation)
+    elif operations:
+        print_table(_changes(before, operations), _CHANGE_COLUMNS)
+    else:
+        print_note(f"revisions {left} and {revision} say the same")
+    if operations:
+        raise typer.Exit(1)
+
+
+def _changes(value: Any, operations: list[JsonObject]) -> list[JsonObject]:
+    """Each operation with what stood in its place when it was its turn."""
+    from application.queries.json_patch import apply_patch
+    from domain.configuration.problems import parts_of
+
+    changes: list[JsonObject] = []
+    for operation in operations:
+        change = {"path": operation["path"] or "/"}
+        if operation["op"] != "add":
+            found = value
+            for part in parts_of(operation["path"]):
+                found = found[int(part)] if isinstance(found, list) else found[part]
+            change["before"] = found
+        if "value" in operation:
+            change["after"] = operation["value"]
+        changes.append(change)
+        value = apply_patch([operation], value)
+    return changes
+
+
+def _describe_side(change: Any, side: str) -> str:
+    if side not in change:
+        return "-"
+    return printable_line(json.dumps(change[side], ensure_ascii=False), VALUE_CHARACTERS_MAX)
+
+
+def _content_at(client: "Client", at: str) -> JsonObject:
+    """What the configuration said that was active then."""
+    return _content(client, _newest_revision(client, at))
+
+
+def _newest_revision(client: "Client", at: str | None) -> int:
+    items = client.items("/v1/config/revisions", {"at": at}, limit=1).items
+    if not items:
+        raise NotFound("no configuration was active then: ask for a later position")
+    return int(items[0]["revision"])
+
+
+def _content(client: "Client", revision: int) -> JsonObject:
+    found = client.get(f"/v1/config/revisions/{revision}").body
+    content = found.get("content")
+    if not isinstance(content, dict):
+        raise NotFound(f"the text of revision {revision} was erased")
+    return content

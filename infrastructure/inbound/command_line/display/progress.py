@@ -1,5 +1,5 @@
-"""How far a rebuild or a verification is: a bar on a terminal, a line now and then elsewhere. Both
-on stderr."""
+"""How far a rebuild, a verification or a search is: a bar on a terminal, a line now and then
+elsewhere. Both on stderr."""
 
 import sys
 import time
@@ -60,6 +60,16 @@ def show_transfer_progress(doing: str) -> Iterator[OnTransferProgress]:
         yield lambda step, began, done, total: show(
             _TRANSFER_STEPS.get(step, doing),
             RebuildProgress("indexes" if step == "indexes" else "events", done, total, began),
+        )
+
+
+@contextmanager
+def show_search_progress() -> Iterator[OnVerifyProgress]:
+    """Shows how far a search is until the end of the block; a short one says nothing."""
+    doing = "searching events"
+    with _display(doing) as show:
+        yield lambda began, position, last: show(
+            doing, RebuildProgress("events", position, last, began)
         )
 
 

@@ -106,6 +106,28 @@ async def read_stream_events(
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 
+NEWEST_OF_STREAM = (
+    f"SELECT {COLUMNS} FROM events WHERE stream = %s AND version <= %s ORDER BY version DESC"
+    " LIMIT %s"
+)
+"""Along the index of streams. The values are the stream, the last version and how many at most."""
+_VERSION_MAX = 2**31 - 1
+
+
+async def newest_of_stream(
+    connection: LogConnection,
+    mapper: EventMapper,
+    stream: str,
+    *,
+    version_max: int | None,
+    limit: int,
+) -> list[RecordedEvent]:
+    """Events of a stream up to and with a version, the newest first, at most `limit`."""
+    last = _VERSION_MAX if version_max is None else min(version_max, _VERSION_MAX)
+    cursor = await connection.execute(NEWEST_OF_STREAM, [stream, last, limit], binary=True)
+    return [recorded_event(row, mapper) for row in await cursor.fetchall()]
+
+
 async def first_events(
     mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:

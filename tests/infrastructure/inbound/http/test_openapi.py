@@ -46,6 +46,9 @@ SERVED = {
     "listTimeline": ("get", "/v1/timeline"),
     "getMoment": ("get", "/v1/moments"),
     "getSessionTree": ("get", "/v1/sessions/{key}/tree"),
+    "findEvents": ("get", "/v1/events/find"),
+    "listRevisions": ("get", "/v1/config/revisions"),
+    "getRevision": ("get", "/v1/config/revisions/{revision}"),
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
 }
@@ -195,7 +198,7 @@ def test_the_limits_of_parameters_are_those_that_hold(
     document: dict[str, Any], house: House
 ) -> None:
     run_id = house.ended(house.session())["runId"]
-    right = {"runId": run_id, "key": "main", "id": run_id}
+    right = {"runId": run_id, "key": "main", "id": run_id, "revision": 1}
     for path, operations in document["paths"].items():
         for parameter in operations.get("get", {}).get("parameters", ()):
             name, schema = parameter["name"], parameter["schema"]

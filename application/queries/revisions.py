@@ -1,0 +1,176 @@
+"""Revisions of the configuration: which was active when, and what each of them says."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import orjson
+
+from application.log.envelope import RecordedEvent
+from application.log.event_log import EventLog
+from application.queries.access import Caller, require_scope, require_whole_log
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.paging import (
+    LIMIT_DEFAULT,
+    Cursor,
+    decode_cursor,
+    encode_cursor,
+    fingerprint,
+)
+from application.queries.services import QueryServices
+from application.queries.views.view import Answer, RecordedJson, View
+from domain.event_types import ConfigurationActivated
+from domain.values.record import CONFIG_STREAM
+
+
+class RevisionSummary(View):
+    """A revision, and the positions and instants between which it was active: `untilPosition` and
+    `untilAt` are those at which the next one took its place, null for the one that is active.
+    `source` is the name of its file, `erased` whether its text is no more."""
+
+    revision: int
+    position: int
+    activated_at: datetime
+    activated_by: str
+    source: str
+    until_position: int | None
+    until_at: datetime | None
+    bytes: int
+    erased: bool
+
+
+class RevisionView(RevisionSummary):
+    """A revision with its content as it is kept: secrets are references. Null when it was
+    erased."""
+
+    content: RecordedJson
+
+
+class RevisionListView(View):
+    """A page of revisions, the newest first; `nextCursor` is null behind the last one."""
+
+    items: list[RevisionSummary]
+    next_cursor: str | None
+
+
+async def list_revisions(
+    services: QueryServices,
+    caller: Caller,
+    *,
+    at: str | None = None,
+    limit: int = LIMIT_DEFAULT,
+    cursor: str | None = None,
+) -> Answer[RevisionListView]:
+    """A page of the revisions that there were, the newest first: at first the active one."""
+    require_scope(caller, "read")
+    require_whole_log(caller)
+    log = services.work.log
+    question = fingerprint("revisions", at)
+    if cursor is None:
+        place = Cursor((await resolve_as_of(services, at)).position, -1)
+        first = await revision_at(log, place.at)
+    else:
+        head = (await resolve_as_of(services, None)).position
+        place = decode_cursor(cursor, log.log_id, question, head)
+        first = place.behind - 1
+    # One more in front, which says when the first one ended, and one behind, whether there are any.
+    found = list(await _revisions(log, up_to=first + 1, limit=limit + 2)) if first > 0 else []
+    following = _take_following(found, first, place.at)
+    items = await _summaries(services, found[:limit], following)
+    more = len(found) > limit
+    behind = Cursor(place.at, items[-1].revision) if more else None
+    view = RevisionListView(
+        items=items,
+        next_cursor=encode_cursor(behind, log.log_id, question) if behind is not None else None,
+    )
+    return Answer(view, place.at)
+
+
+async def get_revision(
+    services: QueryServices, caller: Caller, revision: int, *, at: str | None = None
+) -> Answer[RevisionView]:
+    """One revision with its content."""
+    require_scope(caller, "read")
+    require_whole_log(caller)
+    require_scope(caller, "content")
+    log = services.work.log
+    moment = await resolve_as_of(services, at)
+    found = list(await _revisions(log, up_to=revision + 1, limit=2))
+    following = _take_following(found, revision, moment.position)
+    if not found or found[0].envelope.position > moment.position or _number(found[0]) != revision:
+        last = await revision_at(log, moment.position)
+        detail = f"there is no revision {revision}; the last one is {last}"
+        raise QueryError("not_found", detail, position=moment.position)
+    (summary,) = await _summaries(services, found[:1], following)
+    text = await services.work.contents.text(_activation(found[0]).content)
+    view = RevisionView(
+        **summary.model_dump(by_alias=False) | {"erased": text is None},
+        content=orjson.Fragment(text) if text is not None else None,
+    )
+    return Answer(view, moment.position)
+
+
+async def revision_at(log: EventLog, position: int) -> int:
+    """The revision that was active at a position; 0 before the first one. Looks at a few
+    revisions, however many there are."""
+    newest = await _revisions(log, up_to=None, limit=1)
+    last = _number(newest[0]) if newest else 0
+    if not newest or newest[0].envelope.position <= position:
+        return last
+    first, behind = 0, last
+    while behind - first > 1:
+        middle = (first + behind) // 2
+        (found,) = await _revisions(log, up_to=middle, limit=1)
+        if found.envelope.position <= position:
+            first = middle
+        else:
+            behind = middle
+    return first
+
+
+async def _revisions(log: EventLog, *, up_to: int | None, limit: int) -> Sequence[RecordedEvent]:
+    """The newest first."""
+    # The number of a revision is the version of its event in the stream.
+    return await log.newest_of_stream(CONFIG_STREAM, version_max=up_to, limit=limit)
+
+
+def _take_following(found: list[RecordedEvent], first: int, at: int) -> RecordedEvent | None:
+    """Take the revision behind the `first` one out of those that were found, the newest first; None
+    unless there was one at the position `at`."""
+    if not found or _number(found[0]) <= first:
+        return None
+    following = found.pop(0)
+    return following if following.envelope.position <= at else None
+
+
+async def _summaries(
+    services: QueryServices, found: Sequence[RecordedEvent], following: RecordedEvent | None
+) -> list[RevisionSummary]:
+    previews = await services.work.contents.previews([_activation(one).content for one in found])
+    items = []
+    for recorded in found:
+        event, envelope = _activation(recorded), recorded.envelope
+        items.append(
+            RevisionSummary(
+                revision=event.revision,
+                position=envelope.position,
+                activated_at=envelope.recorded_at,
+                activated_by=event.activated_by,
+                source=event.source,
+                until_position=following.envelope.position if following is not None else None,
+                until_at=following.envelope.recorded_at if following is not None else None,
+                bytes=event.content.bytes,
+                erased=event.content.id not in previews,
+            )
+        )
+        following = recorded
+    return items
+
+
+def _activation(recorded: RecordedEvent) -> ConfigurationActivated:
+    assert isinstance(recorded.event, ConfigurationActivated)
+    return recorded.event
+
+
+def _number(recorded: RecordedEvent) -> int:
+    return recorded.envelope.version

@@ -1,0 +1,1 @@
+"""Breakpoints on the record: since when something is so."""

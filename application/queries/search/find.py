@@ -1,0 +1,568 @@
+"""Finds since when something is so: the first positions at which a condition holds, a field becomes
+a value, or an event was recorded."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import orjson
+from pydantic import JsonValue
+
+from application.log.envelope import RecordedEvent
+from application.queries.access import Caller, require_scope, require_whole_log
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError, invalid_value
+from application.queries.events import TYPES
+from application.queries.paging import fingerprint
+from application.queries.revisions import revision_at
+from application.queries.runs import readable_run
+from application.queries.search.condition import (
+    POSITION,
+    Condition,
+    ConditionError,
+    parse_condition,
+)
+from application.queries.search.counts import ACTIVE, CONFIG, GROWING, NAMES, RunCounts, RunScope
+from application.queries.search.fields import (
+    MAX_CHILDREN,
+    RUN_FIELDS,
+    SESSION_FIELDS,
+    is_value,
+    run_field,
+    session_field,
+)
+from application.queries.search.finders import (
+    Breakpoint,
+    BreakpointFinder,
+    ConditionFinder,
+    EventFinder,
+    FieldFinder,
+    SessionFieldFinder,
+)
+from application.queries.search.pages import SearchedEvents
+from application.queries.search.states import FoldedStates
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.event import EventView, event_view
+from application.queries.views.view import Answer, View
+from domain.configuration.problems import nearest_word
+from domain.event_types import ConfigurationActivated
+from domain.values.record import run_stream
+from domain.values.rules import RULE_NAMES
+
+BREAKPOINTS_MAX = 100
+EVENTS_READ_MAX = 15_000
+"""So many events one request looks at, and goes on in the next one."""
+POSITIONS_PASSED_MAX = 500_000
+NUMBER_MAX = 2**62
+_BISECTED = frozenset({CONFIG, POSITION})
+"""The numbers that are known at any position without the events before it."""
+
+SearchMethod = Literal["scan", "bisection"]
+
+
+class BreakpointView(View):
+    """Where something begins to be so: `asOf` is the `at` by which everything is shown as it was
+    then, `event` what was recorded there, null when nothing of what was looked at was. `before` and
+    `after` are the numbers or the field in front of it and from it on. `alreadyHeld`: it was so
+    before the range began, which is where it begins."""
+
+    position: int
+    as_of: str
+    recorded_at: datetime | None
+    run_id: UUID | None
+    session_key: str | None
+    before: dict[str, JsonValue]
+    after: dict[str, JsonValue]
+    already_held: bool
+    event: EventView | None
+
+
+class SearchView(View):
+    """The breakpoints that were found, in order, and what that took: `eventsRead` in `reads`
+    questions to the log, up to `searchedTo`. With a `nextCursor` the search is not at its end."""
+
+    items: list[BreakpointView]
+    method: SearchMethod
+    events_read: int
+    reads: int
+    from_position: int
+    to_position: int
+    searched_to: int
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuestion:
+    """What is searched for: a condition `when`, or a `field` that `becomes` a value (or `changes`),
+    or events of `types`, or those that refused by a `rule`. Of one run, of what one session asked
+    for, of one tree, of one agent. `since` and `until` are as-ofs."""
+
+    when: str | None = None
+    field: str | None = None
+    becomes: str | None = None
+    changes: bool = False
+    types: Sequence[str] = ()
+    rule: str | None = None
+    run_id: str | None = None
+    session: str | None = None
+    tree: str | None = None
+    agent_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far a search is: behind `after`, with what the condition's numbers were there and whether
+    it held; None before the range was entered."""
+
+    first: int
+    last: int
+    after: int
+    held: bool | None = None
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one request has found."""
+
+    breakpoints: Sequence[Breakpoint]
+    method: SearchMethod
+    events_read: int
+    reads: int
+    place: _Place
+    is_over: bool
+
+
+async def find_breakpoints(
+    services: QueryServices,
+    caller: Caller,
+    question: SearchQuestion,
+    *,
+    limit: int = 1,
+    cursor: str | None = None,
+    events_read_max: int = EVENTS_READ_MAX,
+) -> Answer[SearchView]:
+    """The first breakpoints, at most `limit`. One request looks at a bounded number of events; the
+    next one goes on by its cursor."""
+    require_scope(caller, "read")
+    _require_one_question(question)
+    condition = _parse_when(question)
+    scope, tree = await _scope_of(services, caller, question)
+    head = (await resolve_as_of(services, None)).position
+    known = fingerprint("find", question, scope, caller.patterns)
+    if cursor is None:
+        last = (await resolve_as_of(services, question.until)).position
+        first = (await resolve_as_of(services, question.since)).position if question.since else 0
+        if first > last:
+            raise invalid_value("/query/from", f"pos:{first} is behind the end at pos:{last}")
+        place = _Place(first, last, 0 if condition is not None else first)
+    else:
+        names = len(condition.names) if condition is not None else 0
+        place = _decode_place(cursor, services.work.log.log_id, known, head, names)
+    search = _Search(services, question, scope, tree, limit, events_read_max)
+    if condition is None:
+        found = await search.events(place, is_first=cursor is None)
+    elif cursor is None and condition.names <= _BISECTED and condition.grows(GROWING):
+        found = await search.bisect(condition, place)
+    else:
+        found = await search.condition(condition, place)
+    view = SearchView(
+        items=[_view(one, caller) for one in found.breakpoints],
+        method=found.method,
+        events_read=found.events_read,
+        reads=found.reads,
+        from_position=place.first,
+        to_position=place.last,
+        searched_to=found.place.after,
+        next_cursor=(
+            None if found.is_over else _encode_place(found.place, services.work.log.log_id, known)
+        ),
+    )
+    return Answer(view, head)
+
+
+class _Search:
+    """One request's part of a search."""
+
+    def __init__(
+        self,
+        services: QueryServices,
+        question: SearchQuestion,
+        scope: RunScope,
+        tree: str | None,
+        limit: int,
+        events_read_max: int,
+    ) -> None:
+        self._work = services.work
+        self._question = question
+        self._scope = scope
+        self._tree = tree
+        self._limit = limit
+        self._events_read_max = events_read_max
+        self._events_read = 0
+        self._reads = 0
+
+    async def condition(self, condition: Condition, place: _Place) -> _Found:
+        """Count from the beginning of the log, and look where the condition begins to hold."""
+        names = sorted(condition.names)
+        numbers = dict(zip(names, place.numbers, strict=True)) if place.numbers else None
+        counts = RunCounts(condition.names, self._scope, self._work.registry, numbers)
+        finder = ConditionFinder(condition, counts)
+        events = self._searched(finder.types, is_folded=True)
+        found: list[Breakpoint] = []
+        after = place.after
+        if place.held is None:
+            finder.is_counting = True
+            after = await self._count(finder, events, after, place.first)
+            if after < place.first:
+                rest = tuple(finder.counts.numbers[name] for name in names)
+                return self._result(found, _Place(place.first, place.last, after, None, rest))
+            for one in finder.begin(place.first):
+                found.append(await self._with_event(one))
+        else:
+            finder.held = place.held
+        if len(found) < self._limit:
+            after = await self._look(finder, events, after, place.last, found)
+        if len(found) >= self._limit:
+            last = found[-1]
+            values = tuple(last.after[name] for name in names)
+            return self._result(
+                found,
+                _Place(place.first, place.last, last.position, True, values),  # type: ignore[arg-type]
+            )
+        rest = tuple(finder.counts.numbers[name] for name in names)
+        return self._result(found, _Place(place.first, place.last, after, finder.held, rest))
+
+    async def events(self, place: _Place, *, is_first: bool) -> _Found:
+        """Look where a field changes, or where there are such events."""
+        found: list[Breakpoint] = []
+        finder = self._finder()
+        if is_first:
+            found += await self._held_already(place.first)
+        after = place.after
+        if len(found) < self._limit:
+            events = self._searched(finder.types, is_folded=not isinstance(finder, EventFinder))
+            after = await self._look(finder, events, after, place.last, found)
+        if len(found) >= self._limit:
+            after = found[-1].position
+        return self._result(found, _Place(place.first, place.last, after))
+
+    async def bisect(self, condition: Condition, place: _Place) -> _Found:
+        """Once it holds it holds on: halve the range until the position is found."""
+        before, first = await self._known_numbers(condition, place.first), place.first
+        if condition.holds(before):
+            found = Breakpoint(position=first, before=before, after=before, is_held=True)
+            return self._bisected([await self._with_event(found)], place)
+        last, after = place.last, await self._known_numbers(condition, place.last)
+        if not condition.holds(after):
+            return self._bisected([], place)
+        while last - first > 1:
+            middle = (first + last) // 2
+            numbers = await self._known_numbers(condition, middle)
+            if condition.holds(numbers):
+                last, after = middle, numbers
+            else:
+                first, before = middle, numbers
+        one = Breakpoint(position=last, before=before, after=after)
+        return self._bisected([await self._with_event(one)], place)
+
+    async def _known_numbers(self, condition: Condition, position: int) -> dict[str, int]:
+        self._reads += 1
+        numbers = {CONFIG: await revision_at(self._work.log, position), POSITION: position}
+        return {name: numbers[name] for name in sorted(condition.names)}
+
+    def _bisected(self, found: Sequence[Breakpoint], place: _Place) -> _Found:
+        return _Found(found, "bisection", self._events_read, self._reads, place, True)
+
+    async def _count(
+        self, finder: ConditionFinder, events: SearchedEvents, after: int, until: int
+    ) -> int:
+        begin = after
+        async for page in events.pages(after, until):
+            await self._ready(finder, page.events, after)
+            for recorded in page.events:
+                await finder.take(recorded)
+            after = page.position
+            if self._is_enough(after - begin):
+                break
+        return after
+
+    async def _look(
+        self,
+        finder: BreakpointFinder,
+        events: SearchedEvents,
+        after: int,
+        until: int,
+        found: list[Breakpoint],
+    ) -> int:
+        """Add what is found to what was; gives the position up to which everything is known."""
+        begin = after
+        async for page in events.pages(after, until):
+            await self._ready(finder, page.events, after)
+            for recorded in page.events:
+                for one in await finder.take(recorded):
+                    found.append(await self._with_event(one))
+                    if len(found) == self._limit:
+                        return one.position
+            after = page.position
+            for one in finder.finish(after) if isinstance(finder, ConditionFinder) else ():
+                found.append(await self._with_event(one))
+                if len(found) == self._limit:
+                    return one.position
+            if self._is_enough(after - begin):
+                break
+        return after
+
+    async def _ready(
+        self, finder: BreakpointFinder, events: Sequence[RecordedEvent], after: int
+    ) -> None:
+        self._reads += 1
+        self._events_read += len(events)
+        await finder.load(events, after)
+        # Others are to be answered in between.
+        await asyncio.sleep(0)
+
+    def _is_enough(self, passed: int) -> bool:
+        return self._events_read >= self._events_read_max or passed >= POSITIONS_PASSED_MAX
+
+    def _result(self, found: Sequence[Breakpoint], place: _Place) -> _Found:
+        is_over = place.after >= place.last
+        return _Found(found, "scan", self._events_read, self._reads, place, is_over)
+
+    def _searched(self, types: tuple[str, ...], *, is_folded: bool) -> SearchedEvents:
+        run_id = self._scope.run_id
+        return SearchedEvents(
+            log=self._work.log,
+            types=types,
+            run_id=run_id,
+            tree=self._tree if run_id is None else None,
+            stream=run_stream(run_id) if run_id is not None and is_folded else None,
+        )
+
+    def _finder(self) -> BreakpointFinder:
+        question, scope = self._question, self._scope
+        if question.field is None:
+            types = _type_names(question)
+            return EventFinder(types, scope, self._work)
+        states = FoldedStates(self._work.registry)
+        becomes = question.becomes
+        if scope.requester is not None:
+            return SessionFieldFinder(question.field, becomes, scope.requester, states, self._work)
+        return FieldFinder(question.field, becomes, scope, states)
+
+    async def _held_already(self, position: int) -> list[Breakpoint]:
+        """Whether the field of the one run or session has the value already where the range
+        begins."""
+        question, scope = self._question, self._scope
+        if question.field is None or question.becomes is None or position == 0:
+            return []
+        value: JsonValue = None
+        registry = self._work.registry
+        if scope.requester is not None:
+            if question.field == MAX_CHILDREN:
+                return []
+            session = await registry.session(scope.requester, at=position)
+            value = session_field(session, question.field)
+        elif scope.run_id is not None:
+            run = await registry.run(scope.run_id, at=position)
+            value = run_field(run, question.field)
+        else:
+            return []
+        if value is None or not is_value(value, question.becomes):
+            return []
+        values = {question.field: value}
+        one = Breakpoint(
+            position=position,
+            run_id=scope.run_id,
+            session_key=scope.requester,
+            before=values,
+            after=values,
+            is_held=True,
+        )
+        return [await self._with_event(one)]
+
+    async def _with_event(self, one: Breakpoint) -> Breakpoint:
+        """With what was recorded there, if the search was of all that is recorded."""
+        is_narrow = self._scope.run_id is not None or self._tree is not None
+        if one.recorded is not None or is_narrow or one.position == 0:
+            return one
+        self._reads += 1
+        (recorded,) = await self._work.log.read(after=one.position - 1, limit=1)
+        return replace(one, recorded=recorded)
+
+
+def _view(one: Breakpoint, caller: Caller) -> BreakpointView:
+    recorded = one.recorded
+    # The configuration is everybody's, and shown to those who see everything.
+    is_hidden = recorded is None or (
+        isinstance(recorded.event, ConfigurationActivated) and not caller.sees_everything
+    )
+    return BreakpointView(
+        position=one.position,
+        as_of=f"pos:{one.position}",
+        recorded_at=recorded.envelope.recorded_at if recorded is not None else None,
+        run_id=one.run_id,
+        session_key=one.session_key,
+        before=dict(one.before),
+        after=dict(one.after),
+        already_held=one.is_held,
+        event=event_view(recorded) if recorded is not None and not is_hidden else None,
+    )
+
+
+# What may be searched for, and by whom.
+
+
+def _require_one_question(question: SearchQuestion) -> None:
+    kinds = [question.when is not None, question.field is not None]
+    if sum((*kinds, bool(question.types or (question.rule and not any(kinds))))) != 1:
+        raise QueryError(
+            "invalid_request", "give one of: when (a condition), field, types (or a rule alone)"
+        )
+    if question.field is not None and (question.becomes is None) != question.changes:
+        raise invalid_value(
+            "/query/field", "say what it becomes, or that it changes: becomes=VALUE or changes=true"
+        )
+    if question.field is None and (question.becomes is not None or question.changes):
+        raise invalid_value("/query/becomes", "belongs to a field: give field too")
+    if sum(one is not None for one in (question.run_id, question.session, question.tree)) > 1:
+        raise QueryError("invalid_request", "give one of runId, session and tree")
+    if question.rule is not None and question.rule not in RULE_NAMES:
+        raise invalid_value("/query/rule", _unknown("rule", question.rule, tuple(RULE_NAMES)))
+    if question.rule is not None and (
+        question.field is not None or set(_type_names(question)) != {"SpawnRefused"}
+    ):
+        raise invalid_value("/query/rule", "belongs to refusals: leave it out, or types")
+    if question.field is not None:
+        _require_field(question)
+
+
+def _require_field(question: SearchQuestion) -> None:
+    fields: tuple[str, ...] = tuple(RUN_FIELDS)
+    if question.session is not None:
+        fields = (*SESSION_FIELDS, MAX_CHILDREN)
+        if question.agent_id is not None:
+            raise invalid_value("/query/agentId", "a session is of one agent: leave it out")
+    if question.field not in fields:
+        raise invalid_value("/query/field", _unknown("field", str(question.field), fields))
+
+
+def _unknown(noun: str, word: str, there: Sequence[str]) -> str:
+    nearest = nearest_word(word, there)
+    hint = f'did you mean "{nearest}"? ' if nearest else ""
+    return f'there is no {noun} "{word[:60]}"; {hint}there are {", ".join(there)}'
+
+
+def _type_names(question: SearchQuestion) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in ",".join(question.types).split(",") if name.strip())
+    for name in names:
+        if name not in TYPES:
+            raise invalid_value("/query/types", _unknown("event type", name, sorted(TYPES)))
+    return names or ("SpawnRefused",)
+
+
+def _parse_when(question: SearchQuestion) -> Condition | None:
+    if question.when is None:
+        return None
+    try:
+        condition = parse_condition(question.when, NAMES)
+    except ConditionError as error:
+        raise invalid_value("/query/when", str(error)) from None
+    narrowed = (question.run_id, question.agent_id, question.rule)
+    if ACTIVE in condition.names and any(one is not None for one in narrowed):
+        raise invalid_value(
+            "/query/when", "active counts the places of sessions: narrow it by session or tree"
+        )
+    if question.rule is not None and not condition.names <= {"refused", *_BISECTED}:
+        raise invalid_value("/query/rule", "a rule narrows the number refused alone")
+    return condition
+
+
+async def _scope_of(
+    services: QueryServices, caller: Caller, question: SearchQuestion
+) -> tuple[RunScope, str | None]:
+    """Of which runs something is wanted, and the tree to which all of it belongs, if it is one.
+    `QueryError` for what the caller may not see."""
+    moment = await resolve_as_of(services, None)
+    run_id: UUID | None = None
+    requester, tree, root = None, question.tree, None
+    if question.run_id is not None:
+        run = await readable_run(services, caller, question.run_id, moment)
+        run_id, root = run.run_id, run.requester.root_session_key
+    elif caller.run_id is not None:
+        raise QueryError("not_permitted", "a child's token searches in one run: give runId")
+    elif question.session is not None:
+        requester = await _covered(services, caller, question.session, "/query/session")
+        session = await services.work.registry.session(requester)
+        if session is None:
+            raise QueryError("not_found", "there is no such session", position=moment.position)
+        root = session.root_session_key
+    elif tree is not None:
+        root = tree = await _covered(services, caller, tree, "/query/tree")
+    else:
+        require_whole_log(caller)
+    scope = RunScope(
+        run_id=run_id,
+        requester=requester,
+        tree=tree,
+        agent_id=question.agent_id,
+        rule=question.rule,
+    )
+    return scope, root
+
+
+async def _covered(services: QueryServices, caller: Caller, spelling: str, pointer: str) -> str:
+    key = await resolve_session_key(services, caller, spelling, pointer=pointer)
+    if not await services.access.covers_session(caller, key):
+        raise QueryError("not_permitted", "this token does not act for that session")
+    return key
+
+
+# Cursors of a search, which know the numbers as far as they were counted.
+
+
+def _encode_place(place: _Place, log_id: UUID, question: str) -> str:
+    parts = [
+        str(log_id), question, place.first, place.last, place.after, place.held, *place.numbers
+    ]  # fmt: skip
+    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
+
+
+def _decode_place(text: str, log_id: UUID, question: str, head: int, names: int) -> _Place:
+    """The place again. `QueryError` for a cursor of another log, and for what is none of this
+    question."""
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        parts = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+        log, known, first, last, after, held, *numbers = parts
+    except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
+        raise _invalid_cursor() from None
+    if not isinstance(log, str) or not isinstance(known, str):
+        raise _invalid_cursor()
+    if log != str(log_id):
+        raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
+    if known != question:
+        raise QueryError(
+            "invalid_request", "this cursor belongs to another question; begin again without it"
+        )
+    whole = all(type(one) is int for one in (first, last, after, *numbers))
+    if not whole or len(numbers) != names or not (held is None or isinstance(held, bool)):
+        raise _invalid_cursor()
+    # The numbers are the caller's word: who changes them gets another answer, and nothing else.
+    if not (0 <= first <= last <= head and 0 <= after <= last) or not all(
+        abs(one) <= NUMBER_MAX for one in numbers
+    ):
+        raise _invalid_cursor()
+    return _Place(first, last, after, held, tuple(numbers))
+
+
+def _invalid_cursor() -> QueryError:
+    return QueryError("invalid_request", "this is no cursor; begin again without it")

@@ -1,0 +1,272 @@
+"""What looks at one event after another: for a condition, for a field, for events themselves."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, get_args
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from application.log.envelope import RecordedEvent
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import RevisionErased
+from application.queries.search.condition import POSITION, Condition
+from application.queries.search.counts import RunCounts, RunScope
+from application.queries.search.fields import (
+    MAX_CHILDREN,
+    is_value,
+    run_field,
+    session_field,
+)
+from application.queries.search.states import (
+    FIELD_TYPES,
+    FoldedStates,
+    RunStep,
+    SessionStep,
+    type_names,
+)
+from domain.configuration.problems import ConfigurationError
+from domain.event_types import ConfigurationActivated
+from domain.run.events import SpawnRefused
+from domain.session.events import SessionEvent
+from domain.values.record import session_stream
+
+Values = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakpoint:
+    """A position from which on something is so; without an event when nothing of what was looked at
+    was recorded there. `is_held` says that it was so before: nothing was looked at in front."""
+
+    position: int
+    recorded: RecordedEvent | None = None
+    run_id: UUID | None = None
+    session_key: str | None = None
+    before: Values = field(default_factory=dict)
+    after: Values = field(default_factory=dict)
+    is_held: bool = False
+
+
+class BreakpointFinder(Protocol):
+    """Takes events in their order. `types` are the names of those that it wants."""
+
+    @property
+    def types(self) -> tuple[str, ...]: ...
+
+    async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
+        """Make ready for these events, which are all that it wants behind a position."""
+        ...
+
+    async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
+        """The breakpoints up to and with an event."""
+        ...
+
+
+class ConditionFinder:
+    """Finds where a condition begins to hold. `held` is whether it does so already."""
+
+    def __init__(self, condition: Condition, counts: RunCounts) -> None:
+        self._condition = condition
+        self.counts = counts
+        self.held = False
+        self.is_counting = False
+        """While what stands before the range is counted, nothing is found."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The events that change one of the numbers."""
+        return self.counts.types
+
+    def begin(self, position: int) -> Sequence[Breakpoint]:
+        """The range begins here, behind what was counted: whether the condition holds already."""
+        self.is_counting = False
+        if POSITION in self.counts.numbers:
+            self.counts.numbers[POSITION] = position
+        self.held = self._condition.holds(self.counts.numbers)
+        values = dict(self.counts.numbers)
+        found = Breakpoint(position=position, before=values, after=values, is_held=True)
+        return [found] if self.held else []
+
+    async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
+        """Have in memory what the events go on from."""
+        await self.counts.load(events, after)
+
+    async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
+        """The breakpoints behind the event before this one."""
+        found = list(self.finish(recorded.envelope.position - 1))
+        before = dict(self.counts.numbers)
+        self.counts.take(recorded)
+        return found + self._look(recorded.envelope.position, before, recorded)
+
+    def finish(self, position: int) -> Sequence[Breakpoint]:
+        """Where the position alone has made a difference."""
+        numbers = self.counts.numbers
+        if POSITION not in numbers or self.is_counting:
+            return []
+        found = []
+        for turning in self._condition.turning_positions(numbers):
+            if numbers[POSITION] < turning <= position:
+                before = {**numbers, POSITION: turning - 1}
+                numbers[POSITION] = turning
+                found += self._look(turning, before, None)
+        numbers[POSITION] = max(position, numbers[POSITION])
+        return found
+
+    def _look(
+        self, position: int, before: dict[str, int], recorded: RecordedEvent | None
+    ) -> list[Breakpoint]:
+        if self.is_counting:
+            return []
+        held, self.held = self.held, self._condition.holds(self.counts.numbers)
+        if held or not self.held:
+            return []
+        if POSITION in before:
+            before[POSITION] = position - 1
+        return [
+            Breakpoint(
+                position=position,
+                recorded=recorded,
+                run_id=recorded.envelope.provenance.run_id if recorded is not None else None,
+                before=before,
+                after=dict(self.counts.numbers),
+            )
+        ]
+
+
+class FieldFinder:
+    """Finds where a field of a run becomes a value, or just another one when that is None."""
+
+    def __init__(
+        self, name: str, becomes: str | None, scope: RunScope, states: FoldedStates
+    ) -> None:
+        self._name = name
+        self._becomes = becomes
+        self._scope = scope
+        self._states = states
+        self.types = type_names(FIELD_TYPES)
+
+    async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
+        """Have the states in memory."""
+        await self._states.load(events, after)
+
+    async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
+        """The breakpoint at an event."""
+        step = self._states.apply(recorded)
+        if not isinstance(step, RunStep) or not self._scope.takes(step.after):
+            return []
+        before, after = run_field(step.before, self._name), run_field(step.after, self._name)
+        if before == after or not _is_wanted(after, self._becomes):
+            return []
+        return [
+            Breakpoint(
+                position=recorded.envelope.position,
+                recorded=recorded,
+                run_id=step.after.run_id,
+                before={self._name: before},
+                after={self._name: after},
+            )
+        ]
+
+
+class SessionFieldFinder:
+    """Finds where a field of one session becomes a value, or just another one."""
+
+    def __init__(
+        self,
+        name: str,
+        becomes: str | None,
+        session_key: str,
+        states: FoldedStates,
+        work: UnitOfWork,
+    ) -> None:
+        self._name = name
+        self._becomes = becomes
+        self._session_key = session_key
+        self._states = states
+        self._work = work
+        kinds = (ConfigurationActivated,) if name == MAX_CHILDREN else get_args(SessionEvent)
+        self.types = type_names(kinds)
+
+    async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
+        """Have the state in memory."""
+        await self._states.load([one for one in events if self._is_own(one)], after)
+
+    async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
+        """The breakpoint at an event."""
+        event = recorded.event
+        before: JsonValue
+        after: JsonValue
+        if isinstance(event, ConfigurationActivated):
+            before = await self._max_children(event.revision - 1)
+            after = await self._max_children(event.revision)
+        elif self._is_own(recorded):
+            step = self._states.apply(recorded)
+            assert isinstance(step, SessionStep)
+            before = session_field(step.before, self._name)
+            after = session_field(step.after, self._name)
+        else:
+            return []
+        if before == after or not _is_wanted(after, self._becomes):
+            return []
+        return [
+            Breakpoint(
+                position=recorded.envelope.position,
+                recorded=recorded,
+                session_key=self._session_key,
+                before={self._name: before},
+                after={self._name: after},
+            )
+        ]
+
+    def _is_own(self, recorded: RecordedEvent) -> bool:
+        return recorded.envelope.stream == session_stream(self._session_key)
+
+    async def _max_children(self, revision: int) -> int | None:
+        """None where nothing was active yet, or the text of the revision cannot be read."""
+        if revision < 1:
+            return None
+        try:
+            pinned = await self._work.configurations.at(revision)
+        except (RevisionErased, ConfigurationError):
+            return None
+        return pinned.configuration.subagent_defaults.max_children_per_agent
+
+
+class EventFinder:
+    """Finds events of some types, and with a rule those that refused by it."""
+
+    def __init__(self, types: Collection[str], scope: RunScope, work: UnitOfWork) -> None:
+        self.types = tuple(sorted(types))
+        self._scope = scope
+        self._registry = work.registry
+
+    async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
+        """Nothing is needed."""
+
+    async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
+        """The event itself."""
+        event, envelope = recorded.event, recorded.envelope
+        rule = self._scope.rule
+        if rule is not None and not (isinstance(event, SpawnRefused) and event.rule == rule):
+            return []
+        run_id = envelope.provenance.run_id
+        if not await self._is_in_scope(recorded, run_id):
+            return []
+        return [Breakpoint(position=envelope.position, recorded=recorded, run_id=run_id)]
+
+    async def _is_in_scope(self, recorded: RecordedEvent, run_id: UUID | None) -> bool:
+        requester, agent_id = self._scope.requester, self._scope.agent_id
+        if requester is None and agent_id is None:
+            return True
+        own_stream = session_stream(requester) if requester is not None else None
+        if agent_id is None and recorded.envelope.stream == own_stream:
+            return True
+        if run_id is None:
+            return False
+        run = await self._registry.run(run_id, at=recorded.envelope.position)
+        return run is not None and self._scope.takes(run)
+
+
+def _is_wanted(value: JsonValue, becomes: str | None) -> bool:
+    return becomes is None or is_value(value, becomes)

@@ -1,0 +1,241 @@
+"""`spawnlog event find`: since when something is so."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    OutputOption,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Output,
+    print_fields,
+    print_json,
+    print_json_line,
+    print_note,
+    print_table,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.progress import show_search_progress
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+PAGE_MAX = 100
+COUNTED = ("method", "fromPosition", "toPosition")
+
+
+def find_events(
+    when: Annotated[
+        str | None,
+        typer.Option(
+            "--when",
+            metavar="CONDITION",
+            help="Where this begins to hold: 'running > 6 and not config = 2'. Numbers of runs by "
+            "status (running, queued, waiting, preparing, refused, failed, done, …), spawned, "
+            "archived, active, config, position.",
+            show_default=False,
+        ),
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            metavar="NAME",
+            help="A field of a run, or of --session, by its name in JSON: outcome, stage, model, "
+            "maxChildren …",
+            show_default=False,
+        ),
+    ] = None,
+    becomes: Annotated[
+        str | None,
+        typer.Option(
+            "--becomes", metavar="VALUE", help="Where it becomes this.", show_default=False
+        ),
+    ] = None,
+    changes: Annotated[bool, typer.Option("--changes", help="Where it changes at all.")] = False,
+    event_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Where there is such an event; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule", metavar="RULE", help="Where this rule refuses a run.", show_default=False
+        ),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="NAME", help="Only of this run.", show_default=False),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="KEY",
+            help="Only of this session and the runs that it asked for.",
+            show_default=False,
+        ),
+    ] = None,
+    tree: Annotated[
+        str | None,
+        typer.Option(
+            "--tree", metavar="KEY", help="Only the tree of this root session.", show_default=False
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="ID", help="Only runs of this agent.", show_default=False),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="AS-OF", help="Not before: pos:N, or a time.", show_default=False
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="AS-OF", help="Not behind: pos:N, or a time.", show_default=False
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="How many, the first ones.")
+    ] = 1,
+    last: Annotated[
+        bool, typer.Option("--last", help="The last one instead: since when it is so now.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Find the first position at which a condition begins to hold, a field of a state becomes a
+    value, or something was recorded; not found is exit status 4."""
+    if any("," in name for name in event_type or ()):
+        raise CommandFailed("give one type with each --type")
+    if last and limit != 1:
+        raise CommandFailed("--last is one: leave --limit out")
+    with open_client(url, data_dir) as client:
+        question: dict[str, str | int | None] = {
+            "when": when,
+            "field": field,
+            "becomes": becomes,
+            "changes": "true" if changes else None,
+            "types": ",".join(event_type) if event_type else None,
+            "rule": rule.replace("-", "_") if rule is not None else None,
+            "runId": find_run(client, run).run_id if run else None,
+            "session": session,
+            "tree": tree,
+            "agentId": agent,
+            "from": since,
+            "to": until,
+        }
+        answer = _search(client, question, limit=limit, last=last)
+    _print_answer(answer, output)
+    if not answer["items"]:
+        raise NotFound(f"nothing found up to pos:{answer['toPosition']}; {_effort(answer)}")
+
+
+def _search(
+    client: "Client", question: dict[str, str | int | None], *, limit: int, last: bool
+) -> JsonObject:
+    """All of a search: the answers of as many requests as it takes, as one."""
+    items: list[JsonObject] = []
+    events_read = reads = 0
+    cursor: str | None = None
+    with show_search_progress() as show:
+        while True:
+            wanted = PAGE_MAX if last else min(PAGE_MAX, limit - len(items))
+            parameters = {**question, "limit": wanted, "cursor": cursor}
+            body = client.get("/v1/events/find", parameters).body
+            found, following = body.get("items"), body.get("nextCursor")
+            if not isinstance(found, list) or not all(name in body for name in COUNTED):
+                raise CommandFailed("the answer is not from a spawnlog server: check --url")
+            items = (items + found)[-1:] if last else items + found
+            events_read += int(body.get("eventsRead") or 0)
+            reads += int(body.get("reads") or 0)
+            if following is None or (not last and len(items) >= limit):
+                break
+            cursor = str(following)
+            show(body["fromPosition"], int(body.get("searchedTo") or 0), body["toPosition"])
+    return {
+        "items": items,
+        **{name: body[name] for name in COUNTED},
+        "eventsRead": events_read,
+        "reads": reads,
+        "more": following is not None and not last,
+    }
+
+
+def _print_answer(answer: JsonObject, output: Output) -> None:
+    items = answer["items"]
+    if output is Output.JSON:
+        print_json(answer)
+    elif output is Output.JSONL:
+        for item in items:
+            print_json_line(item)
+    elif len(items) > 1:
+        print_table(items, _COLUMNS)
+        print_note(_effort(answer))
+    elif items:
+        _print_one(items[0])
+        print_note(_effort(answer))
+
+
+def _print_one(item: JsonObject) -> None:
+    event = item.get("event") or {}
+    facts = event_facts(event) if event else ""
+    print_fields(
+        {
+            "position": item.get("asOf"),
+            "at": format_instant(item.get("recordedAt")),
+            "held already": "yes, before the range began" if item.get("alreadyHeld") else None,
+            "event": f"{event['type']} {facts}".rstrip() if event else None,
+            "run": item.get("runId"),
+            "session": item.get("sessionKey"),
+            "before": _values(item.get("before")),
+            "after": _values(item.get("after")),
+            "configuration": f"revision {event['configRevision']}" if event else None,
+        }
+    )
+    print_note(f"as it was then: spawnlog run list --at {printable_line(item.get('asOf'))}")
+
+
+def _effort(answer: JsonObject) -> str:
+    if answer["method"] == "bisection":
+        return f"by bisection, with {answer['reads']} reads"
+    return f"by a scan of {answer['eventsRead']:,} events"
+
+
+def _values(values: Any) -> str | None:
+    if not isinstance(values, dict) or not values:
+        return None
+    return " ".join(
+        f"{printable_line(name)}={printable_line('null' if value is None else value)}"
+        for name, value in values.items()
+    )
+
+
+_COLUMNS = (
+    TableColumn("POSITION", value_of("asOf"), right=True),
+    TableColumn("TIME", lambda item: format_instant(item.get("recordedAt"))),
+    TableColumn("RUN", lambda item: short_id(item.get("runId"))),
+    TableColumn("EVENT", lambda item: (item.get("event") or {}).get("type")),
+    TableColumn("BEFORE", lambda item: _values(item.get("before"))),
+    TableColumn("AFTER", lambda item: _values(item.get("after")), elastic=True),
+)

@@ -1,0 +1,123 @@
+"""Conditions over numbers: what is one, what it means, and what is wrong with what is none."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from application.queries.search.condition import (
+    COMPARISONS_MAX,
+    DEPTH_MAX,
+    LENGTH_MAX,
+    ConditionError,
+    parse_condition,
+)
+
+NAMES = ("running", "queued", "refused", "config", "position")
+GROWING = frozenset({"refused", "config", "position"})
+SIGNS = (">", ">=", "<", "<=", "=", "==", "!=")
+
+sides = st.sampled_from(NAMES) | st.integers(0, 5).map(str)
+comparisons = st.tuples(sides, st.sampled_from(SIGNS), sides).map(" ".join)
+conditions = st.recursive(
+    comparisons,
+    lambda inner: (
+        inner.map("not ({})".format)
+        | inner.map("( {} )".format)
+        | st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(" ".join)
+    ),
+    max_leaves=8,
+)
+numbers = st.fixed_dictionaries({name: st.integers(0, 5) for name in NAMES})
+
+
+def means(text: str, values: dict[str, int]) -> bool:
+    """What Python makes of the same words."""
+    said = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
+    return bool(eval(said, {"__builtins__": {}}, values))
+
+
+@given(conditions, numbers)
+def test_it_means_what_it_says(text: str, values: dict[str, int]) -> None:
+    condition = parse_condition(text, NAMES)
+    assert condition.holds(values) is means(text, values)
+    assert condition.names == {name for name in NAMES if name in text}
+
+
+@given(conditions, numbers, numbers)
+def test_what_grows_holds_on_once_it_holds(
+    text: str, values: dict[str, int], more: dict[str, int]
+) -> None:
+    condition = parse_condition(text, NAMES)
+    later = {
+        name: value + more[name] if name in GROWING else more[name]
+        for name, value in values.items()
+    }
+    if condition.grows(GROWING) and condition.holds(values):
+        assert condition.holds(later)
+
+
+@given(conditions, numbers, st.integers(0, 12))
+def test_between_its_turning_positions_nothing_turns(
+    text: str, values: dict[str, int], length: int
+) -> None:
+    condition = parse_condition(text, NAMES)
+    turning = condition.turning_positions(values)
+    for position in range(values["position"] + 1, values["position"] + length):
+        before = condition.holds({**values, "position": position - 1})
+        if condition.holds({**values, "position": position}) != before:
+            assert position in turning
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "word"),
+    [
+        ("", 1, "the end"),
+        ("running", 8, "the end"),
+        ("running >", 10, "the end"),
+        ("running > 6 6", 13, '"6"'),
+        ("runing > 6", 1, 'did you mean "running"'),
+        ("running > 6 and", 16, "the end"),
+        ("(running > 6", 13, "parenthesis"),
+        ("running > 6)", 12, '")"'),
+        ("running > -1", 11, "'-' has no meaning"),
+        ("running > 1.5", 12, "'.' has no meaning"),
+        ("running > 6; DROP TABLE", 12, "';' has no meaning"),
+        ("running > \x1b[2J", 11, "'\\x1b' has no meaning"),
+        ("running > ٣", 11, "has no meaning"),
+        ("and > 6", 1, '"and"'),
+        ("running > 1234567890123456789", 11, "18 digits"),
+        ("__class__ > 1", 1, "there is no number"),
+    ],
+)
+def test_an_error_says_where_and_what(text: str, column: int, word: str) -> None:
+    with pytest.raises(ConditionError) as wrong:
+        parse_condition(text, NAMES)
+    assert wrong.value.column == column
+    assert word in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "running>1" + " " * LENGTH_MAX,
+        "(" * (DEPTH_MAX + 1) + "running > 1" + ")" * (DEPTH_MAX + 1),
+        "not " * (DEPTH_MAX + 1) + "running > 1",
+        " or ".join(["queued>1"] * (COMPARISONS_MAX + 1)),
+        "(" * 900,
+    ],
+)
+def test_what_is_too_large_is_refused_before_it_does_harm(text: str) -> None:
+    with pytest.raises(ConditionError):
+        parse_condition(text, NAMES)
+
+
+@given(st.text(max_size=60))
+def test_whatever_it_is_given_it_parses_or_says_a_column(text: str) -> None:
+    column = 1
+    try:
+        parse_condition(text, NAMES)
+    except ConditionError as error:
+        column = error.column
+    assert 1 <= column <= len(text) + 1

@@ -1,0 +1,130 @@
+"""Which configuration was active when, and what it said."""
+
+from pathlib import Path
+
+import pytest
+
+from application.queries.errors import QueryError
+from application.queries.revisions import get_revision, list_revisions, revision_at
+from application.queries.services import QueryServices
+from domain.event_types import ConfigurationActivated
+from infrastructure.outbound.log.read.events import NEWEST_OF_STREAM
+from tests.support.builders.searched_services import activate, caller, services_on
+from tests.support.builders.submissions import key, observe
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
+
+pytestmark = pytest.mark.server
+EVERYTHING = caller("read", "content")
+REVISIONS = 7
+
+
+@pytest.fixture
+async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
+    """A log with seven revisions, and other events between them."""
+    services = await services_on(running, tmp_path)
+    configurations = services.work.configurations
+    assert isinstance(configurations, ServerConfigurations)
+    for number in range(2, REVISIONS + 1):
+        await observe(running.log, [f"before-{number}", f"and-{number}"])
+        await activate(configurations, tmp_path, {"maxChildrenPerAgent": number})
+    await observe(running.log, ["last"])
+    return services
+
+
+async def test_they_are_listed_with_from_where_to_where_each_was_active(
+    services: QueryServices, running: RunningLog
+) -> None:
+    events = [
+        one for one in await running.events() if isinstance(one.event, ConfigurationActivated)
+    ]
+    listed = (await list_revisions(services, EVERYTHING)).view
+    assert listed.next_cursor is None
+    assert [one.revision for one in listed.items] == list(range(REVISIONS, 0, -1))
+    assert [one.position for one in listed.items] == [
+        one.envelope.position for one in reversed(events)
+    ]
+    assert [one.until_position for one in listed.items] == [
+        None,
+        *(one.position for one in listed.items[:-1]),
+    ]
+    assert [one.until_at for one in listed.items] == [
+        None,
+        *(one.activated_at for one in listed.items[:-1]),
+    ]
+    assert {(one.activated_by, one.erased) for one in listed.items} == {("system", False)}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, REVISIONS])
+async def test_pages_are_parts_of_the_whole_list(services: QueryServices, limit: int) -> None:
+    whole = (await list_revisions(services, EVERYTHING)).view.items
+    found, cursor = [], None
+    while True:
+        page = (await list_revisions(services, EVERYTHING, limit=limit, cursor=cursor)).view
+        assert len(page.items) <= limit
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert found == whole
+
+
+async def test_a_list_as_of_a_position_knows_nothing_of_what_came_later(
+    services: QueryServices, running: RunningLog
+) -> None:
+    events = await running.events()
+    for recorded in events:
+        position = recorded.envelope.position
+        before = [
+            one.event.revision
+            for one in events[:position]
+            if isinstance(one.event, ConfigurationActivated)
+        ]
+        answer = await list_revisions(services, EVERYTHING, at=f"pos:{position}")
+        assert answer.position == position
+        items = answer.view.items
+        assert [one.revision for one in items] == before[::-1]
+        assert items[0].until_position is None
+        assert await revision_at(running.log, position) == before[-1]
+        past = (await get_revision(services, EVERYTHING, before[-1], at=f"pos:{position}")).view
+        assert (past.until_position, past.until_at) == (None, None)
+        with pytest.raises(QueryError, match="there is no revision"):
+            await get_revision(services, EVERYTHING, before[-1] + 1, at=f"pos:{position}")
+    assert (await list_revisions(services, EVERYTHING, at="pos:0")).view.items == []
+
+
+async def test_one_is_shown_as_it_was_kept(services: QueryServices) -> None:
+    for number in range(2, REVISIONS + 1):
+        shown = (await get_revision(services, EVERYTHING, number)).view.model_dump(by_alias=True)
+        assert shown["revision"] == number
+        subagents = shown["content"]["agents"]["defaults"]["subagents"]
+        assert subagents == {"maxChildrenPerAgent": number}
+
+
+async def test_an_erased_one_says_so(services: QueryServices, running: RunningLog) -> None:
+    await running.ask("DELETE FROM contents")
+    assert all(one.erased for one in (await list_revisions(services, EVERYTHING)).view.items)
+    erased = (await get_revision(services, EVERYTHING, 2)).view
+    assert (erased.erased, erased.content, erased.revision) == (True, None, 2)
+
+
+async def test_they_are_for_those_who_see_the_whole_log(services: QueryServices) -> None:
+    with pytest.raises(QueryError, match="whole log"):
+        await list_revisions(services, caller("read", session="agent:main:main"))
+    with pytest.raises(QueryError, match="whole log"):
+        await get_revision(services, caller("read", "content", session=key("one")), 1)
+    with pytest.raises(QueryError, match='"content"'):
+        await get_revision(services, caller("read"), 1)
+
+
+async def test_a_page_goes_along_the_index_of_streams(
+    services: QueryServices, running: RunningLog
+) -> None:
+    assert services
+    await running.ask("ANALYZE events")
+    async with running.pool.connection() as connection:
+        await connection.execute("SET enable_seqscan = off")
+        cursor = await connection.execute(f"EXPLAIN {NEWEST_OF_STREAM}", ["log:config", 5, 3])
+        plan = "\n".join(row[0] for row in await cursor.fetchall())
+    assert "Index Scan Backward using events_stream_version_key" in plan
+    assert "Sort" not in plan

@@ -1,0 +1,99 @@
+"""A data directory that a storm of spawns has made, with a wrong configuration in its middle.
+
+For whoever has to find out from the record alone what went wrong, since when, and whom it hurt.
+`python -m tests.support.servers.misconfigured_storm DIR` makes one.
+"""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.running_server import configuration, scripted, wait_for
+
+SESSIONS = 13
+CALLERS = 8
+SPAWNS = (70, 70, 60)
+"""Before the wrong configuration, under it, and behind it."""
+EVERY_REVIEW = 3
+RULE = "allow_agents"
+WRONG_REVISION = 2
+SETTLED_SECONDS = 60.0
+
+
+@dataclass
+class StormRecord:
+    """What is so of the record, by the answers that the callers got."""
+
+    refused: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
+
+
+def storm_configuration(*allowed: str, width: int) -> dict[str, Any]:
+    """What `main` may spawn, and how many at once."""
+    main = {**scripted("main"), "default": True, "subagents": {"allowAgents": list(allowed)}}
+    return configuration(
+        main,
+        scripted("writer", steps=[{"afterMs": 5}]),
+        scripted("reviewer", steps=[{"afterMs": 5}]),
+        maxConcurrent=width,
+        maxChildrenPerAgent=20,
+        archiveAfterMinutes=0,
+    )
+
+
+RIGHT = storm_configuration("writer", "reviewer", width=16)
+# Somebody widens the lane, and loses an agent on the way.
+WRONG = storm_configuration("writer", width=24)
+MENDED = storm_configuration("writer", "reviewer", width=24)
+
+
+@contextmanager
+def server_of_storm(data_dir: Path) -> Iterator[ReloadedServer]:
+    """The server, before the storm or behind it."""
+    with ReloadedServer(data_dir, RIGHT) as server:
+        yield server
+
+
+def blow(server: ReloadedServer) -> StormRecord:
+    """Some 200 spawns of several sessions; the configuration goes wrong and is mended under way."""
+    record = StormRecord()
+    first = 0
+    for number, spawns in enumerate(SPAWNS):
+        if number > 0:
+            server.reload((WRONG, MENDED)[number - 1])
+        with ThreadPoolExecutor(CALLERS) as callers:
+            for run_id, accepted in callers.map(
+                lambda place: _spawn(server, place), range(first, first + spawns)
+            ):
+                (record.accepted if accepted else record.refused).add(run_id)
+        first += spawns
+    wait_for("the last child", lambda: _is_over(server), seconds=SETTLED_SECONDS)
+    return record
+
+
+def _spawn(server: ReloadedServer, place: int) -> tuple[str, bool]:
+    agent_id = "reviewer" if place % EVERY_REVIEW == 0 else "writer"
+    answer = server.spawn(
+        f"chapter {place}",
+        requester={"sessionKey": f"agent:main:book-{place % SESSIONS}"},
+        agentId=agent_id,
+        label=f"{agent_id}-{place}",
+    )
+    assert answer.status_code in (201, 403), answer.text
+    return str(answer.json()["runId"]), answer.status_code == 201
+
+
+def _is_over(server: ReloadedServer) -> bool:
+    busy = ("requested", "scripts-resolved", "session-created", "queued", "started", "ended")
+    return not server.http.get("/v1/runs", params={"stage": busy, "limit": 1}).json()["items"]
+
+
+if __name__ == "__main__":
+    with server_of_storm(Path(sys.argv[1])) as started:
+        made = blow(started)
+    print(f"{len(made.accepted)} accepted, {len(made.refused)} refused")
