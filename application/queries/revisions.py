@@ -67,10 +67,10 @@ async def list_revisions(
     log = services.work.log
     question = fingerprint("revisions", at)
     if cursor is None:
-        place = Cursor((await resolve_as_of(services, at)).position, -1)
+        place = Cursor((await resolve_as_of(services, caller, at)).position, -1)
         first = await revision_at(log, place.at)
     else:
-        head = (await resolve_as_of(services, None)).position
+        head = (await resolve_as_of(services, caller, None)).position
         place = decode_cursor(cursor, log.log_id, question, head)
         first = place.behind - 1
     # One more in front, which says when the first one ended, and one behind, whether there are any.
@@ -94,7 +94,7 @@ async def get_revision(
     require_whole_log(caller)
     require_scope(caller, "content")
     log = services.work.log
-    moment = await resolve_as_of(services, at)
+    moment = await resolve_as_of(services, caller, at)
     found = list(await _revisions(log, up_to=revision + 1, limit=2))
     following = _take_following(found, revision, moment.position)
     if not found or found[0].envelope.position > moment.position or _number(found[0]) != revision:

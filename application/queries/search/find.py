@@ -156,11 +156,15 @@ async def find_breakpoints(
     _require_one_question(question)
     condition = _parse_when(question)
     scope, tree = await _scope_of(services, caller, question)
-    head = (await resolve_as_of(services, None)).position
+    head = (await resolve_as_of(services, caller, None)).position
     known = fingerprint("find", question, scope, caller.patterns)
     if cursor is None:
-        last = (await resolve_as_of(services, question.until)).position
-        first = (await resolve_as_of(services, question.since)).position if question.since else 0
+        last = (await resolve_as_of(services, caller, question.until)).position
+        first = (
+            (await resolve_as_of(services, caller, question.since)).position
+            if question.since
+            else 0
+        )
         if first > last:
             raise invalid_value("/query/from", f"pos:{first} is behind the end at pos:{last}")
         place = _Place(first, last, 0 if condition is not None else first)
@@ -491,7 +495,7 @@ async def _scope_of(
 ) -> tuple[RunScope, str | None]:
     """Of which runs something is wanted, and the tree to which all of it belongs, if it is one.
     `QueryError` for what the caller may not see."""
-    moment = await resolve_as_of(services, None)
+    moment = await resolve_as_of(services, caller, None)
     run_id: UUID | None = None
     requester, tree, root = None, question.tree, None
     if question.run_id is not None:
