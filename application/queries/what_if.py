@@ -16,8 +16,8 @@ from application.log.envelope import RecordedEvent
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
+from application.queries.changes.json_patch import PatchError, apply_patch
 from application.queries.errors import QueryError, invalid_value
-from application.queries.json_patch import PatchError, apply_patch
 from application.queries.runs import run_id_of, visible_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key

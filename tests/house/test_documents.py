@@ -58,7 +58,6 @@ def test_every_path_that_an_example_asks_for_is_served() -> None:
 
 def test_what_is_told_to_be_missing_is_missing() -> None:
     told = re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`?]*)`", NOT_SERVED)
-    assert told
     for path in told:
         assert not is_served(path.replace("{key}", "k").replace("{runId}", "r")), path
     command = typer.main.get_command(app)

@@ -20,8 +20,8 @@ from application.ports.transcripts import RecordedEntry
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf
 from application.queries.changes.documents import PatchOperation
+from application.queries.changes.json_patch import difference
 from application.queries.explain import RuleView, explanation_of
-from application.queries.json_patch import difference
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName

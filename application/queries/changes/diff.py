@@ -24,8 +24,8 @@ from application.queries.changes.documents import (
     texts_of,
     with_texts,
 )
+from application.queries.changes.json_patch import Operation, difference
 from application.queries.errors import QueryError
-from application.queries.json_patch import Operation, difference
 from application.queries.paging import (
     LIMIT_DEFAULT,
     Cursor,

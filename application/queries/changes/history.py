@@ -23,8 +23,8 @@ from application.queries.changes.documents import (
     texts_of,
     with_texts,
 )
+from application.queries.changes.json_patch import Operation, difference, is_same
 from application.queries.errors import QueryError, invalid_value
-from application.queries.json_patch import Operation, difference, is_same
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import events_of_run, visible_run
 from application.queries.services import QueryServices

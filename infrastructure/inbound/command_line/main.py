@@ -10,25 +10,27 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
-    changes,
     config,
     event_search,
     events,
     histogram,
     log,
-    respawn,
-    run_records,
-    runs,
     scripts,
-    send,
     serve,
     sessions,
     spawn,
+    what_if,
+)
+from infrastructure.inbound.command_line.commands.run import (
+    changes,
+    respawn,
+    run_records,
+    runs,
+    send,
     step,
     stop,
     subagents,
     trees,
-    what_if,
 )
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed

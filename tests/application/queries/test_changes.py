@@ -17,8 +17,8 @@ from application.queries.access import AccessScope, Caller
 from application.queries.changes import diff as diff_module
 from application.queries.changes.diff import DiffView, get_diff
 from application.queries.changes.history import RunHistoryView, get_run_history
+from application.queries.changes.json_patch import apply_patch, is_same
 from application.queries.errors import QueryError
-from application.queries.json_patch import apply_patch, is_same
 from application.queries.runs import get_run
 from application.queries.services import QueryServices
 from application.queries.sessions import get_session

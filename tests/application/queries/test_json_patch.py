@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.queries.json_patch import (
+from application.queries.changes.json_patch import (
     OPERATIONS_MAX,
     PatchError,
     apply_patch,

@@ -10,7 +10,7 @@ from infrastructure.inbound.command_line.client.options import (
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,

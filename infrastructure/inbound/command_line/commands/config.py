@@ -218,7 +218,7 @@ def compare_revisions(
 ) -> None:
     """Show what one revision of the configuration says otherwise than another; exit status 1 when
     they differ. As JSON it is a patch (RFC 6902)."""
-    from application.queries.json_patch import difference
+    from application.queries.changes.json_patch import difference
 
     with open_client(url, data_dir) as client:
         revision = right if right is not None else _newest_revision(client, None)
@@ -239,7 +239,7 @@ def compare_revisions(
 
 def _changes(value: Any, operations: list[JsonObject]) -> list[JsonObject]:
     """Each operation with what stood in its place when it was its turn."""
-    from application.queries.json_patch import apply_patch
+    from application.queries.changes.json_patch import apply_patch
     from domain.configuration.problems import parts_of
 
     changes: list[JsonObject] = []

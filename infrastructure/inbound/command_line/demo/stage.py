@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.wait import WaitUntil, has_reached, wait_for_run
-from infrastructure.inbound.command_line.commands.run_records import event_columns
-from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.commands.run.run_records import event_columns
+from infrastructure.inbound.command_line.commands.run.runs import short_id
+from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
 from infrastructure.inbound.command_line.commands.spawn import post_spawn
-from infrastructure.inbound.command_line.commands.stop import stop_and_wait
 from infrastructure.inbound.command_line.display.failures import CommandFailed, RequestRefused
 from infrastructure.inbound.command_line.display.output import JsonObject, print_table
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from application.queries.json_patch import PatchError, apply_patch
+from application.queries.changes.json_patch import PatchError, apply_patch
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.queries.json_patch import apply_patch
+from application.queries.changes.json_patch import apply_patch
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.servers.http_server import House

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.queries.json_patch import apply_patch
+from application.queries.changes.json_patch import apply_patch
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
 

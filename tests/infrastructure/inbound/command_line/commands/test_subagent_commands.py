@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from infrastructure.inbound.command_line.commands.runs import session_named
+from infrastructure.inbound.command_line.commands.run.runs import session_named
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 

@@ -21,8 +21,8 @@ from infrastructure.inbound.command_line.client.wait import (
     has_reached,
     wait_for_run,
 )
-from infrastructure.inbound.command_line.commands.run_records import LAST_ENTRIES_MAX
-from infrastructure.inbound.command_line.commands.stop import stop_and_wait
+from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
+from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_block
 from infrastructure.inbound.command_line.display.plain_text import printable_line
