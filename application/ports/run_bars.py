@@ -20,7 +20,8 @@ class ReachedStage(NamedTuple):
 
 class RunBar(NamedTuple):
     """A run as it was then. `waits` is whether it waits for other runs; `parent_run_id` the run
-    of the requester's session by which it was asked for."""
+    of the requester's session by which it was asked for, `respawned_from` the one that it was made
+    from."""
 
     run_id: UUID
     version: int
@@ -35,6 +36,7 @@ class RunBar(NamedTuple):
     agent_id: str | None
     label: str | None
     depth: int
+    respawned_from: UUID | None
 
 
 class SessionBar(NamedTuple):

@@ -54,6 +54,7 @@ class RunBarView(View):
     requester_session_key: str
     parent_run_id: UUID | None
     child_session_key: str | None
+    respawned_from: UUID | None
     stages: list[ReachedStageView]
 
 
@@ -195,5 +196,6 @@ def run_bar_view(bar: RunBar, stages: Sequence[ReachedStage]) -> RunBarView:
         requester_session_key=bar.requester,
         parent_run_id=bar.parent_run_id,
         child_session_key=bar.child_session_key,
+        respawned_from=bar.respawned_from,
         stages=stage_views(stages),
     )

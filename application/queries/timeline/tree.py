@@ -27,7 +27,7 @@ LEVELS_MAX = 64
 
 
 class TreeRunView(View):
-    """A run in a tree."""
+    """A run in a tree. `respawnedFrom` is the run that it was made from, in whichever tree."""
 
     run_id: UUID
     stage: RecordedStage
@@ -35,6 +35,7 @@ class TreeRunView(View):
     outcome: RunOutcome | None
     agent_id: str | None
     label: str | None
+    respawned_from: UUID | None
     created_at: datetime
     stages: list[ReachedStageView]
 
@@ -193,6 +194,7 @@ def _run_view(bar: RunBar, stages: Sequence[ReachedStage]) -> TreeRunView:
         outcome=bar.outcome,
         agent_id=bar.agent_id,
         label=bar.label,
+        respawned_from=bar.respawned_from,
         created_at=bar.created_at,
         stages=stage_views(stages),
     )

@@ -23,7 +23,7 @@ _BAR = (
     "SELECT one.run_id, one.version, one.created_position, one.created_at, one.stage, one.outcome,"
     " one.due_kind IS NOT DISTINCT FROM 'wait', one.requester,"
     " (newest.requester ->> 'runId')::uuid, one.child_session_key,"
-    " one.agent_id, one.label, one.depth"
+    " one.agent_id, one.label, one.depth, one.respawned_from"
     " FROM ({found}) AS one CROSS JOIN LATERAL (SELECT facts.* FROM runs,"
     " json_to_record(state::json) AS facts (requester json)"
     f" WHERE runs.run_id = one.run_id AND to_position = {FOREVER}) AS newest"
@@ -31,7 +31,7 @@ _BAR = (
 )
 _COLUMNS = (
     "run_id, version, created_position, created_at, stage, outcome, due_kind, requester,"
-    " child_session_key, agent_id, label, depth"
+    " child_session_key, agent_id, label, depth, respawned_from"
 )
 STAGES = (
     "SELECT t.run_id, one.type, one.position, one.recorded_at"

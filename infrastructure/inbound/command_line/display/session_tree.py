@@ -160,6 +160,8 @@ def _name(node: Node, newest: Mapping[str, Any]) -> str:
     if run_id is None:
         return printable_line(node.get("sessionKey") or "a session")
     words = [str(label or agent or "?"), f"({agent})" if label and agent else "", str(run_id)[:8]]
+    earlier = newest.get("respawnedFrom")
+    words.append(f"from {str(earlier)[:8]}" if earlier else "")
     return printable_line(" ".join(word for word in words if word))
 
 

@@ -110,6 +110,12 @@ def test_no_line_is_wider_than_the_terminal_lets_a_name_and_a_status_be(cells: i
         assert len(line) <= max(cells, 8 + 10 + 8 + 6)
 
 
+def test_a_respawned_run_says_from_which_it_was_made() -> None:
+    again = {**run("reviewer", started=1, ended=2), "respawnedFrom": "1234567890"}
+    (line, *_) = [one.plain for one in tree_lines({"root": node("key", [again])}, 100, BOXES)]
+    assert line.startswith("reviewer (steward) 0f6d1c2e from 12345678  done")
+
+
 def test_a_terminal_without_boxes_gets_plain_signs() -> None:
     assert signs_for("utf-8") is BOXES
     assert signs_for("ascii") is ASCII
