@@ -23,9 +23,7 @@ SESSION = "agent:main:main"
         "/v1/nothing",
         "/v1/runs/",
         "/v1/spawns/",
-        "/v1/diff?from=pos:1&to=pos:2",
-        "/v1/config/revisions",
-        "/v1/config/revisions/1",
+        "/v1/config/revisions/1000",
         "/metrics",
         "/docs",
         "/v1/runs/0/compare?with=1",
@@ -40,16 +38,6 @@ SESSION = "agent:main:main"
 def test_what_is_not_there_is_not_found(house: House, target: str) -> None:
     answer = exchange(house.server.url, asked(house, target, ("Host", "127.0.0.1")))
     problem_of(answer, 404, "not_found")
-
-
-@pytest.mark.parametrize(
-    ("method", "target"),
-    [
-        ("POST", "/v1/what-if"),
-    ],
-)
-def test_a_command_of_a_later_release_is_not_found(house: House, method: str, target: str) -> None:
-    problem_of(house.http.request(method, target, json={}), 404, "not_found")
 
 
 @pytest.mark.parametrize(

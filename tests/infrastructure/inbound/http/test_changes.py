@@ -37,7 +37,8 @@ def test_the_history_of_a_run_leads_to_what_it_is(house: House) -> None:
     state: Any = {}
     for number, entry in enumerate(told["items"], 1):
         state = apply_patch(entry["changes"], state)
-        assert state == get(house, path, version=number)
+        # What was made from it is told by other runs, and is no part of its states.
+        assert {**state, "respawns": []} == get(house, path, version=number)
     assert told["nextAfter"] is None
     assert told["setBy"]["resultText"]["type"] == "RunEnded"
     assert told["setBy"]["task"]["version"] == 1

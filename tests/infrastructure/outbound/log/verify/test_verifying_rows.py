@@ -34,6 +34,7 @@ CHANGES_OF = {
         "inbox_position": "coalesce(inbox_position, 0) + 1",
         "parked_position": "coalesce(parked_position, 0) + 1",
         "rule": "coalesce(rule, '') || 'x'",
+        "respawned_from": "coalesce(respawned_from, session_id)",
         "depth": "coalesce(depth, 0) + 1",
     },
     "sessions": {
