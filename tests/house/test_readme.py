@@ -58,7 +58,8 @@ def test_the_floor_plan_has_the_folders_of_each_floor_in_their_order() -> None:
 
 @pytest.mark.server
 def test_the_tour_can_be_copied_and_pasted(tmp_path: Path) -> None:
-    blocks = re.findall(r"^```sh\n(.*?)^```$", section("Tour"), re.M | re.S)
+    told = section("Tour") + section("Time travel in five commands")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", told, re.M | re.S)
     script = "set -eu\n" + "\n".join(blocks)
     plain = {name: text for name, text in os.environ.items() if not name.startswith("SPAWNLOG_")}
     beside = Path(sys.executable).parent
@@ -84,6 +85,9 @@ def test_the_tour_can_be_copied_and_pasted(tmp_path: Path) -> None:
         '"low tide": 3 of it in 3 files',
         "refused: exit status 3",
         "failed: exit status 1",
+        "newly-allowed: ",
+        "slept for 1 s",
+        "changed: 1",
     ):
         assert expected in said, said
     assert list(tmp_path.iterdir()) == []

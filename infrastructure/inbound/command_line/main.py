@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from infrastructure.contract.errors import UserError
+from infrastructure.inbound.command_line.client.moments import CommandOfMoments
 from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
@@ -107,8 +108,7 @@ app.command("migrate")(serve.migrate)
 app.command("demo")(demo.demo)
 app.command("spawn")(spawn.spawn)
 app.command("what-if")(what_if.what_if)
-# A moment may begin with a minus, as an option does.
-app.command("diff", context_settings={"ignore_unknown_options": True})(changes.diff)
+app.command("diff", cls=CommandOfMoments)(changes.diff)
 
 _run = _group("run", "Runs: spawns and what became of them.")
 _run.command("list")(runs.list_runs)

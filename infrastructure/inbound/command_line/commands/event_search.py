@@ -105,14 +105,15 @@ def find_events(
     since: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="AS-OF", help="Not before: pos:N, or a time.", show_default=False
+            "--from",
+            metavar="AS-OF",
+            help="Not before: pos:N, an instant, -5m or run:NAME@STAGE.",
+            show_default=False,
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            "--to", metavar="AS-OF", help="Not behind: pos:N, or a time.", show_default=False
-        ),
+        typer.Option("--to", metavar="AS-OF", help="Not behind: likewise.", show_default=False),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=10_000, help="How many, the first ones.")

@@ -1,16 +1,16 @@
 """`spawnlog what-if`: what another configuration would have decided."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import DataDir, Url, open_client
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
@@ -26,8 +26,6 @@ from infrastructure.inbound.command_line.display.what_if import (
 )
 
 FILE_BYTES_MAX = 512 * 1024
-_LENGTH = re.compile(r"([0-9]{1,6})(s|m|h|d|w)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class WhatIfOutput(StrEnum):
@@ -79,13 +77,16 @@ def what_if(
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="AS-OF", help="From then on: 7d, 12h, pos:18342 or an instant."
+            "--since",
+            metavar="AS-OF",
+            help="From then on: 7d or -7d (s, m, h, d, w), pos:18342, an instant, or "
+            "run:NAME@STAGE.",
         ),
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="AS-OF", help="Up to then; else up to now.")
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="Of one run.")] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="NAME", help="Of one run.")] = None,
     tree: Annotated[
         str | None, typer.Option("--tree", metavar="KEY", help="Of the tree of this root session.")
     ] = None,
@@ -124,10 +125,9 @@ def what_if(
     """
     body = _body(config, patch, changes or [])
     body |= {
-        "from": _as_of(since),
-        "to": _as_of(until),
+        "from": moment_of(since) if since else None,
+        "to": moment_of(until) if until else None,
         "filter": {
-            "runId": run,
             "tree": tree,
             "requester": requester,
             "agentId": agent or [],
@@ -141,6 +141,8 @@ def what_if(
     report = WhatIfReport(failing)
     lines: list[JsonObject] = []
     with open_client(url, data_dir) as client:
+        if run is not None:
+            body["filter"]["runId"] = find_run(client, run).run_id
         for line in _shown(client.lines("/v1/what-if", body), report):
             if output is WhatIfOutput.JSONL:
                 print_json_line(line)
@@ -228,12 +230,3 @@ def _read(path: Path) -> str:
     if len(content) > FILE_BYTES_MAX:
         raise CommandFailed(f"{path} is larger than {FILE_BYTES_MAX // 1024} KiB")
     return text
-
-
-def _as_of(text: str | None) -> str | None:
-    """A length of time counts back from now; anything else is an as-of as it stands."""
-    length = _LENGTH.fullmatch(text or "")
-    if length is None:
-        return text
-    seconds = int(length.group(1)) * _SECONDS[length.group(2)]
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()

@@ -15,6 +15,7 @@ from infrastructure.inbound.command_line.commands.spawn import post_spawn
 from infrastructure.inbound.command_line.display.failures import CommandFailed, RequestRefused
 from infrastructure.inbound.command_line.display.output import JsonObject, print_table
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
+from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client
@@ -64,6 +65,78 @@ class DemoStage:
         except RequestRefused as refusal:
             return dict(refusal.problem or {})
         raise CommandFailed(f"run {accepted.get('runId')} was accepted, and should not have been")
+
+    def stop_all(self, reason: str) -> None:
+        """Stop all that the session has at work, and wait until it is over."""
+        listing = self.client.items(
+            "/v1/runs", {"requester": self.requester, "status": "running"}, limit=EVENTS_MAX
+        )
+        for run in listing.items:
+            self.client.post(
+                path_of("runs", run["runId"], "stop"),
+                {"reason": reason},
+                idempotency_key=str(uuid.uuid4()),
+            )
+        for run in listing.items:
+            self.expect(
+                "the outcome of a sleeper", self.wait(run["runId"]).get("outcome"), "stopped"
+            )
+
+    def find_refusal(self, rule: str) -> JsonObject:
+        """Print the first position at which this rule refused the session; what was found there.
+        CommandFailed when there is none."""
+        query: dict[str, str | int | None] = {"rule": rule, "session": self.requester, "limit": 1}
+        found = list(self.client.get("/v1/events/find", query).body.get("items") or ())
+        if not found:
+            raise CommandFailed(f"no refusal by {rule} was found")
+        print(
+            f"\n  the first refusal by {rule} is at position {found[0].get('position')};"
+            f" that was at {format_instant(found[0].get('recordedAt'))}"
+        )
+        return dict(found[0])
+
+    def running_at(self, position: object) -> int:
+        """Print what the session had at work at a position; how many."""
+        query: dict[str, str | int | None] = {
+            "requester": self.requester,
+            "status": "running",
+            "at": f"pos:{position}",
+        }
+        runs = self.client.items("/v1/runs", query, limit=EVENTS_MAX).items
+        names = ", ".join(printable_line(run.get("label")) for run in runs)
+        print(f"  at work then: {names}")
+        return len(runs)
+
+    def explain(self, run_id: str, rule: str) -> JsonObject:
+        """Print what a rule compared; its explanation. CommandFailed when it is not there."""
+        explanation = self.client.get(path_of("runs", run_id, "explain")).body
+        for one in explanation.get("decisions") or ():
+            if one.get("rule") == rule:
+                print(f"  why: {rule} {one.get('result')}: {printable_line(one.get('text'), 200)}")
+                return dict(one)
+        raise CommandFailed(f"{rule} is not among the rules that are explained")
+
+    def what_if(self, pointer: str, value: object) -> JsonObject:
+        """Decide what the session asked for again with one value changed; how many decisions came
+        to which verdict, which is printed."""
+        body = {
+            "patch": [{"op": "replace", "path": pointer, "value": value}],
+            "filter": {"requester": self.requester},
+        }
+        lines = list(self.client.lines("/v1/what-if", body))
+        counts = dict((lines[-1].get("totals") or {}).get("byVerdict") or {}) if lines else {}
+        shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        print(f"  what if {pointer} were {value}: {shown}")
+        return counts
+
+    def respawn(self, run_id: str, **changes: object) -> str:
+        """Spawn anew from a run, with changes; the id of the new one."""
+        made = self.client.post(
+            path_of("runs", run_id, "respawn"),
+            {"changes": changes},
+            idempotency_key=str(uuid.uuid4()),
+        )
+        return str(made.body.get("runId"))
 
     def wait(self, run_id: str, until: WaitUntil = "announced") -> JsonObject:
         """The run at that point of its life. CommandFailed when it does not come to it."""

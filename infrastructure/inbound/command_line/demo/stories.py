@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.demo.gateway import CHANNEL
 from infrastructure.inbound.command_line.demo.stage import DemoStage
 from infrastructure.inbound.command_line.display.output import JsonObject
@@ -184,6 +185,31 @@ def _play_cap(stage: DemoStage, _examples: Path) -> None:
     stage.expect_events(stage.events(after["runId"]), *_WHOLE_LIFE)
 
 
+def _play_looking_back(stage: DemoStage, _examples: Path) -> None:
+    cap = "/agents/defaults/subagents/maxChildrenPerAgent"
+    sleeping = ["Sleep for 60 seconds" for _ in range(CHILDREN_MAX)]
+    for sleeper in stage.spawn_together(sleeping, "sleeper", label="nap"):
+        stage.wait(sleeper, "started")
+    problem = stage.refused("Count the words of data/tides.txt", "counter")
+    run_id = str(problem.get("runId"))
+    stage.stop_all("the demo has seen enough")
+    print(f"\n  it is over; the record knows how it was when run {short_id(run_id)} was refused:")
+    found = stage.find_refusal("active_children")
+    stage.expect("the run that was found", found.get("runId"), run_id)
+    at_work = stage.running_at(found.get("position"))
+    stage.expect("how many were at work then", at_work, CHILDREN_MAX)
+    stage.expect("the rule", stage.explain(run_id, "active_children").get("result"), "refused")
+    counts = stage.what_if(cap, CHILDREN_MAX + 1)
+    stage.expect("what would be permitted", counts.get("newly-allowed"), 1)
+    stage.expect("what would be refused", counts.get("newly-refused"), 0)
+    anew = stage.wait(stage.respawn(run_id, label="once-more"))
+    print("\n  the same is asked for again, now that there is room:")
+    stage.expect_events(stage.events(anew["runId"]), *_WHOLE_LIFE)
+    stage.expect("the run that it was made from", anew.get("respawnedFrom"), run_id)
+    stage.show("result", anew.get("resultText"))
+    stage.expect("the outcome", anew.get("outcome"), "success")
+
+
 def _play_deleted(stage: DemoStage, _examples: Path) -> None:
     run_id = stage.spawn("Count the words of data/tides.txt", "counter", cleanup="delete")
     run = stage.wait(run_id, "archived")
@@ -240,6 +266,12 @@ STORIES = (
         "A refusal",
         "A session may have five active children; the sixth is refused, and that is recorded too.",
         _play_cap,
+    ),
+    Story(
+        "Looking back",
+        "When was the cap hit, what was at work then, and what if it had been larger? What was "
+        "refused is spawned anew.",
+        _play_looking_back,
     ),
     Story(
         "Archived at once",

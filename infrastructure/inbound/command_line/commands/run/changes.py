@@ -9,6 +9,7 @@ import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
+from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
     AsOfOption,
     DataDir,
@@ -70,15 +71,20 @@ _COMPARE_COLUMNS = (
     TableColumn("RIGHT", value_of("right"), elastic=True),
 )
 
-MomentArgument = Annotated[
-    str,
-    typer.Argument(metavar="AS-OF", help="pos:18342, or an RFC 3339 instant.", show_default=False),
-]
-
 
 def diff(
-    left: MomentArgument,
-    right: MomentArgument,
+    left: Annotated[
+        str,
+        typer.Argument(
+            metavar="FROM",
+            help="A moment: pos:18342, an RFC 3339 instant, -5m for so long ago (s, m, h, d), or "
+            "run:NAME@STAGE such as run:reviewer@started.",
+            show_default=False,
+        ),
+    ],
+    right: Annotated[
+        str, typer.Argument(metavar="TO", help="Another one, likewise.", show_default=False)
+    ],
     run: Annotated[str | None, typer.Option(metavar="NAME", help="Of this run alone.")] = None,
     session: Annotated[
         str | None, typer.Option(metavar="KEY", help="Of this session as it reads.")
@@ -97,8 +103,8 @@ def diff(
     with open_client(url, data_dir) as client:
         run_id = find_run(client, run).run_id if run is not None else None
         query: dict[str, str | int | None] = {
-            "from": left,
-            "to": right,
+            "from": moment_of(left),
+            "to": moment_of(right),
             "runId": run_id,
             "session": session,
             "tree": tree,

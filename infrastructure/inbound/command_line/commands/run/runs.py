@@ -93,7 +93,7 @@ def list_runs(
         ),
     ] = None,
     respawned_from: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only what was made from the run with this id.")
+        str | None, typer.Option(metavar="NAME", help="Only what was made anew from this run.")
     ] = None,
     at: AsOfOption = None,
     limit: LimitOption = 50,
@@ -115,10 +115,11 @@ def list_runs(
         "rule": rule,
         "depth": depth,
         "labelPrefix": label_prefix,
-        "respawnedFrom": respawned_from,
         "at": at,
     }
     with open_client(url, data_dir) as client:
+        if respawned_from is not None:
+            filters["respawnedFrom"] = find_run(client, respawned_from).run_id
         listing = client.items("/v1/runs", filters, limit=limit)
     # A place in a list of some runs, or of the past, would name another run of today's.
     has_places = output is Output.TABLE and not any(filters.values())

@@ -103,8 +103,8 @@ def test_a_refusal_says_why(
 def test_lineage_is_shown_in_lists_and_on_both_runs(spawnlog: Command, api: RecordedApi) -> None:
     made = run_of(SECOND, respawnedFrom=FIRST, respawns=[])
     first = run_of(FIRST, respawnedFrom=None, respawns=[SECOND])
-    api.on("GET", "/v1/runs", listed(made, first))
-    shown = spawnlog("run", "list", "--respawned-from", FIRST).stdout
+    api.on("GET", "/v1/runs", listed(first), listed(made, first))
+    shown = spawnlog("run", "list", "--respawned-from", "last").stdout
     assert api.asked[-1].query["respawnedFrom"] == FIRST
     assert "RESPAWNED FROM" in shown
     api.on("GET", f"/v1/runs/{FIRST}", Reply(first))

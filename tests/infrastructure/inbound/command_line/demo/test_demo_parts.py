@@ -97,6 +97,35 @@ def test_a_refusal_gives_its_problem_and_an_acceptance_is_not_expected(
         stage.refused("Sleep", "sleeper")
 
 
+def test_looking_back_prints_what_it_finds(
+    stage: DemoStage, api: RecordedApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"position": 61, "recordedAt": "2026-03-01T09:30:00Z", "runId": RUN}
+    api.on("GET", "/v1/events/find", Reply({"items": [found]}), Reply({"items": []}))
+    assert stage.find_refusal("active_children")["runId"] == RUN
+    assert api.asked[0].query["session"] == "agent:main:demo-1"
+    with pytest.raises(CommandFailed, match="no refusal by active_children"):
+        stage.find_refusal("active_children")
+    api.on("GET", "/v1/runs", Reply({"items": [{"runId": RUN, "label": "nap\x1b-1"}]}))
+    assert stage.running_at(61) == 1
+    assert api.asked[-1].query["at"] == "pos:61"
+    rules = [{"rule": "depth", "result": "passed"}, {"rule": "tools", "result": "refused"}]
+    api.on("GET", f"/v1/runs/{RUN}/explain", Reply({"decisions": rules}))
+    assert stage.explain(RUN, "tools")["result"] == "refused"
+    with pytest.raises(CommandFailed, match="override is not among the rules"):
+        stage.explain(RUN, "override")
+    totals = {"totals": {"byVerdict": {"same": 5, "newly-allowed": 1, "newly-refused": 0}}}
+    api.on("POST", "/v1/what-if", Reply(totals, content_type="application/x-ndjson"))
+    assert stage.what_if("/agents", 6)["newly-allowed"] == 1
+    api.on("POST", f"/v1/runs/{RUN}/respawn", Reply({"runId": RUN}, status=201))
+    assert stage.respawn(RUN, label="anew") == RUN
+    assert api.asked[-1].body == {"changes": {"label": "anew"}}
+    printed = capsys.readouterr().out
+    assert "position 61" in printed
+    assert "5 same, 1 newly-allowed\n" in printed
+    assert "\x1b" not in printed
+
+
 def test_what_is_as_it_should_be_is_no_difference(stage: DemoStage) -> None:
     stage.expect("the outcome", "success", "success")
     stage.expect_in("the result", "12 words", "12")
@@ -135,4 +164,4 @@ def test_the_stories_fit_the_examples() -> None:
     assert f"maxChildrenPerAgent: {CHILDREN_MAX}," in config
     for agent in ("main", "counter", "searcher", "summer", "failing", "sleeper", "editor"):
         assert f'id: "{agent}"' in config
-    assert len(STORIES) == 12
+    assert len(STORIES) == 13

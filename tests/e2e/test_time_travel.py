@@ -1,0 +1,117 @@
+"""The page about time travel can be followed: each of its commands does what it says there."""
+
+import json
+import re
+import shlex
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.preloaded import ROOT, run_command
+from tests.support.servers.running_server import RunningServer, wait_for
+
+pytestmark = pytest.mark.server
+PAGE = (ROOT / "docs" / "time-travel.md").read_text("utf-8")
+CAP = "maxChildrenPerAgent: 5,"
+LARGER_CAP = "maxChildrenPerAgent: 8,"
+ALL_DIFFER = ("diff", "run compare", "config diff", "what-if --patch patch.json --since 7d --fail")
+REFUSED = ("spawn Sleep for 1 second",)
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path) -> Iterator[RunningServer]:
+    """A server of the examples, in a folder with the files that the page speaks of."""
+    with new_place() as place:
+        examples = Path(shutil.copytree(ROOT / "examples", place / "examples"))
+        (block,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.M | re.S)
+        (place / "patch.json").write_text(block, "utf-8")
+        shutil.copy(examples / "spawnlog.json5", place / "new.json5")
+        data = copied(made_data_dir, place / "data")
+        with RunningServer(data, examples / "spawnlog.json5") as running:
+            yield running
+
+
+def commands() -> list[list[str]]:
+    """Those of the page, in its order, as a shell takes them apart."""
+    return [shlex.split(line)[1:] for line in re.findall(r"^\$ (spawnlog .+)$", PAGE, re.M)]
+
+
+def status_of(words: list[str]) -> int:
+    """The exit status that the page says it has."""
+    line = " ".join(words)
+    if line.startswith(REFUSED):
+        return 3
+    return int(line.startswith(ALL_DIFFER))
+
+
+def raise_cap(server: RunningServer) -> None:
+    """Have the server read a file with a larger cap."""
+    assert server.config is not None
+    assert server.process is not None
+    text = server.config.read_text("utf-8")
+    assert CAP in text
+    server.config.write_text(text.replace(CAP, LARGER_CAP), "utf-8")
+    before = len(server.log())
+    server.process.send_signal(signal.SIGHUP)
+    wait_for("the reload", lambda: "is active" in server.log()[before:])
+
+
+def test_every_command_of_the_page_can_be_followed(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPAWNLOG_DATA_DIR", str(server.data_dir))
+    place = server.data_dir.parent
+    files = {one: str(place / one) for one in ("patch.json", "new.json5", "log.ndjson", "copy")}
+    said: dict[str, str] = {}
+    for words in commands():
+        if words[:2] == ["config", "history"]:
+            raise_cap(server)
+        result = run_command(*[files.get(word, word) for word in words])
+        assert result.returncode == status_of(words), (words, result.stdout, result.stderr)
+        said[" ".join(words)] = result.stdout
+
+    then = "--at run:late@refused"
+    assert said[f"run list {then}"].count("running") == 5
+    assert "5 active, at most 5" in said[f"session get main {then}"]
+    assert said[f"session tree main {then}"].count("█") > 0
+    assert re.search(r"subagent +1 +5/8", said[f"lane list {then}"])
+    assert "queued" in said["run get nap-1 --at run:nap-1@queued"]
+    assert "SpawnRefused" in said["event find --rule active_children"]
+    assert re.search(r"after +running=5", said["event find --when running >= 5"])
+    assert "5 stopped" in said["event histogram --buckets 6"]
+    assert "SpawnRefused" not in said["run history nap-1"]
+    assert re.search(r"stage +[0-9]+ +[0-9]+ +RunAnnounced", said["run history nap-1 --set-by"])
+    assert "5 of 5 children are active" in said["run explain late"]
+
+    cap = "what-if --set /agents/defaults/subagents/maxChildrenPerAgent="
+    assert re.search(r"newly-allowed +1", said[f"{cap}8"])
+    assert re.search(r"same +6", said["what-if --config new.json5 --since 7d"])
+    assert "(4/2)" in said[f"{cap}2"]
+    assert "(4/2)" not in said[f"{cap}2 --cascade"]
+    assert "(2/2)" in said[f"{cap}2 --cascade"]
+    failing = "what-if --patch patch.json --since 7d --fail-on newly-refused"
+    assert '<failure message="3 newly-refused">' in said[f"{failing} --output junit"]
+
+    assert "slept for 1 s" in said["run respawn late --label late-again --wait"]
+    assert "late-again" in said["run list --respawned-from late"]
+    assert re.search(r"^ +2 ", said["config history"], re.M)
+    assert "maxChildrenPerAgent" in said["config diff 1 2"]
+    assert (
+        json.loads(said[f"config show {then}"])["agents"]["defaults"]["subagents"][
+            "maxChildrenPerAgent"
+        ]
+        == 5
+    )
+    heads = {
+        said[f"log {one}"].splitlines()[-1]
+        for one in (
+            "export --out log.ndjson --contents --transcripts",
+            "verify log.ndjson",
+            "import log.ndjson --data-dir copy",
+        )
+    }
+    assert len(heads) == 1
