@@ -48,36 +48,49 @@ def test_the_page_leads_to_the_revision_the_position_and_the_runs(
     monkeypatch.setenv("SPAWNLOG_URL", server.url)
     monkeypatch.setenv("SPAWNLOG_TOKEN", server.token)
     said: list[str] = []
-    run_id = "RUN"
     statuses = []
+    # What the page calls by a word, and what of the output so far it is.
+    found: dict[str, str] = {}
     for words in commands():
-        result = run_command(*[run_id if word == "RUN" else word for word in words])
+        for word, value in found.items():
+            words = [re.sub(rf"\b{word}\b", value, one) for one in words]
+        result = run_command(*words)
+        assert result.stdout, (words, result.stderr)
         statuses.append(result.returncode)
         said.append(result.stdout)
-        if found := re.search(r"^run +([0-9a-f-]{36})$", result.stdout, re.M):
-            run_id = found.group(1) if run_id == "RUN" else run_id
+        if run := re.search(r"^run +([0-9a-f-]{36})$", result.stdout, re.M):
+            found.setdefault("RUN", run.group(1))
+        if words[:2] == ["config", "history"]:
+            (row,) = re.findall(rf"^ +{WRONG_REVISION} .*$", result.stdout, re.M)
+            _, found["FROM"], *_, found["UNTIL"], _, _ = row.split()
     assert len(said) < COMMANDS_MAX
     assert statuses == [0, 0, 0, 0, 1, 1, 0, 0, 0]
-    listed, first, explained, history, wrong, mended, since, last, hurt = said
+    counts, first, explained, history, wrong, changed, what_if, anew, hurt = said
 
-    assert listed.count("refused") == 5
-    assert run_id in record.refused
+    assert RULE in counts
+    assert found["RUN"] in record.refused
     assert f"revision {WRONG_REVISION}" in first
     assert re.search(rf"{RULE}\s+refused", explained)
 
     revisions = [line.split() for line in history.splitlines()[1:]]
     assert [int(row[0]) for row in revisions] == [3, 2, 1]
     positions = {int(row[0]): int(row[1]) for row in revisions}
+    assert (int(found["FROM"]), int(found["UNTIL"])) == (positions[2], positions[3])
     assert re.search(r"/agents/list/0/subagents/allowAgents/1 +\"reviewer\" +-", wrong)
     assert "maxConcurrent" in wrong
-    assert "maxConcurrent" in mended
-    assert "allowAgents" not in mended
+    at = int(re.findall(r"pos:([0-9]+)", first)[0])
+    assert positions[2] < at < positions[3]
 
-    at = [int(re.findall(r"pos:([0-9]+)", text)[0]) for text in (first, since, last)]
-    assert at[1] == positions[WRONG_REVISION]
-    assert positions[2] < at[0] <= at[2] < positions[3]
+    listed = {json.loads(line)["runId"] for line in hurt.splitlines()}
+    assert listed == record.refused
+    added = set(re.findall(r"^added +run +\S+ +([0-9a-f-]{36})", changed, re.M))
+    assert record.refused <= added
 
-    assert {json.loads(line)["runId"] for line in hurt.splitlines()} == record.refused
+    assert re.search(rf"newly-allowed +{len(record.refused)}$", what_if, re.M)
+    assert "newly-refused" not in what_if.split("AGENT")[0]
+    assert anew.strip() == "done"
+    made = run_command("run", "list", "--respawned-from", found["RUN"], "-o", "jsonl")
+    assert json.loads(made.stdout)["status"] == "done"
 
 
 def test_how_it_was_in_the_middle_is_shown_too(
@@ -97,6 +110,13 @@ def test_how_it_was_in_the_middle_is_shown_too(
     assert patch == [
         {"op": "add", "path": "/agents/list/0/subagents/allowAgents/1", "value": "reviewer"}
     ]
+    mended = run_command("config", "diff", "1", "3").stdout
+    assert "maxConcurrent" in mended
+    assert "allowAgents" not in mended
+    since = run_command("event", "find", "--when", f"config >= {WRONG_REVISION}").stdout
+    last = run_command("event", "find", "--rule", RULE, "--last").stdout
+    at_positions = [int(re.findall(r"pos:([0-9]+)", text)[0]) for text in (since, last)]
+    assert at_positions[0] == middle["position"] < at_positions[1] < middle["untilPosition"]
     same = run_command("config", "diff", "3", "3")
     assert (same.returncode, same.stdout) == (0, "")
     nothing = run_command("event", "find", "--when", "running > 1000")
