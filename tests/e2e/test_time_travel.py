@@ -1,12 +1,16 @@
 """The page about time travel can be followed: each of its commands does what it says there."""
 
+import importlib
 import json
 import re
 import shlex
 import shutil
 import signal
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -15,6 +19,7 @@ from tests.support.servers.preloaded import ROOT, run_command
 from tests.support.servers.running_server import RunningServer, wait_for
 
 pytestmark = pytest.mark.server
+WORKFLOW = ROOT / "examples" / "github-actions" / "what-if.yml"
 PAGE = (ROOT / "docs" / "time-travel.md").read_text("utf-8")
 CAP = "maxChildrenPerAgent: 5,"
 LARGER_CAP = "maxChildrenPerAgent: 8,"
@@ -115,3 +120,33 @@ def test_every_command_of_the_page_can_be_followed(
         )
     }
     assert len(heads) == 1
+
+
+def test_the_workflow_for_a_pull_request_asks_a_server_by_url_and_token(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # pre-commit brings it along.
+    workflow: dict[Any, Any] = importlib.import_module("yaml").safe_load(
+        WORKFLOW.read_text("utf-8")
+    )
+    # YAML reads `on` as true.
+    assert set(workflow) == {"name", True, "permissions", "jobs"}
+    assert "pull_request" in workflow[True]
+    (job,) = workflow["jobs"].values()
+    (step,) = [one for one in job["steps"] if "what-if" in one.get("run", "")]
+    assert step["env"] == {
+        name: f"${{{{ secrets.{name} }}}}" for name in ("SPAWNLOG_URL", "SPAWNLOG_TOKEN")
+    }
+    command, pipe, _ = step["run"].partition("|")
+    assert pipe
+    words = shlex.split(command)
+    assert words[:2] == ["spawnlog", "what-if"]
+    assert ("--since", "7d") in set(pairwise(words))
+    monkeypatch.delenv("SPAWNLOG_DATA_DIR", raising=False)
+    monkeypatch.setenv("SPAWNLOG_URL", server.url)
+    monkeypatch.setenv("SPAWNLOG_TOKEN", server.token)
+    config = str(server.data_dir.parent / "new.json5")
+    result = run_command(*[config if one == "new.json5" else one for one in words[1:]])
+    assert result.returncode == 0, result.stderr
+    suite = ElementTree.fromstring(result.stdout)
+    assert (suite.tag, suite.get("failures")) == ("testsuite", "0")

@@ -54,6 +54,20 @@ def test_every_command_is_described_and_none_that_is_not_there() -> None:
     assert {*described, "spawnlog announcement ack"} == there
 
 
+def test_the_commands_that_show_a_past_state_are_listed() -> None:
+    whole = typer.main.get_command(app)
+    there = set()
+    for name in commands_of(whole, ""):
+        command: object = whole
+        for word in name.split():
+            command = getattr(command, "commands", {})[word]
+        if "at" in {parameter.name for parameter in getattr(command, "params", ())}:
+            there.add(name.strip())
+    page = (DOCS / "commands.md").read_text("utf-8")
+    listed = re.findall(r"^With `--at`: (.*?)\.\n\n", page, re.M | re.S)[0]
+    assert set(re.findall(r"`([a-z ]+)`", listed)) == there
+
+
 def test_every_endpoint_is_described_and_none_that_is_not_there() -> None:
     rows = re.findall(
         r"^\| `([A-Z]+ /\S+)` \|.*\| (.*?) ?\|$", (DOCS / "http.md").read_text("utf-8"), re.M
