@@ -68,7 +68,7 @@ def _instant_ago(text: str, now: datetime) -> datetime:
     except OverflowError:
         ago = timedelta.max
     if ago > timedelta(days=AGO_DAYS_MAX):
-        raise QueryError("invalid_request", f"at may be {AGO_DAYS_MAX} days ago at most")
+        raise QueryError("invalid_request", f"a moment may be {AGO_DAYS_MAX} days ago at most")
     return now - ago
 
 
@@ -87,4 +87,4 @@ def instant_of(text: str, name: str) -> datetime:
 
 
 def _no_as_of() -> QueryError:
-    return QueryError("invalid_request", f"at must be {_FORMS}")
+    return QueryError("invalid_request", f"a moment must be {_FORMS}")

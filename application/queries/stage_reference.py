@@ -77,7 +77,12 @@ async def _named_run(
             visible = await _visible(services, caller, found, {})
     meant = _eligible(visible, stage) or visible
     if not meant:
-        raise QueryError("not_found", "at names a run that is not on record", position=head)
+        raise QueryError(
+            "not_found",
+            "a moment names a run that is not on record: give its id, 8 or more characters of the"
+            " beginning of it, or its label",
+            position=head,
+        )
     if _are_several(meant):
         raise invalid_value(_POINTER, f"several runs have that name: {_candidates(meant)}")
     return meant[0]

@@ -83,8 +83,8 @@ def test_the_page_leads_to_the_revision_the_position_and_the_runs(
 
     listed = {json.loads(line)["runId"] for line in hurt.splitlines()}
     assert listed == record.refused
-    added = set(re.findall(r"^added +run +\S+ +([0-9a-f-]{36})", changed, re.M))
-    assert record.refused <= added
+    refused = rf"^added +run +\S+ +([0-9a-f-]{{36}}) +status=refused, rule={RULE},"
+    assert set(re.findall(refused, changed, re.M)) == record.refused
 
     assert re.search(rf"newly-allowed +{len(record.refused)}$", what_if, re.M)
     assert "newly-refused" not in what_if.split("AGENT")[0]

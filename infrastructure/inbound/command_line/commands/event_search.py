@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     OutputOption,
@@ -131,6 +132,12 @@ def find_events(
         raise CommandFailed("give one type with each --type")
     if last and limit != 1:
         raise CommandFailed("--last is one: leave --limit out")
+    if not (when or field or event_type or rule):
+        raise CommandFailed(
+            "say what to look for: --when CONDITION, --field NAME, --type TYPE or --rule RULE"
+        )
+    if field and becomes is None and not changes:
+        raise CommandFailed("--field needs --becomes VALUE, or --changes for any change")
     with open_client(url, data_dir) as client:
         question: dict[str, str | int | None] = {
             "when": when,
@@ -143,8 +150,8 @@ def find_events(
             "session": session,
             "tree": tree,
             "agentId": agent,
-            "from": since,
-            "to": until,
+            "from": moment_of(since) if since else None,
+            "to": moment_of(until) if until else None,
         }
         answer = _search(client, question, limit=limit, last=last)
     _print_answer(answer, output)

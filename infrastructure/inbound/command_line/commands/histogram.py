@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     OutputOption,
@@ -39,7 +40,11 @@ def event_histogram(
     ] = "time",
     begin: Annotated[
         str | None,
-        typer.Option("--from", metavar="AS-OF", help="What is behind this; all when left out."),
+        typer.Option(
+            "--from",
+            metavar="AS-OF",
+            help="Behind this: pos:18342, an instant, -5m or run:NAME@STAGE; all when left out.",
+        ),
     ] = None,
     end: Annotated[
         str | None,
@@ -64,8 +69,8 @@ def event_histogram(
         parameters: dict[str, str | int | None] = {
             "buckets": buckets,
             "by": by,
-            "from": begin,
-            "to": end,
+            "from": moment_of(begin) if begin else None,
+            "to": moment_of(end) if end else None,
             "types": ",".join(event_type) if event_type else None,
             "runId": find_run(client, run).run_id if run else None,
             "tree": tree,

@@ -37,6 +37,8 @@ PAGE_ITEMS = 200
 VALUE_CHARACTERS_MAX = 60
 DIFFERS = 1
 _VERDICTS = ("added", "removed", "changed")
+# What a line about something new says of it.
+_NEW_FIELDS = ("status", "rule", "outcome", "agentId", "role")
 
 
 def _label(item: Item) -> object:
@@ -303,6 +305,8 @@ def changes_text(operations: Sequence[Item]) -> str:
         path, value = str(one.get("path")), one.get("value")
         name = path.removeprefix("/") or "all"
         if not path:
+            new = value if isinstance(value, Mapping) else {}
+            parts += [f"{field}={_value(new[field])}" for field in _NEW_FIELDS if new.get(field)]
             continue
         if one.get("op") == "remove":
             parts.append(f"{name} removed")

@@ -73,13 +73,15 @@ def item(id: str, *patch: dict[str, Any]) -> dict[str, Any]:
 def test_a_diff_has_a_line_for_each_that_changed_and_says_so_by_its_status(
     spawnlog: Command, api: RecordedApi
 ) -> None:
-    new = item(SECOND, {"op": "replace", "path": "", "value": {"stage": "queued"}})
+    state = {"stage": "refused", "status": "refused", "rule": "depth", "outcome": None}
+    new = item(SECOND, {"op": "replace", "path": "", "value": state})
     patch = {"op": "replace", "path": "/stage", "value": "ended"}
     api.on("GET", "/v1/diff", diff_page("c", added=[new]), diff_page(changed=[item(FIRST, patch)]))
     result = spawnlog("diff", "-5m", "pos:20", "--tree", "main")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["CHANGE", "added", "changed"]
+    assert lines[1].endswith("status=refused, rule=depth")
     assert "stage=ended" in lines[2]
     assert "pos:5 to pos:20: 1 added, 0 removed, 1 changed" in result.stderr
     first, second = api.asked
