@@ -142,3 +142,13 @@ def test_a_mistake_is_said_in_the_words_of_the_server(spawnlog: Command, api: Re
 def test_an_answer_that_is_none_is_an_error(spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", FIND, Reply({"items": "none"}))
     assert spawnlog("event", "find", "--when", "running > 1").exit_code == 2
+
+
+def test_what_is_left_out_is_named_by_its_option(spawnlog: Command, api: RecordedApi) -> None:
+    nothing = spawnlog("event", "find")
+    assert nothing.exit_code == 2
+    assert "--when CONDITION, --field NAME, --type TYPE or --rule RULE" in nothing.stderr
+    half = spawnlog("event", "find", "--field", "outcome")
+    assert half.exit_code == 2
+    assert "--becomes VALUE, or --changes" in half.stderr
+    assert api.asked == []
