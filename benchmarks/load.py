@@ -76,6 +76,23 @@ class Connection:
             rest = text[-len("event: ") :]
         return seen
 
+    async def lines(self, path: str, body: bytes) -> list[bytes]:
+        """The lines of an answer that is written as it is made. RuntimeError for any other answer
+        than 200."""
+        assert self._reader is not None
+        assert self._writer is not None
+        head = f"POST {path} HTTP/1.1\r\n{self._common}Content-Length: {len(body)}\r\n"
+        self._writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        if not answer.startswith(b"HTTP/1.1 200") or b"chunked" not in answer.lower():
+            raise RuntimeError(f"POST {path} was answered with {answer[:300]!r}")
+        chunks: list[bytes] = []
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
+            chunks.append(await self._reader.readexactly(size))
+            await self._reader.readexactly(2)
+        await self._reader.readexactly(2)
+        return b"".join(chunks).splitlines()
+
     async def read(self, path: str) -> dict[str, Any]:
         """The body of a read. RuntimeError for any other answer than 200."""
         status, answer = await self.ask("GET", path)

@@ -54,7 +54,7 @@ def measured_history(
             asyncio.run(_followed(database.conninfo, min(events, FOLLOW_EVENTS_MAX))),
             _commanded("rebuild", data, events),
             _commanded("verify", data, events),
-            *_moved(folder, data, events),
+            *measured_copies(folder, data, events),
             *asyncio.run(measured_waking(database.conninfo)),
         ]
         with running_server(folder) as server:
@@ -125,7 +125,7 @@ def _commanded(name: str, data: Path, events: int) -> Figure:
     return _rate(f"{name}, as a command", events, seconds)
 
 
-def _moved(folder: Path, data: Path, events: int) -> list[Figure]:
+def measured_copies(folder: Path, data: Path, events: int) -> list[Figure]:
     """The log as a file with all its texts, and a new log of that file."""
     file, other = folder / "log.ndjson", folder / "imported"
     other.mkdir(mode=0o711)

@@ -1,0 +1,246 @@
+"""What it takes to look back: reads as of then, times, what-if and copies, on a long and on a short
+record in turns."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from benchmarks.generate import generate
+from benchmarks.history.shifts import SHIFT_EVENTS
+from benchmarks.load import Connection
+from benchmarks.long_history import measured_copies
+from benchmarks.report import Figure, percentile
+from benchmarks.server import Server, running_server
+from benchmarks.what_if import measured_what_if
+from infrastructure.server.database import open_database
+
+SEED = 1
+SHORT_EVENTS_MAX = 10_000
+MOMENTS = ("beginning", "middle", "end")
+SUBJECTS = 16
+"""So many runs around a moment take turns, so that no answer is at hand from the one before."""
+DIFF_EVENTS = 100
+COUNT_SECONDS_MAX = 600.0
+LOOK_SECONDS = 0.2
+ALL = "all"
+LONG, SHORT = "long", "short"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A run that was there at a position, the session that asked for it, and an instant then."""
+
+    position: int
+    run_id: str
+    session: str
+    at: str
+
+
+def _diff(subject: Subject) -> str:
+    left = max(1, subject.position - DIFF_EVENTS)
+    return f"/v1/diff?from=pos:{left}&to=pos:{subject.position}"
+
+
+PathOf = Callable[[Subject], str]
+AS_OF: Mapping[str, PathOf] = {
+    "registry page": lambda one: f"/v1/runs?at=pos:{one.position}&limit=50",
+    "run": lambda one: f"/v1/runs/{one.run_id}?at=pos:{one.position}",
+    "session": lambda one: f"/v1/sessions/{one.session}?at=pos:{one.position}",
+    "tree": lambda one: f"/v1/sessions/{one.session}/tree?at=pos:{one.position}",
+    "inbox": lambda one: f"/v1/sessions/{one.session}/announcements?at=pos:{one.position}",
+    "lanes": lambda one: f"/v1/lanes?at=pos:{one.position}",
+    "agents": lambda one: f"/v1/agents?requester={one.session}&at=pos:{one.position}",
+    "history of a run": lambda one: f"/v1/runs/{one.run_id}/history?at=pos:{one.position}",
+    "explanation of a run": lambda one: f"/v1/runs/{one.run_id}/explain?at=pos:{one.position}",
+    "diff of a run": lambda one: f"{_diff(one)}&runId={one.run_id}",
+    "diff of a tree": lambda one: f"{_diff(one)}&tree={one.session}",
+    f"diff of the registry, {DIFF_EVENTS} events": _diff,
+    "moment": lambda one: f"/v1/moments?at={one.at}",
+}
+"""Reads as of a moment."""
+WHOLE: Mapping[str, PathOf] = {
+    "run, now": lambda one: f"/v1/runs/{one.run_id}",
+    "registry page, now": lambda _: "/v1/runs?limit=50",
+    "timeline, 50 bars and 100 buckets": lambda _: "/v1/timeline?limit=50&buckets=100",
+    "timeline as of then": lambda one: f"/v1/timeline?limit=50&buckets=100&to=pos:{one.position}",
+    "histogram by position": lambda one: (
+        f"/v1/events/histogram?buckets=100&by=position&to=pos:{one.position}"
+    ),
+    "histogram by time": lambda one: (
+        f"/v1/events/histogram?buckets=100&by=time&to=pos:{one.position}"
+    ),
+}
+"""Reads of all of the record, or of now."""
+
+
+def measured_time_travel(folder: Path, events: int, seconds: float, processes: int) -> list[Figure]:
+    """The figures on a record of so many events beside those on one of at most ten thousand. Each
+    kind of read is measured for about so many seconds on both together."""
+    folder.mkdir(mode=0o711)
+    sizes = {LONG: events, SHORT: short_of(events)}
+    for name, size in sizes.items():
+        _make(folder / name, size, processes)
+    figures: list[Figure] = []
+    with ExitStack() as opened:
+        servers = {name: opened.enter_context(running_server(folder / name)) for name in sizes}
+        figures += asyncio.run(_measured_reads(servers, sizes, seconds))
+        for name, server in servers.items():
+            title = f"what-if, {sizes[name]} events"
+            figures += asyncio.run(measured_what_if(server, title, sizes[name]))
+    for name, size in sizes.items():
+        for one in measured_copies(folder / name, folder / name / "data", size):
+            figures.append(Figure(f"{one.name}, {size} events", one.unit, one.value, one.note))
+    return figures
+
+
+def short_of(events: int) -> int:
+    """How long the short record is beside a long one."""
+    return min(SHORT_EVENTS_MAX, max(100, events // 10))
+
+
+def moments_of(events: int) -> dict[str, int]:
+    """A position for each moment. In a generated history as much goes on at one as at another, and
+    in a short one as much as in a long one."""
+    shifts = max(1, round(events / SHIFT_EVENTS))
+    length = events // shifts
+    step = min(length, SHORT_EVENTS_MAX) // 4
+    places = (0, shifts // 2, shifts - 1)
+    return {
+        name: place * length + (number + 1) * step
+        for number, (name, place) in enumerate(zip(MOMENTS, places, strict=True))
+    }
+
+
+def _make(folder: Path, events: int, processes: int) -> None:
+    folder.mkdir(mode=0o711)
+    data = folder / "data"
+    data.mkdir(mode=0o711)
+    database = open_database(None, data / "postgres")
+    try:
+        generate(database.conninfo, events=events, seed=SEED, processes=processes)
+        with psycopg.connect(database.conninfo, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE)")
+    finally:
+        database.close()
+
+
+async def _measured_reads(
+    servers: Mapping[str, Server], sizes: Mapping[str, int], seconds: float
+) -> list[Figure]:
+    connections = {name: Connection(one.url, one.token) for name, one in servers.items()}
+    for one in connections.values():
+        await one.open()
+    try:
+        figures = [
+            Figure(f"counting {sizes[name]} events behind a start", "s", await _counted(one))
+            for name, one in connections.items()
+        ]
+        subjects = {
+            name: {
+                moment: await _subjects(one, position)
+                for moment, position in moments_of(sizes[name]).items()
+            }
+            for name, one in connections.items()
+        }
+        plans: list[tuple[str, str, PathOf]] = [
+            *((read, moment, path) for read, path in AS_OF.items() for moment in MOMENTS),
+            *((read, ALL, path) for read, path in WHOLE.items()),
+        ]
+        for read, moment, path in plans:
+            paths = {
+                name: _in_turn(path, _of_moment(subjects[name], moment)) for name in connections
+            }
+            figures.append(await _beside(read, moment, connections, paths, seconds))
+        return figures
+    finally:
+        for one in connections.values():
+            await one.close()
+
+
+def _of_moment(subjects: Mapping[str, Sequence[Subject]], moment: str) -> list[Subject]:
+    if moment != ALL:
+        return list(subjects[moment])
+    found = [one for those in subjects.values() for one in those]
+    random.Random(SEED).shuffle(found)
+    return found
+
+
+def _in_turn(path: PathOf, subjects: Sequence[Subject]) -> Iterator[str]:
+    while True:
+        for subject in subjects:
+            yield path(subject)
+
+
+async def _beside(
+    read: str,
+    moment: str,
+    connections: Mapping[str, Connection],
+    paths: Mapping[str, Iterator[str]],
+    seconds: float,
+) -> Figure:
+    """One after the other on both, again and again; the first of each is not counted."""
+    taken: dict[str, list[float]] = {name: [] for name in connections}
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds or len(taken[SHORT]) < SUBJECTS:
+        for name, connection in connections.items():
+            path = next(paths[name])
+            asked = time.perf_counter()
+            status, answer = await connection.ask("GET", path)
+            taken[name].append(time.perf_counter() - asked)
+            if status != 200:
+                raise RuntimeError(f"GET {path} was answered with {status}: {answer[:300]!r}")
+    ordered = {name: sorted(one[1:]) for name, one in taken.items()}
+    return beside(read if moment == ALL else f"{read} as of the {moment}", ordered)
+
+
+def beside(name: str, ordered: Mapping[str, Sequence[float]]) -> Figure:
+    """The median on the long record, and in the note its 95th percentile, both on the short one,
+    and how many times as long the medians are. `ordered` are sorted seconds."""
+    long, short = (
+        [percentile(ordered[which], share) * 1000 for share in (0.5, 0.95)]
+        for which in (LONG, SHORT)
+    )
+    note = (
+        f"p95 {long[1]:.1f}; short record: {short[0]:.1f}, p95 {short[1]:.1f};"
+        f" {long[0] / short[0]:.2f} times"
+    )
+    return Figure(name, "ms p50", round(long[0], 2), note)
+
+
+async def _subjects(connection: Connection, position: int) -> list[Subject]:
+    """Runs that a root session had asked for not long before, and positions behind one another."""
+    page = await connection.read(f"/v1/runs?at=pos:{position}&limit=200")
+    found = [one for one in page["items"] if one["depth"] == 1][:SUBJECTS]
+    if not found:
+        raise RuntimeError(f"no root session had a run as of position {position}")
+    return [
+        Subject(
+            position=position + number,
+            run_id=one["runId"],
+            session=quote(one["requesterSessionKey"], safe=""),
+            at=quote(one["createdAt"], safe=""),
+        )
+        for number, one in enumerate(found)
+    ]
+
+
+async def _counted(connection: Connection) -> float:
+    """Seconds until a server that has just started has counted what is in its record."""
+    began = time.monotonic()
+    while True:
+        status, answer = await connection.ask("GET", "/v1/events/histogram?buckets=10")
+        waited = time.monotonic() - began
+        if status == 200:
+            return round(waited, 2)
+        if status != 503 or waited > COUNT_SECONDS_MAX:
+            said = json.loads(answer).get("detail")
+            raise RuntimeError(f"the events are not counted after {waited:.0f} s: {said}")
+        await asyncio.sleep(LOOK_SECONDS)

@@ -1,0 +1,77 @@
+"""How many recorded decisions a second a server decides again, by what is asked of it."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.load import Connection
+from benchmarks.processor import Spent, spent
+from benchmarks.report import Figure
+from benchmarks.server import Server
+
+EVENTS_MAX = 100_000
+"""So many events are gone through, the last ones of the record."""
+ROUNDS = 3
+_SUBAGENTS = "/agents/defaults/subagents"
+UNTOUCHED = [{"op": "add", "path": "/agents/list/-", "value": {"id": "newcomer"}}]
+ONE_MORE = [{"op": "replace", "path": f"{_SUBAGENTS}/maxChildrenPerAgent", "value": 6}]
+QUESTIONS: Mapping[str, Mapping[str, Any]] = {
+    "affects nobody": {"patch": UNTOUCHED},
+    "one child more": {"patch": ONE_MORE},
+    "one child more, totals alone": {"patch": ONE_MORE, "only": ["not-replayable"]},
+    "with prompts": {"patch": ONE_MORE, "prompts": True},
+    "cascade": {"patch": ONE_MORE, "cascade": True},
+}
+
+
+class Decided(NamedTuple):
+    """How many decisions, in how many seconds, and seconds of a core of server and PostgreSQL, if
+    the system tells; how many were of which verdict."""
+
+    decisions: int
+    seconds: float
+    used: Spent | None
+    verdicts: Mapping[str, int]
+
+
+async def measured_what_if(server: Server, title: str, events: int) -> list[Figure]:
+    """Decisions a second by the clock on the wall, for one asker of a server that has nothing else
+    to do; the median of a few rounds, in which the questions take turns."""
+    found: dict[str, list[Decided]] = {name: [] for name in QUESTIONS}
+    for _ in range(ROUNDS):
+        for name, question in QUESTIONS.items():
+            asked = {"from": f"pos:{max(1, events - EVENTS_MAX)}", "to": f"pos:{events}"}
+            found[name].append(await _decided(server, {**question, **asked}))
+    return [_figure(f"{title}: {name}", those) for name, those in found.items()]
+
+
+def _figure(name: str, rounds: Sequence[Decided]) -> Figure:
+    median = sorted(rounds, key=lambda one: one.seconds)[len(rounds) // 2]
+    note = f"{median.decisions} decisions; " + ", ".join(
+        f"{count} {verdict}" for verdict, count in median.verdicts.items() if count
+    )
+    if median.used is not None:
+        server, postgres = (1000 * one / median.decisions for one in median.used)
+        note += f"; {server:.2f} ms of a core each, PostgreSQL {postgres:.2f}"
+    return Figure(name, "decisions/s", round(median.decisions / median.seconds, 1), note)
+
+
+async def _decided(server: Server, question: Mapping[str, Any]) -> Decided:
+    connection = Connection(server.url, server.token)
+    await connection.open()
+    try:
+        before, began = spent(server), time.perf_counter()
+        lines = await connection.lines("/v1/what-if", json.dumps(question).encode())
+        seconds = time.perf_counter() - began
+        after = spent(server)
+    finally:
+        await connection.close()
+    last = json.loads(lines[-1])
+    if "totals" not in last:
+        raise RuntimeError(f"what-if ended with {lines[-1][:300]!r}")
+    used = None
+    if before is not None and after is not None:
+        used = Spent(after.server - before.server, after.postgres - before.postgres)
+    totals = last["totals"]
+    return Decided(totals["decisions"], seconds, used, totals["byVerdict"])
