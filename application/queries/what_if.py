@@ -49,7 +49,13 @@ from domain.what_if.decide_again import (
     texts_needed,
 )
 from domain.what_if.prompt import compare_prompts, prompt_texts_needed
-from domain.what_if.record import DECIDED_IN, RecordedDecision, RecordedStep, recorded_decision
+from domain.what_if.record import (
+    DECIDED_IN,
+    PROMPTED_BY,
+    RecordedDecision,
+    RecordedStep,
+    recorded_decision,
+)
 from domain.what_if.unaffected import UnaffectedAgents
 from domain.what_if.verdict import SAME, VERDICTS, Verdict, VerdictName, not_replayable
 
@@ -61,12 +67,17 @@ TEXT_BYTES_AT_ONCE = 32 * 1024 * 1024
 PROGRESS_SECONDS = 1.0
 AT_ONCE_MAX = 2
 """So many questions are answered at once by one server: each takes a processor."""
-PATCHED_REMEMBERED_MAX = 100
+REVISIONS_REMEMBERED_MAX = 100
 AGENTS_COUNTED_MAX = 1_000
 OTHER_AGENTS = "(others)"
 
-_DECIDED_IN = tuple(kind.__name__ for kind in DECIDED_IN)
 _REQUESTS = (SpawnRequested.__name__, MessageReceived.__name__)
+_DECIDED_BEHIND = tuple(
+    one.__name__ for one in DECIDED_IN if one not in (SpawnRequested, MessageReceived)
+)
+_PROMPTED_BEHIND = tuple(
+    sorted(one.__name__ for one in PROMPTED_BY - {SpawnRequested, MessageReceived})
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +125,17 @@ class _Candidates:
     services: QueryServices
     whole: WholeConfiguration | None
     patch: Sequence[Mapping[str, Any]] | None
+    _pinned: dict[int, WholeConfiguration] = field(default_factory=dict)
     _patched: dict[int, WholeConfiguration] = field(default_factory=dict)
 
     async def then(self, revision: int) -> WholeConfiguration:
         """What was pinned. `RevisionErased` and `ConfigurationError` when it cannot be read."""
-        pinned = await self.services.work.configurations.at(revision)
-        return WholeConfiguration(pinned.configuration, pinned.redacted)
+        known = self._pinned.get(revision)
+        if known is None:
+            pinned = await self.services.work.configurations.at(revision)
+            known = WholeConfiguration(pinned.configuration, pinned.redacted)
+            _remember(self._pinned, revision, known)
+        return known
 
     async def now(self, revision: int) -> WholeConfiguration:
         """What is to be decided under in its place."""
@@ -128,10 +144,17 @@ class _Candidates:
         known = self._patched.get(revision)
         if known is None:
             pinned = await self.services.work.configurations.at(revision)
-            known = self._patched[revision] = _patched(self.services, pinned, self.patch or ())
-            while len(self._patched) > PATCHED_REMEMBERED_MAX:
-                del self._patched[next(iter(self._patched))]
+            known = _patched(self.services, pinned, self.patch or ())
+            _remember(self._patched, revision, known)
         return known
+
+
+def _remember(
+    known: dict[int, WholeConfiguration], revision: int, whole: WholeConfiguration
+) -> None:
+    known[revision] = whole
+    while len(known) > REVISIONS_REMEMBERED_MAX:
+        del known[next(iter(known))]
 
 
 def _patched(
@@ -413,7 +436,7 @@ class WhatIfAnswer:
                     items.append(_Item(one.envelope.position, record, None, SAME))
                     continue
             needed.append(one)
-        types = () if self._request.prompts else _DECIDED_IN
+        types = _PROMPTED_BEHIND if self._request.prompts else _DECIDED_BEHIND
         events = await self._services.work.log.read_streams(
             [one.envelope.stream for one in needed], types=types, until=self.until
         )
@@ -421,7 +444,9 @@ class WhatIfAnswer:
         for one in events:
             by_stream.setdefault(one.envelope.stream, []).append(one)
         for one in needed:
-            items.append(await self._item(one, by_stream[one.envelope.stream]))
+            # A request is the first event of its run, and at hand already.
+            behind = by_stream.get(one.envelope.stream, ())
+            items.append(await self._item(one, [one, *behind]))
         return items
 
     async def _item(self, request: RecordedEvent, events: Sequence[RecordedEvent]) -> _Item:
@@ -476,7 +501,7 @@ class WhatIfAnswer:
     async def _announcing_under(self) -> tuple[Configuration, ...]:
         """Every configuration that a run may have been announced under."""
         current = (await self._services.work.configurations.in_force(self.until)).revision
-        if current > PATCHED_REMEMBERED_MAX:
+        if current > REVISIONS_REMEMBERED_MAX:
             raise RevisionErased("too many revisions to compare them all")
         found = [await self._candidates.then(one) for one in range(1, current + 1)]
         return tuple(one.configuration for one in found)
@@ -541,11 +566,13 @@ def _step(recorded: RecordedEvent) -> RecordedStep:
 def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:
     """The run as it was when its prompt was composed; None when it never was."""
     run: Run | None = None
+    if not any(isinstance(one.event, RunStarted) for one in events):
+        return None
     for one in events:
         if isinstance(one.event, RunStarted):
-            return run
+            break
         run = evolve(run, one.event, one.envelope.stamp)  # type: ignore[arg-type]
-    return None
+    return run
 
 
 def _in_parts(refs: Iterable[ContentRef]) -> Iterator[list[ContentRef]]:

@@ -33,6 +33,9 @@ from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalis
 from domain.values.session_key import MAIN, SessionKey, canonical_session_key
 from domain.values.sources import ConfiguredAt
 
+UNLISTED_REMEMBERED_MAX = 100
+"""Names of agents that are not listed may be anything; so many are remembered."""
+
 
 @dataclass(frozen=True)
 class EffectiveSubagents:
@@ -125,23 +128,35 @@ class Configuration(SharedSection):
 
     def agent(self, agent_id: str) -> Agent | None:
         """The agent of this id in any case, or None. Where none is listed there is `main`."""
+        listed = self._listed.get(agent_id)
+        if listed is not None:
+            return listed
         if not is_valid_agent_id(agent_id):
             return None
         normalised = normalise_agent_id(agent_id)
-        for agent in self.agents.list:
-            if agent.id == normalised:
-                return agent
+        listed = self._listed.get(normalised)
+        if listed is not None:
+            return listed
         return (
             Agent(id=normalised)
             if not self.agents.list and normalised == DEFAULT_AGENT_ID
             else None
         )
 
+    @cached_property
+    def _listed(self) -> dict[str, Agent]:
+        """By id; of two the first."""
+        return {agent.id: agent for agent in reversed(self.agents.list)}
+
     def agent_ids(self) -> tuple[str, ...]:
         """The ids of all agents, in the order of the file."""
+        return self._agent_ids
+
+    @cached_property
+    def _agent_ids(self) -> tuple[str, ...]:
         return tuple(agent.id for agent in self.agents.list) or (DEFAULT_AGENT_ID,)
 
-    @property
+    @cached_property
     def default_agent_id(self) -> str:
         """The first agent that is marked as default, else the first, else `main`."""
         marked = (agent.id for agent in self.agents.list if agent.default)
@@ -161,9 +176,15 @@ class Configuration(SharedSection):
 
     def effective_agent(self, agent_id: str) -> EffectiveAgent:
         """What holds for the children of this agent, all in one."""
+        known = self._resolved.get(agent_id)
+        if known is not None:
+            return known
         configured = self.agent(agent_id)
         if configured is None:
-            return self._resolve(None, agent_id)
+            unlisted = self._resolve(None, agent_id)
+            if len(self._resolved) < len(self._listed) + UNLISTED_REMEMBERED_MAX:
+                self._resolved[agent_id] = unlisted
+            return unlisted
         resolved = self._resolved.get(configured.id)
         if resolved is None:
             resolved = self._resolved[configured.id] = self._resolve(configured, configured.id)
@@ -171,7 +192,7 @@ class Configuration(SharedSection):
 
     @cached_property
     def _resolved(self) -> dict[str, EffectiveAgent]:
-        """The configured agents that were asked for; a configuration never changes."""
+        """The agents that were asked for; a configuration never changes."""
         return {}
 
     def _resolve(self, configured: Agent | None, agent_id: str) -> EffectiveAgent:
@@ -214,8 +235,10 @@ class Configuration(SharedSection):
 
     def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
         """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
-        own_main = self.canonical_key(MAIN, agent_id)
-        return is_sandboxed(self._sandbox_mode(self.agent(agent_id)), session_key, own_main)
+        mode = self._sandbox_mode(self.agent(agent_id))
+        if mode != "non-main":
+            return mode == "all"
+        return is_sandboxed(mode, session_key, self.canonical_key(MAIN, agent_id))
 
     def _sandbox_mode(self, agent: Agent | None) -> SandboxMode:
         """The agent's sandbox mode, else that of the defaults, else `off`."""

@@ -5,7 +5,7 @@ configurations. What it needs and the record does not have is named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -34,6 +34,7 @@ from domain.what_if.record import RecordedDecision
 from domain.what_if.scripts import (
     ReplayedScripts,
     ScriptContribution,
+    ScriptsUnder,
     are_scripts_unchanged,
     outputs_needed,
     recorded_scripts,
@@ -42,6 +43,7 @@ from domain.what_if.scripts import (
 )
 from domain.what_if.verdict import SAME, DecisionDifference, NotReplayable, Verdict, VerdictName
 
+AGENTS_REMEMBERED_MAX = 1_000
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
 _ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
 _UNREAD = "?"
@@ -54,6 +56,16 @@ class WholeConfiguration:
 
     configuration: Configuration
     told: Mapping[str, object]
+    _scripts: dict[str, ScriptsUnder] = field(default_factory=dict, compare=False, repr=False)
+
+    def scripts(self, requested_agent_id: str) -> ScriptsUnder:
+        """Those that run for whoever asks for this agent, made once for each of so many agents."""
+        known = self._scripts.get(requested_agent_id)
+        if known is None:
+            known = scripts_under(self.configuration, self.told, requested_agent_id)
+            if len(self._scripts) < AGENTS_REMEMBERED_MAX:
+                self._scripts[requested_agent_id] = known
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +117,8 @@ def texts_needed(question: Question) -> list[ContentRef]:
         requested = run.requested_agent_id
         refs += outputs_needed(
             record,
-            scripts_under(then, question.then.told, requested),
-            scripts_under(now, question.now.told, requested),
+            question.then.scripts(requested),
+            question.now.scripts(requested),
         )
     if run.model_argument is not None and then.model_aliases() != now.model_aliases():
         refs.append(run.model_argument)
@@ -325,8 +337,8 @@ class _DecisionAgain:
         record, requested = self._record, self._run.requested_agent_id
         if self._run.continues is not None or requested is None:
             return ReplayedScripts()
-        then = scripts_under(self._then, self._question.then.told, requested)
-        now = scripts_under(self._now, self._question.now.told, requested)
+        then = self._question.then.scripts(requested)
+        now = self._question.now.scripts(requested)
         if record.scripts is None:
             # It was refused before they had all run.
             if are_scripts_unchanged(then, now):
