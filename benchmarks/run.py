@@ -22,14 +22,17 @@ from benchmarks.matrix import Size, measured_matrix
 from benchmarks.report import Cell, Figure, document, figures_table, table
 from benchmarks.slow_commits import DELAY_MS
 from benchmarks.standing import Standing, measured_standing
+from benchmarks.time_travel import EVENTS_MIN as TIME_TRAVEL_MIN
+from benchmarks.time_travel import measured_time_travel
 from infrastructure.contract.errors import UserError
 
 CALLERS = (1, 8, 32, 128)
 CALLERS_MAX = 256
 SECONDS_MAX = 600.0
 HISTORY_EVENTS = 100_000
+TIME_TRAVEL_EVENTS = 1_000_000
 QUICK = (
-    *("--seconds", "0.5", "--callers", "1", "8", "--history", "5000"),
+    *("--seconds", "0.5", "--callers", "1", "8", "--history", "5000", "--time-travel", "5000"),
     *("--idle-seconds", "1", "--memory-runs", "0"),
 )
 IDLE_SECONDS = 20.0
@@ -49,6 +52,8 @@ NOTES = (
     "each spawn has a requester of its own; the runtime plays back at once",
     f"slowed commits: commit_delay of {DELAY_MS} ms before each flush of the write-ahead log",
     "rebuild and verify are whole commands, their start included",
+    "time travel: one caller, on a long record and a short one in turns, each request about another"
+    " run and position",
 )
 
 
@@ -103,6 +108,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="events of the long history; 0 leaves it out",
     )
     parser.add_argument("--history-only", action="store_true", help="measure nothing else")
+    parser.add_argument(
+        "--time-travel",
+        type=int,
+        default=TIME_TRAVEL_EVENTS,
+        metavar="EVENTS",
+        help="events of the long record that is looked back on; 0 leaves it out",
+    )
+    parser.add_argument("--time-travel-only", action="store_true", help="measure nothing else")
     parser.add_argument("--standing-only", action="store_true", help="of the servers alone")
     parser.add_argument(
         "--idle-seconds", type=float, default=IDLE_SECONDS, help="how long idle servers are watched"
@@ -125,12 +138,17 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--callers must be from 1 to {CALLERS_MAX}")
     if options.history != 0 and not EVENTS_MIN <= options.history <= EVENTS_MAX:
         parser.error(f"--history must be 0, or from {EVENTS_MIN} to {EVENTS_MAX}")
+    if options.time_travel != 0 and not TIME_TRAVEL_MIN <= options.time_travel <= EVENTS_MAX:
+        parser.error(f"--time-travel must be 0, or from {TIME_TRAVEL_MIN} to {EVENTS_MAX}")
     if not 0 < options.idle_seconds <= SECONDS_MAX:
         parser.error(f"--idle-seconds must be more than 0 and at most {SECONDS_MAX:.0f}")
     if not 0 <= options.memory_runs <= MEMORY_RUNS_MAX:
         parser.error(f"--memory-runs must be from 0 to {MEMORY_RUNS_MAX}")
-    if options.history_only and options.standing_only:
-        parser.error("--history-only and --standing-only leave nothing to measure")
+    alone = ("history", "standing", "time_travel")
+    if sum(getattr(options, f"{one}_only") for one in alone) > 1:
+        parser.error("of --history-only, --standing-only and --time-travel-only one can be said")
+    if options.time_travel_only and not options.time_travel:
+        parser.error("--time-travel 0 leaves --time-travel-only nothing to measure")
     return options
 
 
@@ -143,6 +161,13 @@ def _reason(error: BaseException) -> str:
 def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], list[Figure]]:
     cells: list[Cell] = []
     figures: list[Figure] = []
+    processes = min(os.cpu_count() or 1, 8)
+    if options.time_travel and not options.history_only and not options.standing_only:
+        records = folder / "time-travel"
+        figures += measured_time_travel(records, options.time_travel, options.seconds, processes)
+        shutil.rmtree(records)
+    if options.time_travel_only:
+        return cells, figures
     if not options.history_only and not options.standing_only:
         servers = folder / "servers"
         servers.mkdir(mode=0o711)
@@ -155,7 +180,6 @@ def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], li
         cells, figures = measured_matrix(servers, size)
         shutil.rmtree(servers)
     if options.history:
-        processes = min(os.cpu_count() or 1, 8)
         long = folder / "history"
         figures += measured_history(
             long, options.history, processes, just_made=options.standing_only

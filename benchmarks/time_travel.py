@@ -23,6 +23,8 @@ from benchmarks.what_if import measured_what_if
 from infrastructure.server.database import open_database
 
 SEED = 1
+EVENTS_MIN = 2_000
+"""Of a shorter record the short one would have no runs at its moments."""
 SHORT_EVENTS_MAX = 10_000
 MOMENTS = ("beginning", "middle", "end")
 SUBJECTS = 16
@@ -103,7 +105,7 @@ def measured_time_travel(folder: Path, events: int, seconds: float, processes: i
 
 def short_of(events: int) -> int:
     """How long the short record is beside a long one."""
-    return min(SHORT_EVENTS_MAX, max(100, events // 10))
+    return min(SHORT_EVENTS_MAX, max(1_000, events // 10))
 
 
 def moments_of(events: int) -> dict[str, int]:

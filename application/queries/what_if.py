@@ -313,28 +313,32 @@ class WhatIfAnswer:
         self._unaffected: dict[int, UnaffectedAgents | None] = {}
         self._totals = _Totals()
 
-    async def lines(self) -> AsyncIterator[WhatIfLine]:
+    async def pages(self) -> AsyncIterator[Sequence[WhatIfLine]]:
         """A line for each verdict that is wanted, how far it is about once a second, and the totals
-        at the end; or why it goes no further."""
+        at the end, or why it goes no further; as many at a time as come at once."""
         told = time.monotonic()
         try:
-            async for page, position in self._pages():
+            async for page, position in self._decided():
+                lines: list[WhatIfLine] = []
                 for item, decided in page:
                     self._totals.count(item.record.run.requested_agent_id, decided)
                     if not self._request.only or decided.verdict in self._request.only:
-                        yield _verdict_view(item, decided)
+                        lines.append(_verdict_view(item, decided))
                 if time.monotonic() - told >= PROGRESS_SECONDS:
                     told = time.monotonic()
-                    yield WhatIfProgressView.of(position, self.until, self._totals.verdicts.total())
+                    count = self._totals.verdicts.total()
+                    lines.append(WhatIfProgressView.of(position, self.until, count))
+                yield lines
                 if self._services.closing():
-                    yield WhatIfFailureView.of("the service is stopping; ask again in a moment")
+                    text = "the service is stopping; ask again in a moment"
+                    yield [WhatIfFailureView.of(text)]
                     return
         except (QueryError, CascadeTooLarge) as error:
-            yield WhatIfFailureView.of(str(error))
+            yield [WhatIfFailureView.of(str(error))]
             return
-        yield self._totals.view(self.after, self.until)
+        yield [self._totals.view(self.after, self.until)]
 
-    async def _pages(self) -> AsyncIterator[tuple[list[tuple[_Item, Verdict]], int]]:
+    async def _decided(self) -> AsyncIterator[tuple[list[tuple[_Item, Verdict]], int]]:
         after = self.after
         types = (*_REQUESTS, ChildReleased.__name__) if self._counts is not None else _REQUESTS
         while after < self.until:

@@ -501,8 +501,8 @@ class _DecisionAgain:
             ("/role", created.role, planned.capabilities.role),
             ("/controlScope", created.control_scope, planned.capabilities.control_scope),
         ]
-        for field, alias in _PLAN_FIELDS:
-            pairs.append((alias, getattr(recorded, field), getattr(planned.plan, field)))
+        for name, alias in _PLAN_FIELDS:
+            pairs.append((alias, getattr(recorded, name), getattr(planned.plan, name)))
         hooks = self._now.spawnlog.hooks.configured
         pairs.append(("/hooks", created.hooks, tuple(one for one in HOOK_ORDER if one in hooks)))
         facts = planned.facts.workspace

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.run import main
+from benchmarks.time_travel import AS_OF, MOMENTS, WHOLE, beside, moments_of
+from benchmarks.what_if import QUESTIONS
 from tests.support.servers.process_table import carrying
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +34,7 @@ def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.Comple
 def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
     size = ("--seconds", "0.2", "--callers", "2", "--history", "0", "--no-slowed")
-    small = ("--idle-seconds", "0.2", "--memory-runs", "200")
+    small = ("--time-travel", "0", "--idle-seconds", "0.2", "--memory-runs", "200")
     # A database that is meant for another server is left alone.
     elsewhere = {"SPAWNLOG_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/elsewhere"}
     done = bench(tmp_path, *size, *small, "--output", str(output), **elsewhere)
@@ -96,6 +98,36 @@ def test_a_long_history_is_followed_streamed_rebuilt_and_weighed(tmp_path: Path)
     assert carrying(str(tmp_path)) == []
 
 
+@pytest.mark.server
+def test_a_long_record_is_looked_back_on_beside_a_short_one(tmp_path: Path) -> None:
+    output = tmp_path / "figures.json"
+    size = ("--seconds", "0.1", "--time-travel", "2000")
+    done = bench(tmp_path, "--time-travel-only", *size, "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    figures = {one["name"]: one for one in json.loads(output.read_text("utf-8"))["figures"]}
+    reads = [f"{name} as of the {moment}" for name in AS_OF for moment in MOMENTS]
+    for name in (*reads, *WHOLE):
+        assert figures[name]["value"] > 0
+        assert figures[name]["note"].endswith(" times")
+    for name in QUESTIONS:
+        assert figures[f"what-if, 2000 events: {name}"]["value"] > 0
+    for name in ("export, as a command", "import, as a command"):
+        assert figures[f"{name}, 2000 events"]["value"] > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+    assert carrying(str(tmp_path)) == []
+
+
+def test_moments_of_a_short_record_are_as_far_into_a_shift_as_those_of_a_long_one() -> None:
+    assert moments_of(10_000) == {"beginning": 2_500, "middle": 5_000, "end": 7_500}
+    assert moments_of(1_000_000) == {"beginning": 2_500, "middle": 505_000, "end": 987_500}
+
+
+def test_a_read_on_a_long_record_stands_beside_that_on_a_short_one() -> None:
+    found = beside("run", {"long": [0.002, 0.003, 0.009], "short": [0.002, 0.002, 0.004]})
+    assert (found.value, found.unit) == (3.0, "ms p50")
+    assert found.note == "p95 9.0; short record: 2.0, p95 4.0; 1.50 times"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -106,6 +138,9 @@ def test_a_long_history_is_followed_streamed_rebuilt_and_weighed(tmp_path: Path)
         ("--processes", "3"),
         ("--history", "-1"),
         ("--history", "7"),
+        ("--time-travel", "-1"),
+        ("--time-travel", "7"),
+        ("--time-travel-only", "--history-only"),
         ("--idle-seconds", "0"),
         ("--memory-runs", "-1"),
     ],

@@ -124,8 +124,9 @@ async def what_if(request: Request, services: InjectedServices, caller: ByCaller
 
 async def _written(answer: WhatIfAnswer, stack: AsyncExitStack) -> AsyncIterator[bytes]:
     async with stack:
-        async for line in answer.lines():
-            yield line.json_bytes() + b"\n"
+        async for lines in answer.pages():
+            if lines:
+                yield b"".join(line.json_bytes() + b"\n" for line in lines)
 
 
 def _request(body: WhatIfBody) -> WhatIfRequest:
