@@ -17,6 +17,7 @@ from benchmarks.generate import generate
 from benchmarks.history.shifts import SHIFT_EVENTS
 from benchmarks.load import Connection
 from benchmarks.long_history import measured_copies
+from benchmarks.processor import Spent, spent
 from benchmarks.report import Figure, percentile
 from benchmarks.server import Server, running_server
 from benchmarks.what_if import measured_what_if
@@ -160,7 +161,11 @@ async def _measured_reads(
             paths = {
                 name: _in_turn(path, _of_moment(subjects[name], moment)) for name in connections
             }
-            figures.append(await _beside(read, moment, connections, paths, seconds))
+            title = read if moment == ALL else f"{read} as of the {moment}"
+            before = spent(servers[LONG])
+            ordered = await _beside(connections, paths, seconds)
+            used = _used_ms(before, spent(servers[LONG]), len(ordered[LONG]) + 1)
+            figures.append(beside(title, ordered, used))
         return figures
     finally:
         for one in connections.values():
@@ -182,13 +187,9 @@ def _in_turn(path: PathOf, subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 async def _beside(
-    read: str,
-    moment: str,
-    connections: Mapping[str, Connection],
-    paths: Mapping[str, Iterator[str]],
-    seconds: float,
-) -> Figure:
-    """One after the other on both, again and again; the first of each is not counted."""
+    connections: Mapping[str, Connection], paths: Mapping[str, Iterator[str]], seconds: float
+) -> dict[str, list[float]]:
+    """How long each took, sorted: one after the other on both, again and again; the first of each is not counted."""
     taken: dict[str, list[float]] = {name: [] for name in connections}
     began = time.perf_counter()
     while time.perf_counter() - began < seconds or len(taken[SHORT]) < SUBJECTS:
@@ -199,13 +200,22 @@ async def _beside(
             taken[name].append(time.perf_counter() - asked)
             if status != 200:
                 raise RuntimeError(f"GET {path} was answered with {status}: {answer[:300]!r}")
-    ordered = {name: sorted(one[1:]) for name, one in taken.items()}
-    return beside(read if moment == ALL else f"{read} as of the {moment}", ordered)
+    return {name: sorted(one[1:]) for name, one in taken.items()}
 
 
-def beside(name: str, ordered: Mapping[str, Sequence[float]]) -> Figure:
+def _used_ms(before: Spent | None, after: Spent | None, requests: int) -> Spent | None:
+    if before is None or after is None:
+        return None
+    server, postgres = (
+        1000 * (now - then) / requests for then, now in zip(before, after, strict=True)
+    )
+    return Spent(server, postgres)
+
+
+def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None = None) -> Figure:
     """The median on the long record, and in the note its 95th percentile, both on the short one,
-    and how many times as long the medians are. `ordered` are sorted seconds."""
+    how many times as long the medians are, and the milliseconds of a core that one took of the
+    long record's server and PostgreSQL. `ordered` are sorted seconds."""
     long, short = (
         [percentile(ordered[which], share) * 1000 for share in (0.5, 0.95)]
         for which in (LONG, SHORT)
@@ -214,6 +224,8 @@ def beside(name: str, ordered: Mapping[str, Sequence[float]]) -> Figure:
         f"p95 {long[1]:.1f}; short record: {short[0]:.1f}, p95 {short[1]:.1f};"
         f" {long[0] / short[0]:.2f} times"
     )
+    if used is not None:
+        note += f"; of a core {used.server:.1f} and {used.postgres:.1f}"
     return Figure(name, "ms p50", round(long[0], 2), note)
 
 
