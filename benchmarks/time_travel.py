@@ -189,7 +189,8 @@ def _in_turn(path: PathOf, subjects: Sequence[Subject]) -> Iterator[str]:
 async def _beside(
     connections: Mapping[str, Connection], paths: Mapping[str, Iterator[str]], seconds: float
 ) -> dict[str, list[float]]:
-    """How long each took, sorted: one after the other on both, again and again; the first of each is not counted."""
+    """How long each took, sorted: one after the other on both, again and again; the first of each
+    is not counted."""
     taken: dict[str, list[float]] = {name: [] for name in connections}
     began = time.perf_counter()
     while time.perf_counter() - began < seconds or len(taken[SHORT]) < SUBJECTS:

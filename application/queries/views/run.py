@@ -1,5 +1,6 @@
 """How a run reads."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -440,9 +441,11 @@ async def run_view(
     respawns: Sequence[UUID] = (),
 ) -> RunView:
     """A run with all its texts; `respawns` are the runs that were made from it."""
-    stages = await bars.stages({run.run_id: run.version})
-    texts = await contents.texts(view_texts(run))
-    errors = await undo_errors(run, log, contents)
+    stages, texts, errors = await asyncio.gather(
+        bars.stages({run.run_id: run.version}),
+        contents.texts(view_texts(run)),
+        undo_errors(run, log, contents),
+    )
     return run_view_of(run, texts, errors, stages[run.run_id], respawns)
 
 

@@ -12,6 +12,7 @@ from application.projections.fold import FOREVER
 from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.session.state import Session
 from domain.values.record import run_stream
+from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.event_counts import READ_EVENTS_MAX, live_runs_at
 from infrastructure.outbound.read_model.moment import Moment, moment_at
@@ -34,7 +35,7 @@ _COLUMNS = (
     " child_session_key, agent_id, label, depth, respawned_from"
 )
 STAGES = (
-    "SELECT t.run_id, one.type, one.position, one.recorded_at"
+    "SELECT t.run_id, t.until, one.type, one.position, one.recorded_at"
     " FROM unnest(%s::uuid[], %s::text[], %s::int[]) WITH ORDINALITY"
     " AS t (run_id, stream, until, place)"
     " CROSS JOIN LATERAL (SELECT version, type, position, recorded_at FROM events"
@@ -62,6 +63,7 @@ class PostgresRunBars:
 
     def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
+        self._stages = CoalescedReads(pool, _stages_of)
 
     async def overlapping(
         self,
@@ -125,16 +127,21 @@ class PostgresRunBars:
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
         """From the events of each run, of which nothing has to be decoded."""
-        found: dict[UUID, list[ReachedStage]] = {run_id: [] for run_id in versions}
-        async with borrow_connection(self._pool) as connection:
-            streams = [run_stream(run_id) for run_id in found]
-            cursor = await connection.execute(
-                STAGES, [list(versions), streams, list(versions.values()), _MOVING]
-            )
-            for run_id, name, position, recorded_at in await cursor.fetchall():
-                reached = ReachedStage(STAGE_REACHED_BY[name], position, recorded_at)
-                found[run_id].append(reached)
-        return found
+        found = await self._stages.get_all(versions.items())
+        return {run_id: found.get((run_id, until), ()) for run_id, until in versions.items()}
+
+
+async def _stages_of(
+    connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
+) -> Mapping[tuple[UUID, int], Sequence[ReachedStage]]:
+    run_ids, versions = [one for one, _ in wanted], [one for _, one in wanted]
+    streams = [run_stream(one) for one in run_ids]
+    cursor = await connection.execute(STAGES, [run_ids, streams, versions, _MOVING])
+    found: dict[tuple[UUID, int], list[ReachedStage]] = {}
+    for run_id, until, name, position, recorded_at in await cursor.fetchall():
+        reached = ReachedStage(STAGE_REACHED_BY[name], position, recorded_at)
+        found.setdefault((run_id, until), []).append(reached)
+    return found
 
 
 async def _page(
