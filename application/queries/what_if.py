@@ -7,13 +7,14 @@ they are decided. No script, no runtime and no hook is asked, and nothing is wri
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
-from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.ports.configurations import NothingInForce, PinnedConfiguration, RevisionErased
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.json_patch import PatchError, apply_patch
@@ -61,9 +62,12 @@ from domain.what_if.verdict import SAME, VERDICTS, Verdict, VerdictName, not_rep
 
 EVENTS_AT_ONCE = 60
 """More than one request for a spawn has tasks, so that a batch is never larger than a page."""
-DECIDED_AT_ONCE = 10
-"""So many are decided before others are served again."""
-TEXT_BYTES_AT_ONCE = 32 * 1024 * 1024
+BATCH_POSITIONS_MAX = 500
+"""Within so many positions stand the requests of one batch."""
+SECONDS_AT_ONCE = 0.005
+"""For so long decisions are made before others are served again."""
+TEXT_BYTES_AT_ONCE = 1024 * 1024
+"""Of so many bytes texts are had at once, and of one decision or batch all that it takes."""
 PROGRESS_SECONDS = 1.0
 AT_ONCE_MAX = 2
 """So many questions are answered at once by one server: each takes a processor."""
@@ -138,13 +142,14 @@ class _Candidates:
         return known
 
     async def now(self, revision: int) -> WholeConfiguration:
-        """What is to be decided under in its place."""
+        """What is to be decided under in its place. `RevisionErased`; `QueryError` where the patch
+        does not fit the revision, or makes no configuration of it."""
         if self.whole is not None:
             return self.whole
         known = self._patched.get(revision)
         if known is None:
             pinned = await self.services.work.configurations.at(revision)
-            known = _patched(self.services, pinned, self.patch or ())
+            known = _patched(self.services, pinned, self.patch or [])
             _remember(self._patched, revision, known)
         return known
 
@@ -161,7 +166,7 @@ def _patched(
     services: QueryServices, pinned: PinnedConfiguration, patch: Sequence[Mapping[str, Any]]
 ) -> WholeConfiguration:
     try:
-        values = apply_patch(patch, pinned.redacted)
+        values = apply_patch(list(patch), pinned.redacted)
     except PatchError as error:
         raise QueryError(
             "invalid_request",
@@ -210,8 +215,7 @@ async def what_if(
     until = (await resolve_as_of(services, caller, request.until)).position
     after = await _after(services, caller, request.since)
     if request.patch is not None:
-        in_force = await services.work.configurations.in_force(until)
-        await candidates.now(in_force.revision)
+        await _must_fit_in_force(services, candidates, until)
     tree = requester = None
     if request.tree is not None:
         tree = await resolve_session_key(services, caller, request.tree, pointer="/filter/tree")
@@ -219,7 +223,7 @@ async def what_if(
         requester = await resolve_session_key(
             services, caller, request.requester, pointer="/filter/requester"
         )
-    run_id = None
+    run_id, last = None, until
     if request.run_id is not None:
         moment = await resolve_as_of(services, caller, None)
         run = await visible_run(services, caller, request.run_id, moment)
@@ -227,7 +231,7 @@ async def what_if(
         # Only a cascade depends on what was decided before.
         if not request.cascade:
             after = max(after, run.created_position - 1)
-            until = until if run.batch is not None else max(until, run.created_position)
+        last = min(until, run.created_position + BATCH_POSITIONS_MAX)
     unknown = [one for one in request.only if one not in VERDICTS]
     if unknown:
         raise invalid_value("/only", f"there are {', '.join(VERDICTS)}")
@@ -239,7 +243,20 @@ async def what_if(
         request,
         after=after,
         until=until,
+        last=last,
     )
+
+
+async def _must_fit_in_force(
+    services: QueryServices, candidates: _Candidates, position: int
+) -> None:
+    """What does not even fit the revision in force was not meant."""
+    try:
+        in_force = await services.work.configurations.in_force(position)
+    except (NothingInForce, RevisionErased, ConfigurationError):
+        # There is nothing to try it on; each decision says what it was made under.
+        return
+    await candidates.now(in_force.revision)
 
 
 async def _after(services: QueryServices, caller: Caller, since: str | None) -> int:
@@ -302,6 +319,7 @@ class WhatIfAnswer:
         *,
         after: int,
         until: int,
+        last: int,
     ) -> None:
         self._services = services
         self._candidates = candidates
@@ -309,68 +327,90 @@ class WhatIfAnswer:
         self._request = request
         self.after = after
         self.until = until
+        self._last = last
         self._counts = CascadeCounts() if request.cascade else None
         self._unaffected: dict[int, UnaffectedAgents | None] = {}
         self._totals = _Totals()
 
-    async def pages(self) -> AsyncIterator[Sequence[WhatIfLine]]:
+    async def pages(self) -> AsyncGenerator[Sequence[WhatIfLine]]:
         """A line for each verdict that is wanted, how far it is about once a second, and the totals
         at the end, or why it goes no further; as many at a time as come at once."""
         told = time.monotonic()
         try:
-            async for page, position in self._decided():
-                lines: list[WhatIfLine] = []
-                for item, decided in page:
-                    self._totals.count(item.record.run.requested_agent_id, decided)
-                    if not self._request.only or decided.verdict in self._request.only:
-                        lines.append(_verdict_view(item, decided))
-                if time.monotonic() - told >= PROGRESS_SECONDS:
-                    told = time.monotonic()
-                    count = self._totals.verdicts.total()
-                    lines.append(WhatIfProgressView.of(position, self.until, count))
-                yield lines
-                if self._services.closing():
-                    text = "the service is stopping; ask again in a moment"
-                    yield [WhatIfFailureView.of(text)]
-                    return
+            async with aclosing(self._decided()) as pages:
+                async for page, position in pages:
+                    lines: list[WhatIfLine] = []
+                    for item, decided in page:
+                        self._totals.count(item.record.run.requested_agent_id, decided)
+                        if not self._request.only or decided.verdict in self._request.only:
+                            lines.append(_verdict_view(item, decided))
+                    if time.monotonic() - told >= PROGRESS_SECONDS:
+                        told = time.monotonic()
+                        count = self._totals.verdicts.total()
+                        lines.append(WhatIfProgressView.of(position, self.until, count))
+                    yield lines
+                    if self._services.closing():
+                        text = "the service is stopping; ask again in a moment"
+                        yield [WhatIfFailureView.of(text)]
+                        return
         except (QueryError, CascadeTooLarge) as error:
             yield [WhatIfFailureView.of(str(error))]
             return
         yield [self._totals.view(self.after, self.until)]
 
-    async def _decided(self) -> AsyncIterator[tuple[list[tuple[_Item, Verdict]], int]]:
+    async def _decided(self) -> AsyncGenerator[tuple[list[tuple[_Item, Verdict]], int]]:
         after = self.after
         types = (*_REQUESTS, ChildReleased.__name__) if self._counts is not None else _REQUESTS
-        while after < self.until:
+        while after < self._last:
             found = await self._services.work.log.read(
-                after=after, limit=EVENTS_AT_ONCE, until=self.until, types=types
+                after=after, limit=EVENTS_AT_ONCE, until=self._last, types=types
             )
             page = _whole_batches(found) if len(found) == EVENTS_AT_ONCE else list(found)
-            after = page[-1].envelope.position if len(found) == EVENTS_AT_ONCE else self.until
-            yield await self._decide_page(page), after
+            if after == self.after:
+                page = [*await self._beginning(page), *page]
+            after = page[-1].envelope.position if len(found) == EVENTS_AT_ONCE else self._last
+            async for decided in self._decide_page(page):
+                yield decided, after
 
-    async def _decide_page(self, page: Sequence[RecordedEvent]) -> list[tuple[_Item, Verdict]]:
+    async def _beginning(self, page: Sequence[RecordedEvent]) -> list[RecordedEvent]:
+        """What stands before the range of the batch that it begins in: it is decided with it."""
+        batch_id = _batch_id(page[0]) if page else None
+        if batch_id is None:
+            return []
+        found = await self._services.work.log.read(
+            after=max(0, self.after - BATCH_POSITIONS_MAX),
+            limit=BATCH_POSITIONS_MAX,
+            until=self.after,
+            types=_REQUESTS,
+        )
+        return [one for one in found if _batch_id(one) == batch_id]
+
+    async def _decide_page(
+        self, page: Sequence[RecordedEvent]
+    ) -> AsyncGenerator[list[tuple[_Item, Verdict]]]:
         requests = [one for one in page if one.envelope.type in _REQUESTS]
-        items = await self._items(requests)
-        texts = await self._texts(items)
-        done: list[tuple[_Item, Verdict]] = []
-        by_position = {one.position: one for one in items}
-        for group in _groups(page):
-            event = group[0].event
-            if isinstance(event, ChildReleased):
-                key = session_key_of(group[0].envelope.stream)
-                if self._counts is not None and key is not None:
-                    self._counts.release(key, event.run_id)
-                continue
-            members = [
-                by_position[one.envelope.position]
+        items = {one.position: one for one in await self._items(requests)}
+        for part in _in_parts(_groups(page), items):
+            texts = await self._texts(
+                items[one.envelope.position]
+                for group in part
                 for one in group
-                if one.envelope.position in by_position
-            ]
-            done += self._decide_group(members, texts)
-            if len(done) % DECIDED_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return done
+                if one.envelope.position in items
+            )
+            began = time.monotonic()
+            done: list[tuple[_Item, Verdict]] = []
+            for group in part:
+                event = group[0].event
+                if isinstance(event, ChildReleased):
+                    key = session_key_of(group[0].envelope.stream)
+                    if self._counts is not None and key is not None:
+                        self._counts.release(key, event.run_id)
+                    continue
+                done += self._decide_group([items[one.envelope.position] for one in group], texts)
+                if time.monotonic() - began >= SECONDS_AT_ONCE:
+                    await asyncio.sleep(0)
+                    began = time.monotonic()
+            yield done
 
     def _decide_group(
         self, members: Sequence[_Item], texts: Mapping[UUID, str]
@@ -381,7 +421,7 @@ class WhatIfAnswer:
         for (item, _), one in zip(decided, together, strict=True):
             if self._counts is not None:
                 self._counts.note(item.record, one)
-            if self._criteria.takes(item.record.run):
+            if item.position > self.after and self._criteria.takes(item.record.run):
                 done.append((item, one.verdict))
         return done
 
@@ -392,7 +432,7 @@ class WhatIfAnswer:
         if self._counts is None:
             return self._with_prompt(item, decide_again(question, texts), texts)
         key = item.record.run.requester.session_key
-        above = self._counts.never_ran(key)
+        above = self._counts.never_ran(item.record.run)
         if above is not None:
             return DecidedAgain(_never_requested(item.record, above))
         question = replace(question, requester_plan=self._counts.plan(key))
@@ -468,6 +508,9 @@ class WhatIfAnswer:
         except ConfigurationError:
             text = f"configuration revision {record.config_revision}: this program cannot read it"
             return _Item(position, record, None, not_replayable(text))
+        except QueryError as error:
+            # An earlier revision may lack what is to be changed.
+            return _Item(position, record, None, not_replayable(error.detail))
         if is_session_needed(question):
             key = record.run.requester.session_key
             question = replace(question, requester=await registry.session(key, at=position))
@@ -497,7 +540,7 @@ class WhatIfAnswer:
                 now = await self._candidates.now(revision)
                 others = await self._announcing_under()
                 known = UnaffectedAgents(then.configuration, now.configuration, others)
-            except (RevisionErased, ConfigurationError):
+            except (RevisionErased, ConfigurationError, QueryError):
                 known = None
             self._unaffected[revision] = known
         return self._unaffected[revision]
@@ -511,19 +554,36 @@ class WhatIfAnswer:
         return tuple(one.configuration for one in found)
 
     async def _texts(self, items: Iterable[_Item]) -> Mapping[UUID, str]:
-        refs: dict[UUID, ContentRef] = {}
-        for item in items:
-            if item.question is None:
-                continue
-            for ref in texts_needed(item.question):
-                refs[ref.id] = ref
-            if item.started_run is not None and item.record.started is not None:
-                for ref in prompt_texts_needed(item.record, item.started_run):
-                    refs[ref.id] = ref
-        texts: dict[UUID, str] = {}
-        for part in _in_parts(refs.values()):
-            texts |= await self._services.work.contents.texts(part)
-        return texts
+        refs = {ref.id: ref for item in items for ref in _refs_of(item)}
+        return await self._services.work.contents.texts(list(refs.values())) if refs else {}
+
+
+def _refs_of(item: _Item) -> list[ContentRef]:
+    """The texts that a decision is made from."""
+    if item.question is None:
+        return []
+    refs = texts_needed(item.question)
+    if item.started_run is not None and item.record.started is not None:
+        refs += prompt_texts_needed(item.record, item.started_run)
+    return refs
+
+
+def _in_parts(
+    groups: Iterable[list[RecordedEvent]], items: Mapping[int, _Item]
+) -> Iterator[list[list[RecordedEvent]]]:
+    """Groups whose texts are had at once; more texts than that only for one that has them."""
+    part: list[list[RecordedEvent]] = []
+    total_bytes = 0
+    for group in groups:
+        found = [items.get(one.envelope.position) for one in group]
+        size = sum(ref.bytes for item in found if item is not None for ref in _refs_of(item))
+        if part and total_bytes + size > TEXT_BYTES_AT_ONCE:
+            yield part
+            part, total_bytes = [], 0
+        part.append(group)
+        total_bytes += size
+    if part:
+        yield part
 
 
 def _whole_batches(found: Sequence[RecordedEvent]) -> list[RecordedEvent]:
@@ -579,23 +639,10 @@ def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:
     return run
 
 
-def _in_parts(refs: Iterable[ContentRef]) -> Iterator[list[ContentRef]]:
-    part: list[ContentRef] = []
-    total_bytes = 0
-    for ref in refs:
-        if part and total_bytes + ref.bytes > TEXT_BYTES_AT_ONCE:
-            yield part
-            part, total_bytes = [], 0
-        part.append(ref)
-        total_bytes += ref.bytes
-    if part:
-        yield part
-
-
 def _never_requested(record: RecordedDecision, above: UUID) -> Verdict:
     if record.refused is not None:
         return SAME
-    text = f"it would not have been requested: run {above}, whose session asked for it, is refused"
+    text = f"it would not have been requested: run {above}, which it goes back to, would be refused"
     return Verdict(verdict="newly-refused", text=text)
 
 

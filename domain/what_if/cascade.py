@@ -10,13 +10,14 @@ from uuid import UUID
 
 from domain.run.events import SessionCreated
 from domain.run.facts import Plan
+from domain.run.state import Run
 from domain.what_if.decide_again import DecidedAgain
 from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import VerdictName
 
 REMOVED_MAX = 1_000_000
-"""So many orchestrators that would not have run, or by another plan, are remembered: what they
-spawned would not have been requested, or by somebody else."""
+"""So many runs that would not have run, or by another plan, are remembered: what they spawned would
+not have been requested, or by somebody else."""
 _OTHER_PLAN: frozenset[VerdictName] = frozenset(
     {"different-agent", "different-model", "different-plan"}
 )
@@ -42,7 +43,7 @@ class CascadeCounts:
 
     _removed: dict[str, set[UUID]] = field(default_factory=dict)
     _added: dict[str, tuple[int, UUID]] = field(default_factory=dict)
-    _never_ran: dict[str, UUID] = field(default_factory=dict)
+    _never_ran: set[UUID] = field(default_factory=set)
     _plans: dict[str, Plan] = field(default_factory=dict)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
@@ -53,9 +54,12 @@ class CascadeCounts:
             return CountRange(least, least)
         return CountRange(least, least + added[0], added[1])
 
-    def never_ran(self, requester_key: str) -> UUID | None:
-        """The run of a requester that would not have run; None when it would."""
-        return self._never_ran.get(requester_key)
+    def never_ran(self, run: Run) -> UUID | None:
+        """The run but for which this one would not have been requested, and which would not have
+        run: that of its requester, or the one that opened the session a message goes to; None when
+        there is none."""
+        needed = (run.requester.run_id, run.opened_by if run.continues is not None else None)
+        return next((one for one in needed if one is not None and one in self._never_ran), None)
 
     def plan(self, requester_key: str) -> Plan | None:
         """The plan of a requester that would have another one; None when it is the recorded one, or
@@ -70,10 +74,9 @@ class CascadeCounts:
             self._must_be_room()
             self._plans[child] = decided.planned.plan
         if verdict.verdict == "newly-refused" and record.created is not None:
+            self._must_be_room()
             self._removed.setdefault(key, set()).add(record.run.run_id)
-            if child is not None:
-                self._must_be_room()
-                self._never_ran[child] = record.run.run_id
+            self._never_ran.add(record.run.run_id)
         elif verdict.verdict == "newly-allowed":
             count, first = self._added.get(key, (0, record.run.run_id))
             self._added[key] = (count + 1, first)
@@ -81,7 +84,7 @@ class CascadeCounts:
     def _must_be_room(self) -> None:
         if len(self._never_ran) + len(self._plans) >= REMOVED_MAX:
             raise CascadeTooLarge(
-                f"more than {REMOVED_MAX} orchestrators would not have run, or otherwise; ask for a"
+                f"more than {REMOVED_MAX} runs would not have run, or by another plan; ask for a"
                 " shorter range"
             )
 

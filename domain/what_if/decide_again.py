@@ -21,7 +21,7 @@ from domain.plan.model import storable_model_name
 from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
-from domain.run.facts import HOOK_ORDER, Plan
+from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, Plan
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.state import Session
@@ -104,7 +104,7 @@ def _run_of(question: Question) -> Run:
     if plan is None:
         return run
     inherited = {"model": plan.model_reference, "thinking": plan.thinking}
-    sandboxed = {"sandboxed": True} if plan.sandboxed else {}
+    sandboxed = {"sandboxed": plan.sandboxed}
     return run.changed({"requester": run.requester.changed({**inherited, **sandboxed})})
 
 
@@ -389,7 +389,7 @@ class _DecisionAgain:
         if run.options.requester_sandboxed or _is_configured_sandboxed(run, self._now):
             return True
         session = self._question.requester
-        if session is None:
+        if session is None or self._question.requester_plan is not None:
             return bool(run.requester.sandboxed)
         members = run.batch.index if run.batch is not None else 0
         is_first_seen = session.created_position >= run.created_position - 1 - members
@@ -419,6 +419,8 @@ class _DecisionAgain:
         record = self._record
         facts = record.facts.workspace if record.facts is not None else None
         is_same = agent.id == record.agent_id
+        if facts is None and is_same and self._refused_rule == rules.WORKSPACE.name:
+            raise NotReplayable("the workspace: why the folder could not be used is not on record")
         if facts is None or not is_same:
             self._assumed.append(f'the workspace of agent "{agent.id}" can be used')
             return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
@@ -504,7 +506,9 @@ class _DecisionAgain:
         for name, alias in _PLAN_FIELDS:
             pairs.append((alias, getattr(recorded, name), getattr(planned.plan, name)))
         hooks = self._now.spawnlog.hooks.configured
-        pairs.append(("/hooks", created.hooks, tuple(one for one in HOOK_ORDER if one in hooks)))
+        # A session that goes on is not spawned again.
+        told = HOOK_ORDER if self._run.continues is None else HOOKS_OF_ENDS
+        pairs.append(("/hooks", created.hooks, tuple(one for one in told if one in hooks)))
         facts = planned.facts.workspace
         agent = planned.agent
         if self._run.continues is None and facts is not None and facts.source == "agent":
@@ -541,6 +545,8 @@ class _DecisionAgain:
             one.effective_agent(agent_id).subagents.context_preamble_max_chars
             for one in (self._then, self._now)
         ]
+        if limits[0] != limits[1] and run.continues is not None:
+            self._must_be_shorter(min(limits))
         if run.preamble is None or limits[0] == limits[1]:
             return None
         text = self._texts.get(run.preamble.id)
@@ -548,6 +554,15 @@ class _DecisionAgain:
             raise NotReplayable("the preamble: its text was erased")
         kept = [preamble_sizes(text, one).kept_characters for one in limits]
         return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
+
+    def _must_be_shorter(self, characters_max: int) -> None:
+        """What was written for a session since it began is cut as it goes on; only the cut text is
+        with the decision."""
+        created = self._record.created
+        assert created is not None
+        texts = [one.content for one in created.ingredients if one.position == "preamble"]
+        if any(one.bytes > characters_max for one in texts):
+            raise NotReplayable("the preamble of the session: it is on record as it was cut then")
 
     def _bootstrap(self, agent_id: str) -> DecisionDifference | None:
         created = self._record.created

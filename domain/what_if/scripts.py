@@ -2,7 +2,7 @@
 from the outputs that are on record. No script is run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -123,6 +123,7 @@ def replay_scripts(
     contributions: list[ScriptContribution] = []
     candidates: list[OverrideCandidate] = []
     missing: list[str] = []
+    ran: list[ScriptReceipt] = []
     before = {one.id: one for one in then.listed}
     stopped = False
     for script in now.listed:
@@ -133,6 +134,7 @@ def replay_scripts(
         if why is not None or receipt is None:
             missing.append(f'context script "{script.id}": {why}')
             continue
+        ran.append(receipt)
         reading, is_recorded = _reading(before[script.id], script, receipt, texts)
         if reading.error is not None:
             stopped = script.error_handling == "stop"
@@ -145,7 +147,8 @@ def replay_scripts(
             candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
     if missing:
         raise NotReplayable(*missing)
-    _must_fit_in_time(now, receipts)
+    if not unchanged:
+        _must_fit_in_time(now, ran)
     without = {
         one.agent_id
         for one in record.scripts.candidates
@@ -193,20 +196,18 @@ def _limit_that_decides(
     now: ScriptsUnder,
 ) -> str | None:
     seconds = receipt.duration_ms / 1000
+    failed = receipt.outcome == "failed"
     if old.timeout_seconds != script.timeout_seconds and (
-        seconds >= script.timeout_seconds
-        or (_was_cut_off(receipt) and seconds >= old.timeout_seconds * _NEARLY)
+        seconds >= script.timeout_seconds or (failed and seconds >= old.timeout_seconds * _NEARLY)
     ):
         return "it took about as long as it may now, or was ended by its timeout"
+    if then.total_seconds != now.total_seconds and failed and not _ended_well(receipt):
+        return "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
     if then.output_bytes_max != now.output_bytes_max and (
         receipt.output_bytes >= min(then.output_bytes_max, now.output_bytes_max)
     ):
         return "its output has about as many bytes as there may be (scriptOutputBytesMax)"
     return None
-
-
-def _was_cut_off(receipt: ScriptReceipt) -> bool:
-    return receipt.outcome == "failed" and not _ended_well(receipt)
 
 
 def _ended_well(receipt: ScriptReceipt) -> bool:
@@ -216,8 +217,8 @@ def _ended_well(receipt: ScriptReceipt) -> bool:
     return receipt.exit_code == 0
 
 
-def _must_fit_in_time(now: ScriptsUnder, receipts: Mapping[str, ScriptReceipt]) -> None:
-    took = sum(receipts[one.id].duration_ms for one in now.listed if one.id in receipts) / 1000
+def _must_fit_in_time(now: ScriptsUnder, ran: Sequence[ScriptReceipt]) -> None:
+    took = sum(one.duration_ms for one in ran) / 1000
     if took >= now.total_seconds:
         raise NotReplayable(
             f"context scripts: they took {took:.1f} s together, and may take"
@@ -243,14 +244,21 @@ def _reading(
     kept = texts.get(receipt.output.id)
     if kept is None:
         raise NotReplayable(f'context script "{script.id}": its output was erased')
-    reading = read_script_output(
+    text = decode_output(kept, receipt.output_encoding)
+    if failed and _read_by(old, text).error is None:
+        # It said no error: it was cut off, and would be again.
+        return ScriptReading(error="failed"), True
+    return _read_by(script, text), False
+
+
+def _read_by(script: ContextScript, text: str) -> ScriptReading:
+    return read_script_output(
         script_id=script.id,
-        text=decode_output(kept, receipt.output_encoding),
+        text=text,
         return_key=script.return_key,
         error_key=script.error_key,
         agent_id_override_key=script.agent_id_override_key,
     )
-    return reading, False
 
 
 def _reread(

@@ -30,6 +30,7 @@ from tests.support.builders.reads_of_the_past import (
     ask,
     queries_on,
     reads_about,
+    reads_about_revisions,
 )
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
@@ -44,6 +45,7 @@ OPERATOR = Actor(kind="token", token="operator")
 NARROW = Caller(actor=OPERATOR, scopes=frozenset({"read", "content"}), patterns=(ROOT,))
 COMMITS_OF_A_REVISION = 12
 OTHERS_ASKED_ABOUT = 1
+REVISIONS_ASKED = 2
 NARROW_SHARE = 0.2
 
 
@@ -135,7 +137,8 @@ class WatchedLog:
         keys = {key for stream in streams if (key := session_key_of(stream)) is not None}
         run_ids |= set(self._some(list(self.run_ids)))
         keys |= {"main", ROOT, *self._some(list(self.session_keys))}
-        for read in reads_about(sorted(keys), sorted(run_ids)):
+        about = reads_about(sorted(keys), sorted(run_ids)) + reads_about_revisions(REVISIONS_ASKED)
+        for read in about:
             caller = NARROW if self._die.random() < NARROW_SHARE else EVERYTHING
             answer = await ask(self.services, read, None, caller)
             assert answer.position in (head, None)

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused
+from domain.run.plan_facts import PlanFacts
 from domain.values.refusals import LostClaim, SessionIsClosed
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configured_spawns import Rules
@@ -23,6 +24,7 @@ from tests.support.models.planned_places import PlacesOnDisk
 from tests.support.models.random_spawns import ASKED, LENIENT, PLAIN, RULES
 from tests.support.models.request_verdicts import requested_as_judged
 from tests.support.models.spawn_model import LANE_WIDTH, Asked, Told
+from tests.support.servers.same_decisions import UNDECIDED
 
 pytestmark = pytest.mark.long
 
@@ -57,6 +59,16 @@ class Spawns(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "disk"):
             self.disk.remove()
+            self.decisions_made_again_are_the_same()
+
+    def decisions_made_again_are_the_same(self) -> None:
+        """What-if with nothing changed, once all is over; messages are not planned here."""
+        for name in self.model.tree.lives:
+            if self.real.run(name).continues is not None:
+                continue
+            verdict = self.real.decided_again(name).verdict
+            if verdict.missing != (UNDECIDED,):
+                assert (verdict.verdict, verdict.difference) == ("same", None), (name, verdict)
 
     @rule(rules=RULES)
     def reload(self, rules: Rules) -> None:
@@ -175,16 +187,16 @@ class Spawns(RuleBasedStateMachine):
         if isinstance(judged, Told):
             assert isinstance(found, IneligiblePlan), found
             assert told_of(found.refusal) == judged
-            self._refuse(life, judged)
+            self._refuse(life, judged, found.facts)
             return
         assert isinstance(found, PlannedChild), found
         self.model.create(life.name, self.real.create(life.name, found), judged)
         created = self.real.only(life.name, SessionCreated)
         assert (created.warnings, created.note) == (judged.warnings, self.model.note(life.name))
 
-    def _refuse(self, life: Life, told: Told) -> None:
+    def _refuse(self, life: Life, told: Told, facts: PlanFacts | None = None) -> None:
         self.model.refuse(life.name, told)
-        self.real.refuse(life.name, told.rule, told.status, told.text)
+        self.real.refuse(life.name, told.rule, told.status, told.text, facts)
 
     def _tell(self, life: Life, kind: str, command: RunCommand | None = None) -> None:
         if kind == "end":

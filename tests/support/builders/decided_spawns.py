@@ -4,6 +4,7 @@ How a child is planned is decided by `application`; each other rule is that of `
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -16,8 +17,9 @@ from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent
 from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import RunCommand
-from domain.run.events import SpawnRequested
+from domain.run.events import MessageReceived, SpawnRequested
 from domain.run.facts import SpawnOptions
+from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
@@ -25,6 +27,14 @@ from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.record import ContentRef, run_stream
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, child_key
+from domain.what_if.decide_again import (
+    DecidedAgain,
+    Question,
+    WholeConfiguration,
+    decide_again,
+    is_session_needed,
+)
+from domain.what_if.record import RecordedStep, recorded_decision
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.family_log import FamilyLog
@@ -163,11 +173,36 @@ class DecidedSpawns:
         self.tell(name, prepare, create)
         return key
 
-    def refuse(self, name: str, rule: str, status: str, text: str) -> None:
-        """The preparation fails."""
+    def refuse(
+        self, name: str, rule: str, status: str, text: str, facts: PlanFacts | None = None
+    ) -> None:
+        """The preparation fails; `facts` are what its plan was decided from."""
         kept = self.store("refusal", text)
         epoch = self.run(name).epoch
-        self.tell(name, ask.refuse(epoch, rule=rule, status=status, text=kept))
+        self.tell(name, ask.refuse(epoch, rule=rule, status=status, text=kept, facts=facts))
+
+    def decided_again(self, name: str) -> DecidedAgain:
+        """What-if with nothing changed: the decision about a run, made under its own revision from
+        what is on record of it."""
+        run = self.run(name)
+        stream = run_stream(run.run_id)
+        steps = [
+            RecordedStep(one.stamp, run.config_revision, one.event)
+            for one in self.log.recorded
+            if one.stream == stream
+        ]
+        request = steps[0].event
+        before = None
+        if isinstance(request, MessageReceived):
+            before = self.log.run_as_of(request.continues, steps[0].stamp.position - 1)
+        pinned = self._pinned(run)
+        whole = WholeConfiguration(pinned.configuration, pinned.redacted)
+        question = Question(recorded_decision(steps, before=before), whole, whole)
+        if is_session_needed(question):
+            session = self.log.session_as_of(run.requester.session_key, steps[0].stamp.position)
+            question = replace(question, requester=session)
+        texts = {ref.id: text for ref, text in self._texts.items()}
+        return decide_again(question, texts)
 
     def _pinned(self, run: Run) -> PinnedConfiguration:
         return self.configurations.pinned(run.config_revision)

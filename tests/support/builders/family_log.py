@@ -98,6 +98,20 @@ class FamilyLog:
         run = self.fold.runs.get(self._id(name))
         return (run and run.child_session_key) or child_key(self._id(name))
 
+    def run_as_of(self, run_id: UUID, position: int) -> Run:
+        """A run as it was at a position."""
+        return self._as_of(position).runs[run_id]
+
+    def session_as_of(self, key: str, position: int) -> Session:
+        """A session as it was at a position."""
+        return self._as_of(position).sessions[key]
+
+    def _as_of(self, position: int) -> Fold:
+        fold = Fold((), ())
+        for one in self.recorded[:position]:
+            fold.apply(one.stream, one.event, one.stamp)
+        return fold
+
     def last(self, name: str) -> Run:
         """The newest run of the session of this run."""
         newest = self.session(name).run_id

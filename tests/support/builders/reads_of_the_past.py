@@ -9,7 +9,7 @@ from uuid import UUID
 from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
-from application.queries import agents, explain, inbox, lanes, runs, sessions
+from application.queries import agents, explain, inbox, lanes, revisions, runs, sessions
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.changes import history
 from application.queries.errors import QueryError
@@ -38,6 +38,10 @@ OF_ALL: Mapping[str, Question] = {
     "listTimeline": lambda to, by, _, at: bars.list_bars(to, by, RunFilter(), at=at),
     "listLedger": lambda to, by, _, at: inbox.list_ledger(to, by, at=at, limit=LIMIT_MAX),
 }
+OF_REVISIONS: Mapping[str, Question] = {
+    "listRevisions": lambda to, by, _, at: revisions.list_revisions(to, by, at=at, limit=LIMIT_MAX),
+    "getRevision": lambda to, by, number, at: revisions.get_revision(to, by, int(number), at=at),
+}
 OF_SESSIONS: Mapping[str, Question] = {
     "getSession": lambda to, by, key, at: sessions.get_session(to, by, key, at=at),
     "getSessionTree": lambda to, by, key, at: tree.get_session_tree(to, by, key, at=at),
@@ -58,7 +62,7 @@ OF_RUNS: Mapping[str, Question] = {
         to, by, run, at=at
     ),
 }
-QUESTIONS = {**OF_ALL, **OF_SESSIONS, **OF_RUNS}
+QUESTIONS = {**OF_ALL, **OF_REVISIONS, **OF_SESSIONS, **OF_RUNS}
 
 
 class Read(NamedTuple):
@@ -75,6 +79,12 @@ def reads_about(session_keys: Iterable[str], run_ids: Iterable[UUID]) -> list[Re
         *(Read(name, key) for key in session_keys for name in OF_SESSIONS),
         *(Read(name, str(run_id)) for run_id in run_ids for name in OF_RUNS),
     ]
+
+
+def reads_about_revisions(revisions_max: int) -> list[Read]:
+    """Every question about all revisions, and about each of so many."""
+    numbers = range(1, revisions_max + 1)
+    return [Read("listRevisions"), *(Read("getRevision", str(one)) for one in numbers)]
 
 
 class GivenAnswer(NamedTuple):

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import httpx2
+import orjson
 from fastapi import FastAPI
 from jsonschema_rs import Draft202012Validator
 
@@ -13,6 +14,7 @@ from infrastructure.inbound.http.application import ROUTERS
 from infrastructure.inbound.http.openapi import describe
 
 JSON = "application/json"
+LINES = "application/x-ndjson"
 
 
 @cache
@@ -28,13 +30,20 @@ def check_answer(response: httpx2.Response) -> None:
     """Fail unless a JSON answer of a described operation is one of its successes, whole. An answer
     that is no success is a problem, which other tests look at."""
     media_type = response.headers.get("content-type", "").partition(";")[0]
-    if not response.is_success or media_type != JSON:
+    if not response.is_success or media_type not in (JSON, LINES):
         return
     path = response.request.url.raw_path.decode().partition("?")[0]
     described = described_path(path)
-    if described is not None:
-        response.read()
-        must_fit(described, response.request.method.lower(), response.status_code, response.json())
+    if described is None or (media_type == LINES and not response.is_closed):
+        return
+    response.read()
+    bodies = (
+        map(orjson.loads, response.content.splitlines())
+        if media_type == LINES
+        else [response.json()]
+    )
+    for body in bodies:
+        must_fit(described, response.request.method.lower(), response.status_code, body)
 
 
 def must_fit(path: str, method: str, status: int, body: Any) -> None:
@@ -59,7 +68,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 @cache
 def _validator(path: str, method: str, status: int) -> Draft202012Validator:
     content = document()["paths"][path][method]["responses"][str(status)]["content"]
-    schema = {**content[JSON]["schema"], "components": {"schemas": _closed_schemas()}}
+    described = content.get(JSON) or content[LINES]
+    schema = {**described["schema"], "components": {"schemas": _closed_schemas()}}
     return Draft202012Validator(schema, validate_formats=True)
 
 

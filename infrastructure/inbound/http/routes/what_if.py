@@ -1,12 +1,13 @@
 """`POST /v1/what-if`: what another configuration would have decided, as lines of JSON."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from application.concurrency.bulkhead import BulkheadFull
 from application.queries import what_if as queries
@@ -84,7 +85,17 @@ def _lines() -> dict[int | str, dict[str, Any]]:
 
 
 class _LinesResponse(StreamingResponse):
+    """Lines as they are made. `place` is given back when the answer ends, however it ends: also
+    when nobody reads on, or its reader was gone before the first line."""
+
     media_type = MEDIA_TYPE
+
+    lines: AsyncGenerator[bytes]
+    place: AsyncExitStack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self.place, aclosing(self.lines):
+            await super().__call__(scope, receive, send)
 
 
 @router.post(
@@ -107,24 +118,25 @@ async def what_if(request: Request, services: InjectedServices, caller: ByCaller
     """The verdicts."""
     body, _ = await read_body(request, WhatIfBody)
     answer = await queries.what_if(services, caller, _request(body))
-    stack = AsyncExitStack()
+    place = AsyncExitStack()
     try:
-        await stack.enter_async_context(services.processor_room.of("what-if"))
+        await place.enter_async_context(services.processor_room.of("what-if"))
     except BulkheadFull:
         raise HttpProblem(
             "what_if_busy",
             f"this server answers {queries.AT_ONCE_MAX} such questions at once; ask again when one"
             " of them is done",
         ) from None
-    return _LinesResponse(
-        _written(answer, stack),
-        headers={**position_headers(services, answer.until), "X-Accel-Buffering": "no"},
-    )
+    headers = {**position_headers(services, answer.until), "X-Accel-Buffering": "no"}
+    lines = _written(answer)
+    response = _LinesResponse(lines, headers=headers)
+    response.lines, response.place = lines, place
+    return response
 
 
-async def _written(answer: WhatIfAnswer, stack: AsyncExitStack) -> AsyncIterator[bytes]:
-    async with stack:
-        async for lines in answer.pages():
+async def _written(answer: WhatIfAnswer) -> AsyncGenerator[bytes]:
+    async with aclosing(answer.pages()) as pages:
+        async for lines in pages:
             if lines:
                 yield b"".join(line.json_bytes() + b"\n" for line in lines)
 

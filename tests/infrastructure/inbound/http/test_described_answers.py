@@ -3,9 +3,16 @@
 from typing import Any
 
 import httpx2
+import orjson
 import pytest
 
-from tests.support.http.described_answers import JSON, check_answer, document, must_fit
+from tests.support.http.described_answers import (
+    JSON,
+    LINES,
+    check_answer,
+    document,
+    must_fit,
+)
 
 OPERATIONS = [
     (path, method, operation)
@@ -24,11 +31,21 @@ def success(operation: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 def successes(operation: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
     """All of them, the usual one first: that of something made, where there is one."""
     found = [
-        (int(status), one["content"][JSON])
+        (int(status), one["content"].get(JSON) or one["content"][LINES])
         for status, one in operation["responses"].items()
         if status < "300"
     ]
     return sorted(found, key=lambda one: one[0] != 201)
+
+
+def examples(described: dict[str, Any]) -> list[Any]:
+    """The example, or each line of one that is answered line by line."""
+    example = described["example"]
+    return (
+        [orjson.loads(one) for one in example.splitlines()]
+        if isinstance(example, str)
+        else [example]
+    )
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS, ids=NAMES)
@@ -36,7 +53,8 @@ def test_every_example_is_an_answer_as_it_is_described(
     path: str, method: str, operation: dict[str, Any]
 ) -> None:
     for status, described in successes(operation):
-        must_fit(path, method, status, described["example"])
+        for one in examples(described):
+            must_fit(path, method, status, one)
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS, ids=NAMES)
@@ -44,7 +62,7 @@ def test_an_answer_with_a_member_too_few_or_too_many_is_not_as_described(
     path: str, method: str, operation: dict[str, Any]
 ) -> None:
     status, described = success(operation)
-    example = dict(described["example"])
+    example = dict(examples(described)[0])
     with pytest.raises(AssertionError, match="is not as described"):
         must_fit(path, method, status, {**example, "another": 1})
     example.pop(next(iter(example)))

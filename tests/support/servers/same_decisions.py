@@ -1,0 +1,29 @@
+"""What-if with nothing changed, about all that a server has decided: nothing may be otherwise."""
+
+import json
+from itertools import product
+from typing import Any
+
+import httpx2
+
+UNDECIDED = "it is still being prepared, so there is nothing to compare with"
+"""What is under way has come to no decision yet."""
+
+
+def differing_decisions(http: httpx2.Client) -> list[dict[str, Any]]:
+    """The decisions that would be other ones under the configuration that they were made under."""
+    found = []
+    for cascade, prompts in product((False, True), repeat=2):
+        body = {"patch": [], "cascade": cascade, "prompts": prompts}
+        answer = http.post("/v1/what-if", json=body)
+        assert answer.status_code == 200, answer.text
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+        assert "totals" in lines[-1], lines[-1]
+        verdicts = [one for one in lines if "verdict" in one]
+        assert len(verdicts) == lines[-1]["totals"]["decisions"]
+        found += [
+            {**one, "cascade": cascade, "prompts": prompts}
+            for one in verdicts
+            if one["verdict"] != "same" and one["missing"] != [UNDECIDED]
+        ]
+    return found
