@@ -86,6 +86,9 @@ def are_scripts_unchanged(then: ScriptsUnder, now: ScriptsUnder) -> bool:
     """Whether each would run as it did, and be read as it was."""
     if then.listed != now.listed or (not then.listed and not now.listed):
         return then.listed == now.listed
+    if [list(one.arg_map) for one in then.listed] != [list(one.arg_map) for one in now.listed]:
+        # The order of arguments is that of the file.
+        return False
     return (then.total_seconds, then.output_bytes_max) == (
         now.total_seconds,
         now.output_bytes_max,
