@@ -117,7 +117,7 @@ def print_junit(report: WhatIfReport) -> None:
     )
     for name, count in counts.items():
         case = ElementTree.SubElement(suite, "testcase", classname="what-if", name=name)
-        lines = [_line(one) for one in report.first.get(name, ())]
+        lines = [_in_xml(_line(one)) for one in report.first.get(name, ())]
         if name in failed:
             failure = ElementTree.SubElement(case, "failure", message=f"{count} {name}")
             failure.text = "\n".join(lines)
@@ -126,6 +126,11 @@ def print_junit(report: WhatIfReport) -> None:
     ElementTree.indent(suite)
     print('<?xml version="1.0" encoding="UTF-8"?>')
     print(ElementTree.tostring(suite, encoding="unicode"))
+
+
+def _in_xml(text: str) -> str:
+    """The text without the two signs that print nothing and may not stand in XML."""
+    return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
 def _line(verdict: Mapping[str, Any]) -> str:

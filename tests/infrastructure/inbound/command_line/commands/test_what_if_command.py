@@ -1,0 +1,148 @@
+"""`spawnlog what-if`."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from domain.what_if.verdict import VERDICTS
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
+
+ASKED = "/v1/what-if"
+HOSTILE = "\x1b[2J\x00\x0b\ufffe]]><&\"'\n"
+SET = ("--set", "/agents/defaults/subagents/maxSpawnDepth=1")
+
+
+def verdict(name: str = "newly-refused", **changes: Any) -> dict[str, Any]:
+    """A line of the answer."""
+    plain = {
+        "runId": "69eae0f9-12a6-46eb-a892-2dcc416bb8c6",
+        "position": 7,
+        "kind": "spawn",
+        "agentId": "counter",
+        "label": "reviewer",
+        "requesterSessionKey": "agent:main:main",
+        "configRevision": 1,
+        "verdict": name,
+        "rule": "depth",
+        "text": "too deep",
+        "difference": {"field": "/rule", "recorded": None, "decided": "depth"},
+        "missing": [],
+        "assumed": [],
+    }
+    return plain | changes
+
+
+def totals(agent: str = "counter", **counts: int) -> dict[str, Any]:
+    """The last line."""
+    by_verdict = {one: counts.get(one.replace("-", "_"), 0) for one in VERDICTS}
+    found = {
+        "fromPosition": 1,
+        "toPosition": 9,
+        "decisions": sum(by_verdict.values()),
+        "byVerdict": by_verdict,
+        "byAgent": {agent: {one: count for one, count in by_verdict.items() if count}},
+        "byRule": {},
+    }
+    return {"totals": found}
+
+
+def answers(api: RecordedApi, *lines: dict[str, Any]) -> None:
+    """What the server says."""
+    text = "".join(json.dumps(one) + "\n" for one in lines)
+    api.on("POST", ASKED, Reply(text, content_type="application/x-ndjson"))
+
+
+def test_a_build_fails_by_the_verdicts_that_are_named(spawnlog: Command, api: RecordedApi) -> None:
+    for fail_on, status in ((), 0), (("newly-allowed",), 0), (("newly-refused",), 1):
+        answers(api, verdict(), totals(newly_refused=1, same=2))
+        named = [word for one in fail_on for word in ("--fail-on", one)]
+        found = spawnlog("what-if", *SET, *named)
+        assert found.exit_code == status, found.output
+    assert "newly-refused: 1" in found.stdout
+
+
+def test_what_is_set_goes_as_a_patch(spawnlog: Command, api: RecordedApi) -> None:
+    answers(api, totals())
+    spawnlog("what-if", *SET, "--run", "69ea", "--since", "pos:3", "--cascade")
+    body = api.asked[0].body
+    operation = {"op": "add", "path": "/agents/defaults/subagents/maxSpawnDepth", "value": 1}
+    assert (body["patch"], body["from"], body["cascade"]) == ([operation], "pos:3", True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        (*SET, "--config", "x.json5"),
+        ("--set", "nothing"),
+        ("--set", "/model=large"),
+        ("--config", "/not/there"),
+        (*SET, "--fail-on", "same"),
+        (*SET, "--output", "html"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_is_said(
+    spawnlog: Command, api: RecordedApi, arguments: tuple[str, ...]
+) -> None:
+    found = spawnlog("what-if", *arguments)
+    assert found.exit_code == 2
+    assert found.stderr.strip()
+    assert api.asked == []
+
+
+@pytest.mark.parametrize("text", ["{}", "not json", '"x"'])
+def test_a_patch_that_is_none_is_not_sent(
+    spawnlog: Command, api: RecordedApi, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "change.json"
+    file.write_text(text, "utf-8")
+    found = spawnlog("what-if", "--patch", str(file))
+    assert (found.exit_code, api.asked) == (2, [])
+
+
+def test_a_configuration_is_read_from_the_standard_input(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    answers(api, totals())
+    assert spawnlog("what-if", "--config", "-", given="{ /* JSON5 */ }").exit_code == 0
+    assert api.asked[0].body["configText"] == "{ /* JSON5 */ }"
+
+
+def test_an_answer_that_is_not_whole_is_an_error(spawnlog: Command, api: RecordedApi) -> None:
+    failure = {"failure": {"detail": f"the service is stopping {HOSTILE}"}}
+    for lines in ((verdict(),), (verdict(), failure)):
+        answers(api, *lines)
+        found = spawnlog("what-if", *SET, "--fail-on", "newly-refused")
+        assert found.exit_code == 2, found.output
+        assert "\x1b" not in found.output
+
+
+@pytest.mark.parametrize("output", ["table", "junit", "json", "jsonl"])
+def test_what_others_wrote_does_no_harm(spawnlog: Command, api: RecordedApi, output: str) -> None:
+    hostile = verdict(label=HOSTILE, agentId=HOSTILE, text=HOSTILE, missing=[], assumed=[HOSTILE])
+    unknown = verdict("not-replayable", rule=None, text=None, missing=[HOSTILE])
+    changed = verdict(
+        "different-model",
+        rule=None,
+        text=None,
+        difference={"field": HOSTILE, "recorded": HOSTILE, "decided": [HOSTILE]},
+    )
+    last = totals(HOSTILE, newly_refused=1, not_replayable=1, different_model=1)
+    answers(api, hostile, unknown, changed, last)
+    found = spawnlog("what-if", *SET, "--output", output, "--fail-on", "not-replayable")
+    assert found.exit_code == 1, found.output
+    assert not set("\x1b\x00\x0b") & set(found.stdout)
+    if output == "junit":
+        assert "\ufffe" not in found.stdout
+        suite = ElementTree.fromstring(found.stdout)
+        assert suite.get("failures") == "1"
+        assert len(suite) == len(VERDICTS)
+    elif output == "json":
+        assert len(json.loads(found.stdout)["items"]) == 3
+    elif output == "jsonl":
+        assert len([json.loads(one) for one in found.stdout.splitlines()]) == 4

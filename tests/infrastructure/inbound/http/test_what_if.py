@@ -1,0 +1,147 @@
+"""`POST /v1/what-if`: who may ask, what is refused before it begins, and that places come back."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.wire import Authority, head
+from tests.support.servers.http_server import House
+from tests.support.servers.running_server import wait_for
+
+pytestmark = pytest.mark.server
+
+NOTHING = {"patch": [], "only": ["newly-refused"]}
+SECRET = "canary-of-a-configuration"
+
+
+def ask(http: httpx2.Client, **body: Any) -> httpx2.Response:
+    """The answer, once there is a place."""
+
+    def answered() -> httpx2.Response | None:
+        answer = http.post("/v1/what-if", json=body)
+        return None if answer.status_code == 429 else answer
+
+    return wait_for("a place", answered)
+
+
+def last(answer: httpx2.Response) -> dict[str, Any]:
+    """The last line."""
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = json.loads(answer.text.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", ["reader", "texts", "spawner", "controller"])
+def test_who_does_not_see_everything_may_not_ask(house: House, name: str) -> None:
+    with house.with_token(house.secrets[name]) as http:
+        problem_of(http.post("/v1/what-if", json=NOTHING), 403, "not_permitted")
+
+
+def test_it_ends_with_totals_that_are_those_of_its_lines(house: House) -> None:
+    house.ended(house.session())
+    lines = [json.loads(one) for one in ask(house.http, patch=[]).text.splitlines()]
+    totals = lines[-1]["totals"]
+    verdicts = [one for one in lines if "verdict" in one]
+    assert totals["decisions"] == sum(totals["byVerdict"].values()) == len(verdicts) > 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"patch": [], "config": {}},
+        {"patch": [], "configText": "{}"},
+        {"config": {}, "configText": "{}"},
+        {"patch": [{"op": "steal", "path": "/agents"}]},
+        {"patch": [{"op": "remove", "path": "/not/there"}]},
+        {"patch": [{"op": "test", "path": "/agents", "value": SECRET}]},
+        {"patch": [], "from": "nonsense"},
+        {"patch": [], "only": ["no-verdict"]},
+        {"patch": [], "another": 1},
+        {"configText": "{ not json5"},
+        {"configText": "x" * (512 * 1024 + 1)},
+        {"patch": [{"op": "remove", "path": "/x"}] * 1_001},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_is_refused_with_a_reason(house: House, body: dict[str, Any]) -> None:
+    answer = house.http.post("/v1/what-if", json=body)
+    assert 400 <= answer.status_code < 500, answer.text[:500]
+    problem = problem_of(answer, answer.status_code, answer.json()["code"])
+    assert SECRET not in json.dumps(problem)
+
+
+def test_what_is_wrong_in_a_configuration_is_pointed_at(house: House) -> None:
+    wrong = {"agents": {"list": [{"id": "main"}]}, "spawnlog": {"no such thing": 1}}
+    for name, config in (("config", wrong), ("configText", json.dumps(wrong))):
+        problem = problem_of(
+            house.http.post("/v1/what-if", json={name: config}), 422, "invalid_request"
+        )
+        assert pointers_of(problem) == [f"/{name}/spawnlog/no such thing"]
+
+
+def test_a_secret_in_a_configuration_is_in_no_answer(house: House) -> None:
+    house.ended(house.session())
+    config: dict[str, Any] = {
+        "models": {"providers": {"acme": {"apiKey": SECRET, "models": [{"id": "large"}]}}},
+        "agents": {"list": [{"id": "main", "runtime": {"type": "scripted", "apiKey": SECRET}}]},
+        "spawnlog": {"tokens": [{"id": "x", "token": SECRET, "scopes": ["read"]}]},
+    }
+    for changed in (config, {**config, "agents": {"list": [{"id": SECRET * 9}]}}):
+        answers = [
+            house.http.post("/v1/what-if", json={"config": changed}),
+            house.http.post("/v1/what-if", json={"configText": json.dumps(changed)[:-1]}),
+            house.http.post(
+                "/v1/what-if",
+                json={"patch": [{"op": "add", "path": "/models", "value": config["models"]}]},
+            ),
+        ]
+        assert all(SECRET not in one.text for one in answers)
+    assert SECRET not in house.server.log()
+
+
+def test_what_is_nested_deeply_is_refused(house: House) -> None:
+    depth = 5_000
+    for content in (
+        b'{"config":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}",
+        b'{"patch":[{"op":"add","path":"/x","value":' + b"[" * depth + b"]" * depth + b"}]}",
+        json.dumps({"configText": '{"a":' * depth + "1" + "}" * depth}).encode(),
+    ):
+        answer = house.http.post(
+            "/v1/what-if", content=content, headers={"Content-Type": "application/json"}
+        )
+        assert 400 <= answer.status_code < 500, answer.text[:500]
+
+
+def test_readers_that_go_away_give_their_places_back(house: House) -> None:
+    """At once, before the first line; many more of them than there are places."""
+    content = json.dumps({"patch": [], "cascade": True, "prompts": True}).encode()
+    authority = Authority.of(house.server.url)
+    sent = head(
+        "POST",
+        "/v1/what-if",
+        {
+            "Host": f"{authority.host}:{authority.port}",
+            "Authorization": f"Bearer {house.server.token}",
+            "Content-Type": "application/json",
+            "Content-Length": str(len(content)),
+        },
+    )
+    for _ in range(20):
+        with authority.connect() as connection:
+            connection.sendall(sent + content)
+    assert "totals" in last(ask(house.http, **NOTHING))
+    # Both places are free.
+    with house.http.stream("POST", "/v1/what-if", json=NOTHING) as first:
+        assert first.status_code == 200
+        assert "totals" in last(ask(house.http, **NOTHING))
+
+
+def test_one_run_alone_is_decided_again(house: House) -> None:
+    run = house.ended(house.session())
+    answer = ask(house.http, patch=[], filter={"runId": run["runId"]}, prompts=True)
+    (verdict,) = [json.loads(one) for one in answer.text.splitlines() if "verdict" in one]
+    assert (verdict["runId"], verdict["verdict"]) == (run["runId"], "same")
