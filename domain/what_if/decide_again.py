@@ -420,7 +420,9 @@ class _DecisionAgain:
         facts = record.facts.workspace if record.facts is not None else None
         is_same = agent.id == record.agent_id
         if facts is None and is_same and self._refused_rule == rules.WORKSPACE.name:
-            raise NotReplayable("the workspace: why the folder could not be used is not on record")
+            if not self._are_workspaces_unchanged(agent):
+                raise NotReplayable("the workspace: which folder it was is not on record")
+            return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
         if facts is None or not is_same:
             self._assumed.append(f'the workspace of agent "{agent.id}" can be used')
             return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
@@ -429,6 +431,11 @@ class _DecisionAgain:
                 return ChosenWorkspace(facts, _UNREAD)
             raise NotReplayable("the workspace: whether the folder could be used is not on record")
         return ChosenWorkspace(facts)
+
+    def _are_workspaces_unchanged(self, agent: EffectiveAgent) -> bool:
+        own = self._then.effective_agent(agent.id).workspace == agent.workspace
+        roots_then, roots = (one.spawnlog.workspace_roots for one in (self._then, self._now))
+        return own and roots_then == roots
 
     def _is_workspace_unchanged(self, agent: EffectiveAgent, facts: WorkspaceFacts) -> bool:
         if facts.source == "agent":
