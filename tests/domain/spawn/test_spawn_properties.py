@@ -68,7 +68,8 @@ class Spawns(RuleBasedStateMachine):
                 continue
             verdict = self.real.decided_again(name).verdict
             if verdict.missing != (UNDECIDED,):
-                assert (verdict.verdict, verdict.difference) == ("same", None), (name, verdict)
+                # Some are refused at random, where a rule would have refused them anyway.
+                assert verdict.verdict == "same", (name, verdict)
 
     @rule(rules=RULES)
     def reload(self, rules: Rules) -> None:
