@@ -49,7 +49,8 @@ FEWER = {"op": "add", "path": "/agents/defaults/subagents/maxChildrenPerAgent", 
 async def lines(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
     """What is answered."""
     answer = await what_if(services, EVERYTHING, WhatIfRequest(**request))
-    return [one.model_dump(mode="json", by_alias=True) async for one in answer.lines()]
+    pages = [page async for page in answer.pages()]
+    return [one.model_dump(mode="json", by_alias=True) for page in pages for one in page]
 
 
 async def verdicts(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
