@@ -106,6 +106,11 @@ def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _complete(method: str, operation: dict[str, Any]) -> None:
     """What all operations have: examples, headers, parameters as they are sent."""
+    for response in operation["responses"].values():
+        for content in response.get("content", {}).values():
+            if "oneOf" in content.get("schema", {}):
+                # An answer in lines is taken for one text; each line is one of these.
+                content["schema"].pop("type", None)
     if method in ("post", "put") and operation["operationId"] != "whatIf":
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):

@@ -67,8 +67,8 @@ def test_a_build_fails_by_the_verdicts_that_are_named(spawnlog: Command, api: Re
 
 def test_what_is_set_goes_as_a_patch(spawnlog: Command, api: RecordedApi) -> None:
     answers(api, totals())
-    spawnlog("what-if", *SET, "--run", "69ea", "--since", "pos:3", "--cascade")
-    body = api.asked[0].body
+    spawnlog("what-if", *SET, "--since", "pos:3", "--cascade")
+    body = api.asked[-1].body
     operation = {"op": "add", "path": "/agents/defaults/subagents/maxSpawnDepth", "value": 1}
     assert (body["patch"], body["from"], body["cascade"]) == ([operation], "pos:3", True)
 
