@@ -27,7 +27,15 @@ PLACES = (0.1, 0.35, 0.85)
 """Where in its log questions are about."""
 
 
-WORDED = {"explainRun", "listRunEvents", "getRunHistory", "getSessionTree", "listTimeline"}
+WORDED = {
+    "explainRun",
+    "listRunEvents",
+    "getRunHistory",
+    "getSessionTree",
+    "listTimeline",
+    "listRevisions",
+    "getRevision",
+}
 """What these say is made by the release that says it: the sentences about rules, and events in the
 newest version of their types; and what came later than the answers that are kept."""
 
