@@ -16,6 +16,7 @@ from application.queries.views.session import (
     QueuedMessageView,
     RequestedRunView,
     SessionView,
+    recorded_members,
 )
 from application.queries.views.shared_context import (
     RunSharedContextView,
@@ -59,28 +60,8 @@ async def get_session(
     configuration = await configuration_in_force(services.work, moment.position)
     newest, own_runs = await _own_runs(services, session, moment)
     plan = newest.plan if newest is not None else None
-    assert session.stage != "unseen"
     view = SessionView(
-        session_key=session.session_key,
-        display_key=session.display_key,
-        session_id=session.session_id,
-        agent_id=session.agent_id,
-        depth=session.depth,
-        role=session.role,
-        control_scope=session.control_scope,
-        sandboxed=session.sandboxed,
-        workspace_dir=session.workspace_dir,
-        spawned_by=session.spawned_by,
-        root_session_key=session.root_session_key,
-        run_id=session.run_id,
-        stage=session.stage,
-        created_at=session.created_at,
-        closed_at=session.closed_at,
-        asserted_by=session.asserted_by,
-        assertions=list(session.assertions),
-        depth_from=session.depth_from,
-        active_children=session.active_children,
-        active_runs=list(session.counted),
+        **recorded_members(session),
         max_children=(
             configuration.subagent_defaults.max_children_per_agent if configuration else None
         ),
@@ -99,9 +80,6 @@ async def get_session(
         thinking=plan.thinking if plan else None,
         thinking_source=plan.thinking_source if plan else None,
         queue=await _queue(services, caller, newest),
-        unread_reports=list(session.reports),
-        preamble_position=session.preamble_position,
-        version=session.version,
     )
     return Answer(view, moment.position)
 

@@ -1,7 +1,7 @@
 """How a session reads."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from application.queries.views.run import RecordedStage
@@ -115,28 +115,34 @@ class SessionRecordView(View):
 
 def session_record_view(session: Session) -> SessionRecordView:
     """A session as its own events made it."""
-    return SessionRecordView(
-        session_key=session.session_key,
-        display_key=session.display_key,
-        session_id=session.session_id,
-        agent_id=session.agent_id,
-        depth=session.depth,
-        role=session.role,
-        control_scope=session.control_scope,
-        sandboxed=session.sandboxed,
-        workspace_dir=session.workspace_dir,
-        spawned_by=session.spawned_by,
-        root_session_key=session.root_session_key,
-        run_id=session.run_id,
-        stage=session.stage,
-        created_at=session.created_at,
-        closed_at=session.closed_at,
-        asserted_by=session.asserted_by,
-        assertions=list(session.assertions),
-        depth_from=session.depth_from,
-        active_children=session.active_children,
-        active_runs=list(session.counted),
-        unread_reports=list(session.reports),
-        preamble_position=session.preamble_position,
-        version=session.version,
-    )
+    return SessionRecordView(**recorded_members(session))
+
+
+def recorded_members(session: Session) -> dict[str, Any]:
+    """What a session's own events say of it, by the fields of both views."""
+    assert session.stage != "unseen"
+    return {
+        "session_key": session.session_key,
+        "display_key": session.display_key,
+        "session_id": session.session_id,
+        "agent_id": session.agent_id,
+        "depth": session.depth,
+        "role": session.role,
+        "control_scope": session.control_scope,
+        "sandboxed": session.sandboxed,
+        "workspace_dir": session.workspace_dir,
+        "spawned_by": session.spawned_by,
+        "root_session_key": session.root_session_key,
+        "run_id": session.run_id,
+        "stage": session.stage,
+        "created_at": session.created_at,
+        "closed_at": session.closed_at,
+        "asserted_by": session.asserted_by,
+        "assertions": list(session.assertions),
+        "depth_from": session.depth_from,
+        "active_children": session.active_children,
+        "active_runs": list(session.counted),
+        "unread_reports": list(session.reports),
+        "preamble_position": session.preamble_position,
+        "version": session.version,
+    }
