@@ -1,6 +1,7 @@
 """A spawn is made from an earlier run: of what was refused, with changes, with what context scripts
 said then, with its transcript, under an earlier revision; lineage stands on both."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.respawning_server import Scripts, respawn, respawning
+from tests.support.servers.same_decisions import differing_decisions
 from tests.support.servers.verified_servers import must_be_whole
 
 pytestmark = pytest.mark.server
@@ -66,8 +68,10 @@ def changing_on(made_data_dir: Path, databases: Databases) -> Iterator[Changing]
 def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
     with changing_on(made_data_dir, databases) as server:
         yield server
+        differing = differing_decisions(server.http)
         server.stop()
         must_be_whole(server)
+    assert not differing, json.dumps(differing)
 
 
 @pytest.fixture
