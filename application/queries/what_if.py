@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
@@ -33,12 +33,18 @@ from application.queries.views.what_if import (
 )
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
-from domain.run.events import MessageReceived, RunStarted, SpawnRequested
+from domain.run.events import (
+    AgentOverridden,
+    MessageReceived,
+    RunEvent,
+    RunStarted,
+    SpawnRequested,
+)
 from domain.run.evolve import evolve
 from domain.run.state import Run
 from domain.session.events import ChildReleased
 from domain.values.json_text import compact_json
-from domain.values.record import ContentRef, session_key_of
+from domain.values.record import ContentRef, run_stream, session_key_of
 from domain.what_if.batch import decide_batch_again
 from domain.what_if.cascade import CascadeCounts, CascadeTooLarge
 from domain.what_if.decide_again import (
@@ -435,9 +441,11 @@ class WhatIfAnswer:
         above = self._counts.never_ran(item.record.run)
         if above is not None:
             return DecidedAgain(_never_requested(item.record, above))
-        question = replace(question, requester_plan=self._counts.plan(key))
         recorded = item.record.request.facts.active_children
-        counted = self._counts.active_children(key, recorded)
+        counted, plan = self._counts.active_children(key, recorded), self._counts.plan(key)
+        is_alike = plan is None and counted.least == counted.most == recorded
+        is_same = question.is_unaffected and is_alike
+        question = replace(question, requester_plan=plan, is_unaffected=is_same)
         least = decide_again(replace(question, active_children=counted.least), texts)
         if counted.least != counted.most:
             most = decide_again(replace(question, active_children=counted.most), texts)
@@ -468,41 +476,88 @@ class WhatIfAnswer:
     # What the decisions of a page are made from.
 
     async def _items(self, requests: Sequence[RecordedEvent]) -> list[_Item]:
-        needed: list[RecordedEvent] = []
+        unaffected = await self._unaffected_in(requests)
+        is_known = self._counts is None and not self._request.prompts
+        needed = [one for one in requests if not (is_known and one.envelope.position in unaffected)]
+        types = _PROMPTED_BEHIND if self._request.prompts else _DECIDED_BEHIND
+        behind = await self._of_streams([one.envelope.stream for one in needed], types)
+        others = await self._other_runs(needed)
         items: list[_Item] = []
         for one in requests:
-            revision = _revision_of(one)
-            unaffected = await self._unaffected_under(revision)
-            if unaffected is not None and isinstance(one.event, SpawnRequested):
-                request = one.event
-                if unaffected.is_unaffected(request):
-                    record = recorded_decision([_step(one)])
-                    items.append(_Item(one.envelope.position, record, None, SAME))
-                    continue
-            needed.append(one)
-        types = _PROMPTED_BEHIND if self._request.prompts else _DECIDED_BEHIND
-        events = await self._services.work.log.read_streams(
-            [one.envelope.stream for one in needed], types=types, until=self.until
-        )
-        by_stream: dict[str, list[RecordedEvent]] = {}
-        for one in events:
-            by_stream.setdefault(one.envelope.stream, []).append(one)
-        for one in needed:
+            position, stream = one.envelope.position, one.envelope.stream
+            if is_known and position in unaffected:
+                items.append(_Item(position, recorded_decision([_step(one)]), None, SAME))
+                continue
             # A request is the first event of its run, and at hand already.
-            behind = by_stream.get(one.envelope.stream, ())
-            items.append(await self._item(one, [one, *behind]))
+            events = [one, *behind.get(stream, ())]
+            items.append(await self._item(one, events, others, is_same=position in unaffected))
         return items
 
-    async def _item(self, request: RecordedEvent, events: Sequence[RecordedEvent]) -> _Item:
-        position, registry = request.envelope.position, self._services.work.registry
+    async def _unaffected_in(self, requests: Sequence[RecordedEvent]) -> set[int]:
+        """The positions of those that are known to be decided as they were; of a batch all or
+        none."""
+        compared = [(one, await self._unaffected_under(_revision_of(one))) for one in requests]
+        with_scripts = [
+            one.envelope.stream
+            for one, unaffected in compared
+            if unaffected is not None and unaffected.has_scripts(_request_of(one))
+        ]
+        named = await self._of_streams(with_scripts, (AgentOverridden.__name__,))
+        found, batches_left = set[int](), set[UUID | None]()
+        for one, unaffected in compared:
+            overridden = named.get(one.envelope.stream)
+            event = overridden[0].event if overridden else None
+            agent_id = event.to_agent_id if isinstance(event, AgentOverridden) else None
+            if unaffected is not None and unaffected.is_unaffected(_request_of(one), agent_id):
+                found.add(one.envelope.position)
+            else:
+                batches_left.add(_batch_id(one))
+        together = {one.envelope.position for one, _ in compared if _batch_id(one) in batches_left}
+        alone = {one.envelope.position for one, _ in compared if _batch_id(one) is None}
+        return found - (together - alone)
+
+    async def _of_streams(
+        self, streams: Sequence[str], types: Sequence[str] = ()
+    ) -> dict[str, list[RecordedEvent]]:
+        """The events of streams, up to the last position that is looked at."""
+        found: dict[str, list[RecordedEvent]] = {}
+        if not streams:
+            return found
+        log = self._services.work.log
+        for one in await log.read_streams(streams, types=types, until=self.until):
+            found.setdefault(one.envelope.stream, []).append(one)
+        return found
+
+    async def _other_runs(
+        self, requests: Sequence[RecordedEvent]
+    ) -> dict[str, list[RecordedEvent]]:
+        """The events of the runs that messages go on from, and, where prompts are composed, of
+        those that their sessions began with."""
+        streams: dict[str, None] = {}
+        for one in requests:
+            if isinstance(one.event, MessageReceived):
+                streams[run_stream(one.event.continues)] = None
+                if self._request.prompts:
+                    streams[run_stream(one.event.opened_by)] = None
+        return await self._of_streams(list(streams))
+
+    async def _item(
+        self,
+        request: RecordedEvent,
+        events: Sequence[RecordedEvent],
+        others: Mapping[str, Sequence[RecordedEvent]],
+        *,
+        is_same: bool,
+    ) -> _Item:
+        position, event = request.envelope.position, request.event
         before = opened = None
-        if isinstance(request.event, MessageReceived):
-            before = await registry.run(request.event.continues, at=position - 1)
+        if isinstance(event, MessageReceived):
+            before = _run_at(others.get(run_stream(event.continues), ()), position - 1)
             if self._request.prompts:
-                opened = await registry.run(request.event.opened_by, at=self.until)
+                opened = _run_at(others.get(run_stream(event.opened_by), ()), self.until)
         record = recorded_decision([_step(one) for one in events], before=before)
         try:
-            question = await self._question(record)
+            question = await self._question(record, is_same)
         except RevisionErased as erased:
             return _Item(position, record, None, not_replayable(str(erased)))
         except ConfigurationError:
@@ -512,12 +567,12 @@ class WhatIfAnswer:
             # An earlier revision may lack what is to be changed.
             return _Item(position, record, None, not_replayable(error.detail))
         if is_session_needed(question):
-            key = record.run.requester.session_key
+            key, registry = record.run.requester.session_key, self._services.work.registry
             question = replace(question, requester=await registry.session(key, at=position))
         started = _run_at_start(events) if self._request.prompts else None
         return _Item(position, record, question, None, started, opened)
 
-    async def _question(self, record: RecordedDecision) -> Question:
+    async def _question(self, record: RecordedDecision, is_same: bool) -> Question:
         revision = record.config_revision
         announced = None
         if record.announced is not None and record.announced_revision:
@@ -527,19 +582,18 @@ class WhatIfAnswer:
             await self._candidates.then(revision),
             await self._candidates.now(revision),
             announced_under=announced,
+            is_unaffected=is_same,
         )
 
     async def _unaffected_under(self, revision: int) -> UnaffectedAgents | None:
         """What is known to be decided as it was, without a look at the decision; None when each has
         to be looked at."""
-        if self._counts is not None or self._request.prompts:
-            return None
         if revision not in self._unaffected:
             try:
                 then = await self._candidates.then(revision)
                 now = await self._candidates.now(revision)
                 others = await self._announcing_under()
-                known = UnaffectedAgents(then.configuration, now.configuration, others)
+                known = UnaffectedAgents(then, now, others)
             except (RevisionErased, ConfigurationError, QueryError):
                 known = None
             self._unaffected[revision] = known
@@ -616,10 +670,14 @@ def _groups(page: Sequence[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
         yield group
 
 
-def _revision_of(recorded: RecordedEvent) -> int:
+def _request_of(recorded: RecordedEvent) -> SpawnRequested | MessageReceived:
     event = recorded.event
     assert isinstance(event, SpawnRequested | MessageReceived)
-    return event.config_revision
+    return event
+
+
+def _revision_of(recorded: RecordedEvent) -> int:
+    return _request_of(recorded).config_revision
 
 
 def _step(recorded: RecordedEvent) -> RecordedStep:
@@ -629,13 +687,17 @@ def _step(recorded: RecordedEvent) -> RecordedStep:
 
 def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:
     """The run as it was when its prompt was composed; None when it never was."""
+    started = next((one for one in events if isinstance(one.event, RunStarted)), None)
+    return _run_at(events, started.envelope.position - 1) if started is not None else None
+
+
+def _run_at(events: Iterable[RecordedEvent], position: int) -> Run | None:
+    """A run as of a position, from its events; None when it was not there."""
     run: Run | None = None
-    if not any(isinstance(one.event, RunStarted) for one in events):
-        return None
     for one in events:
-        if isinstance(one.event, RunStarted):
+        if one.envelope.position > position:
             break
-        run = evolve(run, one.event, one.envelope.stamp)  # type: ignore[arg-type]
+        run = evolve(run, cast("RunEvent", one.event), one.envelope.stamp)
     return run
 
 

@@ -21,7 +21,7 @@ from domain.plan.model import storable_model_name
 from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
-from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, Plan
+from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.state import Session
@@ -76,7 +76,8 @@ class Question:
     `requester` is its requester's session as it was on record just behind the request, where
     `is_session_needed` says so. `active_children` are the places of its requester that are taken
     now; None for those that were taken then. `requester_plan` is the plan that its requester would
-    have now; None for the recorded one.
+    have now; None for the recorded one. `is_unaffected` says of one that is prepared still that it
+    goes by nothing that differs.
     """
 
     record: RecordedDecision
@@ -86,6 +87,7 @@ class Question:
     requester: Session | None = None
     active_children: int | None = None
     requester_plan: Plan | None = None
+    is_unaffected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,19 @@ def _run_of(question: Question) -> Run:
     inherited = {"model": plan.model_reference, "thinking": plan.thinking}
     sandboxed = {"sandboxed": plan.sandboxed}
     return run.changed({"requester": run.requester.changed({**inherited, **sandboxed})})
+
+
+def facts_under(configuration: Configuration, facts: AdmissionFacts) -> AdmissionFacts:
+    """What admission is decided from, with the limits of another configuration."""
+    policy = policy_of(configuration, facts.requester_agent_id)
+    return facts.changed(
+        {
+            "max_spawn_depth": policy.max_spawn_depth,
+            "max_children": policy.max_children,
+            "require_agent_id": policy.require_agent_id,
+            "allow_agents": policy.allow_agents,
+        }
+    )
 
 
 def texts_needed(question: Question) -> list[ContentRef]:
@@ -187,10 +202,12 @@ class _DecisionAgain:
 
     def decide(self) -> DecidedAgain:
         record, run = self._record, self._run
-        if not record.is_decided:
-            raise NotReplayable("it is still being prepared, so there is nothing to compare with")
+        if not record.is_decided and self._question.is_unaffected:
+            return DecidedAgain(SAME)
         self._must_mean_the_same_session()
         refusal = self._admission()
+        if not record.is_decided and (refusal is None or self._was_not_admitted()):
+            raise NotReplayable("it is still being prepared, so there is nothing to compare with")
         if refusal is not None:
             return self._refused(refusal)
         if self._is_refused_in(("admission",)) and self._refused_rule not in ADMISSION_NAMES:
@@ -235,20 +252,22 @@ class _DecisionAgain:
         attached = self._attachments_limits
         if request.attachments is not None and attached[0] != attached[1]:
             raise NotReplayable("the attachments: their limits changed, and they are not on record")
-        policy = policy_of(self._now, request.facts.requester_agent_id)
-        changes: dict[str, object] = {
-            "max_spawn_depth": policy.max_spawn_depth,
-            "max_children": policy.max_children,
-            "require_agent_id": policy.require_agent_id,
-            "allow_agents": policy.allow_agents,
-        }
+        changes: dict[str, object] = {}
         if self._question.active_children is not None:
             changes["active_children"] = self._question.active_children
         plan = self._question.requester_plan
         if plan is not None and request.facts.spawn_tool is not None:
             changes["spawn_tool"] = "permitted" if permits_tool(plan, SPAWN_TOOL) else "denied"
-        verdict = admit(ADMISSION, request.facts.changed(changes), raw_agent_id=_UNREAD)
+        facts = facts_under(self._now, request.facts).changed(changes)
+        verdict = admit(ADMISSION, facts, raw_agent_id=_UNREAD)
         return verdict if isinstance(verdict, Refusal) else None
+
+    def _was_not_admitted(self) -> bool:
+        """Whether it was refused at once, and only its refusal is not in sight."""
+        request = self._record.request
+        if isinstance(request, MessageReceived):
+            return isinstance(admit(CONTINUATION, request.facts), Refusal)
+        return isinstance(admit(ADMISSION, request.facts, raw_agent_id=_UNREAD), Refusal)
 
     def _continuation(self, request: MessageReceived) -> Refusal | None:
         before = self._record.before

@@ -172,6 +172,20 @@ def test_the_same_configuration_gives_the_same_for_every_decision(
     assert totals["byVerdict"]["same"] == totals["decisions"] == 15
 
 
+def test_what_is_known_to_be_alike_is_alike_when_it_is_looked_at(tried: Tried) -> None:
+    """With prompts each decision is made, without them what is known to be alike is not."""
+    wrong = []
+    for name, change in {**CHANGES, "nothing": lambda _: None}.items():
+        values = changed(tried.values, change)
+        quickly, _ = tried.server.what_if(config=values)
+        wholly, _ = tried.server.what_if(config=values, prompts=True)
+        for quick, whole in zip(quickly, wholly, strict=True):
+            of_prompt = (whole["difference"] or {"field": ""})["field"].startswith("/prompt/")
+            if quick != whole and not (of_prompt and quick["verdict"] == "same"):
+                wrong.append((name, quick, whole))
+    assert not wrong, json.dumps(wrong, indent=1)
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_it_gives_what_spawning_anew_gives(tried: Tried, name: str) -> None:
     values = changed(tried.values, CHANGES[name])

@@ -11,7 +11,13 @@ import orjson
 from application.log.envelope import Actor
 from application.log.texts import TextStore
 from benchmarks.history.lives.preparation import LEASE_SECONDS
-from benchmarks.history.lives.requests import TIMEOUT_SECONDS, Asker, Child, commanded
+from benchmarks.history.lives.requests import (
+    CHANNEL,
+    TIMEOUT_SECONDS,
+    Asker,
+    Child,
+    commanded,
+)
 from benchmarks.history.lives.sharing import inherited
 from benchmarks.history.lives.stop import stop, stop_session
 from benchmarks.history.world.fates import STOPPED, Fate
@@ -168,6 +174,7 @@ def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt
         child_session_key=run.child_session_key,
         label=run.label,
         requester_session_key=run.requester.session_key,
+        requester_channel=CHANNEL if run.requester.origin is not None else None,
         is_persistent=run.options.mode == "session",
     )
     surroundings = Surroundings(preamble=child.preamble or "", shared_context=shared)

@@ -21,9 +21,12 @@ from domain.spawn.admission import policy_of
 from domain.spawn.cascade import streams_of
 from domain.spawn.decide import SpawnDecision
 from domain.spawn.request import RequestSpawn
+from domain.values.json_text import compact_json
 from domain.values.record import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45
+CHANNEL = "chat"
+"""Where some requests come from."""
 _LEAVES = ("researcher", "coder", "summarizer", "steward", None)
 _LEAF_WEIGHTS = (28, 34, 22, 6, 10)
 _PLANNER_SHARE = 0.14
@@ -119,7 +122,7 @@ def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -
         requester_key=asker.session_key,
         requester_display_key=asker.session_key,
         requester_agent_id=asker.agent_id,
-        origin='{"channel":"chat","to":"example"}' if draw.random() < 0.1 else None,
+        origin=compact_json({"channel": CHANNEL, "to": "example"}) if draw.random() < 0.1 else None,
         task=texts.text(1, 6),
         preamble=texts.text(2, 5) if draw.random() < 0.1 else None,
         label=texts.label() if draw.random() < 0.6 else None,

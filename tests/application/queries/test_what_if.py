@@ -43,6 +43,9 @@ STRICT = {
         "list": [{"id": "main", "default": True}],
     }
 }
+_SUBAGENTS = "/agents/defaults/subagents"
+MORE = {"op": "add", "path": f"{_SUBAGENTS}/maxChildrenPerAgent", "value": 9}
+THINKING = {"op": "add", "path": f"{_SUBAGENTS}/thinking", "value": "high"}
 FEWER = {"op": "add", "path": "/agents/defaults/subagents/maxChildrenPerAgent", "value": 1}
 
 
@@ -151,6 +154,29 @@ async def test_with_a_cascade_what_is_below_goes_with_what_is_above(
     below = (await verdicts(services, patch=[FEWER], cascade=True))[-1]
     assert below["verdict"] == "newly-refused"
     assert "would be refused" in below["text"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ([], "same"),
+        ([MORE], "same"),
+        ([FEWER], "newly-refused"),
+        ([THINKING], "not-replayable"),
+    ],
+)
+async def test_what_is_prepared_still_is_only_known_by_what_it_was_admitted_by(
+    running: RunningLog,
+    services: QueryServices,
+    patch: list[dict[str, Any]],
+    expected: str,
+) -> None:
+    family = LoggedFamily(running.log, max_children=4)
+    for name in ("first", "second"):
+        await family.spawn(name)
+    found = [await verdicts(services, patch=patch, prompts=prompts) for prompts in (False, True)]
+    assert [one[1]["verdict"] for one in found] == [expected, expected]
+    assert found[0] == found[1]
 
 
 async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
