@@ -30,6 +30,9 @@ SHORT_EVENTS_MAX = 10_000
 MOMENTS = ("beginning", "middle", "end")
 SUBJECTS = 16
 """So many runs around a moment take turns, so that no answer is at hand from the one before."""
+SUBJECTS_PER_RECORD = 100
+"""So many of them, a few events apart, would fill a short record: one page shares with the next
+what it would share when somebody drags a slider."""
 DIFF_EVENTS = 100
 COUNT_SECONDS_MAX = 600.0
 LOOK_SECONDS = 0.2
@@ -148,7 +151,7 @@ async def _measured_reads(
         ]
         subjects = {
             name: {
-                moment: await _subjects(one, position)
+                moment: await _subjects(one, position, short_of(sizes[LONG]))
                 for moment, position in moments_of(sizes[name]).items()
             }
             for name, one in connections.items()
@@ -230,7 +233,7 @@ def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None
     return Figure(name, "ms p50", round(long[0], 2), note)
 
 
-async def _subjects(connection: Connection, position: int) -> list[Subject]:
+async def _subjects(connection: Connection, position: int, events: int) -> list[Subject]:
     """Runs that a root session had asked for not long before, and positions behind one another."""
     page = await connection.read(f"/v1/runs?at=pos:{position}&limit=200")
     found = [one for one in page["items"] if one["depth"] == 1][:SUBJECTS]
@@ -238,7 +241,7 @@ async def _subjects(connection: Connection, position: int) -> list[Subject]:
         raise RuntimeError(f"no root session had a run as of position {position}")
     return [
         Subject(
-            position=position + number,
+            position=position + number * (events // SUBJECTS_PER_RECORD),
             run_id=one["runId"],
             session=quote(one["requesterSessionKey"], safe=""),
             at=quote(one["createdAt"], safe=""),

@@ -195,9 +195,9 @@ class Registry(Protocol):
         ...
 
     async def states(
-        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: int
-    ) -> States:
-        """Several runs and sessions as of a position."""
+        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
+    ) -> Sequence[States]:
+        """Several runs and sessions, as of each of some positions."""
         ...
 
     async def position_at(self, instant: datetime) -> int:

@@ -356,7 +356,7 @@ class ServerProcess:
             candidates=CandidateTexts(),
             processor_room=Bulkhead(at_once_max=QUESTIONS_MAX, calls_max=QUESTIONS_MAX),
             event_counts=counts,
-            run_bars=PostgresRunBars(pool),
+            run_bars=PostgresRunBars(pool, self.log.remembered),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

@@ -9,11 +9,11 @@ import pytest
 
 from application.ports.registry import Registry
 from domain.values.record import run_id_of, session_key_of
+from infrastructure.outbound.log.read.moments import SESSIONS_AS_OF
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import (
     CHANGED_STREAMS,
     CHANGED_STREAMS_OF_A_TREE,
-    SESSIONS_AS_OF,
 )
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
@@ -73,13 +73,14 @@ async def test_several_states_are_those_of_each_alone(
     streams = {one.envelope.stream for one in await running.events()}
     run_ids = [id for id in map(run_id_of, streams) if id is not None]
     keys = [key for key in map(session_key_of, streams) if key is not None]
-    for at in range(0, await running.log.head() + 1, 5):
-        found = await registry.states(run_ids, keys, at=at)
+    every = range(0, await running.log.head() + 1, 5)
+    for at, found in zip(every, await registry.states(run_ids, keys, at=every), strict=True):
         runs = {id: await registry.run(id, at=at) for id in run_ids}
         sessions = {key: await registry.session(key, at=at) for key in keys}
         assert found.runs == {id: run for id, run in runs.items() if run is not None}
         assert found.sessions == {key: one for key, one in sessions.items() if one is not None}
-    assert await registry.states([], [], at=0) == ({}, {})
+    assert await registry.states([], [], at=[0]) == [({}, {})]
+    assert await registry.states(run_ids, keys, at=[]) == []
 
 
 async def _fill(connection: LogConnection) -> None:
@@ -135,7 +136,7 @@ async def test_the_cost_is_that_of_the_events_between_the_two(
             assert "Seq Scan" not in plan, plan
             touched.append(_pages_touched(plan))
         keys: Sequence[str] = [str(after // EVENTS_OF_A_STREAM + one) for one in range(20)]
-        plan = await _plan(connection, SESSIONS_AS_OF, [keys, after, after])
+        plan = await _plan(connection, SESSIONS_AS_OF, [keys, [after] * len(keys)])
         assert "Seq Scan" not in plan, plan
         assert _pages_touched(plan) < 20 * 10, plan
     assert max(touched) < SPAN * 2, touched

@@ -24,6 +24,7 @@ from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.read.events import EVENTS_BEHIND
+from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
 from infrastructure.outbound.log.schema.connections import PLANNING
 from infrastructure.outbound.read_model.coordination import (
@@ -47,7 +48,6 @@ from infrastructure.outbound.read_model.event_counts import (
     POSITIONS,
     RANGES,
 )
-from infrastructure.outbound.read_model.moment import moment_at_end
 from infrastructure.outbound.read_model.registry import WAITING_LANES
 from infrastructure.outbound.read_model.run_bars import (
     RUNS_OF_A_SESSION,

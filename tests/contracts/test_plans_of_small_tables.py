@@ -17,12 +17,12 @@ from infrastructure.outbound.log.append.load import (
     STATES,
 )
 from infrastructure.outbound.log.append.store import ANSWER_IDEMPOTENCY, close_rows
+from infrastructure.outbound.log.read.moments import Moment, moment_at_end
 from infrastructure.outbound.log.schema.connections import (
     PLANNING,
     WRITER_PLANNING,
     LogConnection,
 )
-from infrastructure.outbound.read_model.moment import Moment, moment_at_end
 from infrastructure.outbound.read_model.registry import (
     WAITING_LANES,
     descendants_sql,

@@ -10,8 +10,8 @@ import pytest
 from application.ports.registry import InboxQuery
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.read.events import EVENTS_OF_STREAMS, VERSIONS_AT
+from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.schema.connections import PLANNING
-from infrastructure.outbound.read_model.moment import moment_at_end
 from infrastructure.outbound.read_model.registry import (
     LANES_AS_OF,
     RUNS_BY_ID,

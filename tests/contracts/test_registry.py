@@ -10,8 +10,8 @@ import pytest
 
 from application.ports.registry import InboxQuery, Registry, RunQuery, StatusRows
 from domain.run.state import Run
+from infrastructure.outbound.log.read.moments import Moment, moment_at_end
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
-from infrastructure.outbound.read_model.moment import Moment, moment_at_end
 from infrastructure.outbound.read_model.registry import RESPAWNS, page_of_runs
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import FamilyLog

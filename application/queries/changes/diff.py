@@ -4,7 +4,6 @@ What is looked at are the events between the two, so that the cost grows with th
 record: whoever has no event there has not changed.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from uuid import UUID
 
 import orjson
 
+from application.ports.registry import States
+from application.ports.run_bars import ReachedStage
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import (
@@ -261,16 +262,10 @@ async def _pairs(
     registry, contents = services.work.registry, services.work.contents
     run_ids = [id for one in touched if (id := run_id_of(one.stream)) is not None]
     keys = [key for one in touched if (key := session_key_of(one.stream)) is not None]
-    left, right = await asyncio.gather(
-        *(registry.states(run_ids, keys, at=position) for position in span)
-    )
+    left, right = sides = await registry.states(run_ids, keys, at=span)
     runs = [*left.runs.values(), *right.runs.values()]
     inner = await contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full)
-
-    stages = [
-        await services.run_bars.stages({run.run_id: run.version for run in side.runs.values()})
-        for side in (left, right)
-    ]
+    stages = await _stages(services, sides, span)
 
     async def document(run: Run | None, number: int) -> StateDocument | None:
         if run is None:
@@ -284,19 +279,33 @@ async def _pairs(
         if run_id is not None:
             known = right.runs.get(run_id) or left.runs.get(run_id)
             label = known.label if known is not None else None
-            sides = [
-                await document(side.runs.get(run_id), number)
-                for number, side in enumerate((left, right))
+            documents = [
+                await document(side.runs.get(run_id), number) for number, side in enumerate(sides)
             ]
-            pairs.append(_Pair("run", str(run_id), label, position, *sides))
+            pairs.append(_Pair("run", str(run_id), label, position, *documents))
         elif key is not None:
             sessions = [side.sessions.get(key) for side in (left, right)]
             label = next((one.display_key for one in sessions if one is not None), None)
-            sides = [
+            documents = [
                 _json(session_record_view(one)) if one is not None else None for one in sessions
             ]
-            pairs.append(_Pair("session", key, label, position, *sides))
+            pairs.append(_Pair("session", key, label, position, *documents))
     return pairs
+
+
+async def _stages(
+    services: QueryServices, sides: Sequence[States], span: _Span
+) -> list[dict[UUID, list[ReachedStage]]]:
+    """The stages that each run had come to on either side."""
+    versions: dict[UUID, int] = {}
+    for side in sides:
+        for run in side.runs.values():
+            versions[run.run_id] = max(run.version, versions.get(run.run_id, 0))
+    reached = await services.run_bars.stages(versions)
+    return [
+        {run_id: [one for one in those if one.position <= at] for run_id, those in reached.items()}
+        for at in span
+    ]
 
 
 async def _session_pair(services: QueryServices, caller: Caller, key: str, span: _Span) -> _Pair:

@@ -46,6 +46,8 @@ StateDocument = Mapping[str, Any]
 UndoErrors = Mapping[tuple[StepName, int], str | None]
 # No text that is recorded has a NUL in it.
 _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
+_BEGINNING = "\0text:"
+_WITH_TEXTS = frozenset({str, dict, list})
 
 
 def run_document(
@@ -82,22 +84,37 @@ def reference_to(ref: ContentRef) -> str:
 
 def references_in(value: Any) -> list[ContentRef]:
     """The texts for which something stands in a value."""
-    if isinstance(value, str):
-        match = _REFERENCE.fullmatch(value)
-        return [ContentRef(id=UUID(match[1]), bytes=int(match[2]), hmac=match[3])] if match else []
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [ref for one in value for ref in references_in(one)] if isinstance(value, list) else []
+    found: list[ContentRef] = []
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            match = _reference(one)
+            if match is not None:
+                found.append(ContentRef(id=UUID(match[1]), bytes=int(match[2]), hmac=match[3]))
+        elif isinstance(one, dict):
+            left += [inner for inner in reversed(one.values()) if type(inner) in _WITH_TEXTS]
+        elif isinstance(one, list):
+            left += reversed(one)
+    return found
 
 
 def with_texts(value: Any, texts: Mapping[UUID, str]) -> Any:
     """The value with its texts; null for those that are not there."""
     if isinstance(value, str):
-        match = _REFERENCE.fullmatch(value)
+        match = _reference(value)
         return texts.get(UUID(match[1])) if match else value
     if isinstance(value, dict):
-        return {name: with_texts(one, texts) for name, one in value.items()}
+        return {
+            name: with_texts(one, texts) if type(one) in _WITH_TEXTS else one
+            for name, one in value.items()
+        }
     return [with_texts(one, texts) for one in value] if isinstance(value, list) else value
+
+
+def _reference(text: str) -> re.Match[str] | None:
+    # Few texts begin like that.
+    return _REFERENCE.fullmatch(text) if text.startswith(_BEGINNING) else None
 
 
 async def texts_of(

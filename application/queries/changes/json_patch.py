@@ -9,6 +9,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from domain.configuration.problems import parts_of, pointer_of
 from domain.values.json_text import JSON_DEPTH_MAX, compact_json
 
@@ -23,6 +25,7 @@ IDENTITIES = ("runId", "id", "key", "sequence", "name", "step", "sessionKey", "m
 Operation = dict[str, Any]
 Path = tuple[str | int, ...]
 
+_PLAIN = frozenset({str, int, float, bool})
 _BAD_ESCAPE = re.compile("~(?![01])")
 _MEMBERS: Mapping[str, frozenset[str]] = {
     "add": frozenset({"op", "path", "value"}),
@@ -69,7 +72,7 @@ def is_same(left: Any, right: Any) -> bool:
 
 def _difference(path: Path, left: Any, right: Any, operations_max: int) -> list[Operation]:
     operations: list[Operation] | None = None
-    if path and isinstance(left, dict | list) and compact_json(left) == compact_json(right):
+    if path and isinstance(left, dict | list) and _print_alike(left, right):
         # Most of what stands within two states is the same, and printed faster than gone through.
         return []
     if isinstance(left, dict) and isinstance(right, dict):
@@ -83,16 +86,27 @@ def _difference(path: Path, left: Any, right: Any, operations_max: int) -> list[
     return operations
 
 
+def _print_alike(left: Any, right: Any) -> bool:
+    try:
+        return orjson.dumps(left) == orjson.dumps(right)
+    except TypeError:
+        # A number beyond 64 bits.
+        return compact_json(left) == compact_json(right)
+
+
 def _of_objects(
     path: Path, left: dict[str, Any], right: dict[str, Any], operations_max: int
 ) -> list[Operation]:
     operations = [_operation("remove", (*path, name)) for name in left if name not in right]
     for name, value in right.items():
-        inner = (*path, name)
-        if name in left:
-            operations += _difference(inner, left[name], value, operations_max)
-        else:
-            operations.append(_operation("add", inner, value))
+        if name not in left:
+            operations.append(_operation("add", (*path, name), value))
+            continue
+        before = left[name]
+        # Most values are the same, and neither list nor object.
+        if before is value or (type(before) is type(value) in _PLAIN and before == value):
+            continue
+        operations += _difference((*path, name), before, value, operations_max)
     return operations
 
 
@@ -128,9 +142,12 @@ def _of_lists(
 
 def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[str], list[str], bool]:
     """What the items of two lists are known by, and whether that is an identity."""
+    items = (*left, *right)
     for name in IDENTITIES:
-        keys = [_identity(item, name) for item in (*left, *right)]
-        if keys and all(key is not None for key in keys):
+        if not items or _identity(items[0], name) is None:
+            continue
+        keys = [_identity(item, name) for item in items]
+        if all(key is not None for key in keys):
             found = [str(key) for key in keys]
             mine, other = found[: len(left)], found[len(left) :]
             if len(set(mine)) == len(mine) and len(set(other)) == len(other):
@@ -140,7 +157,9 @@ def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[str], list[str], b
 
 def _identity(item: Any, name: str) -> str | None:
     value = item.get(name) if isinstance(item, dict) else None
-    return compact_json(value) if isinstance(value, str | int) else None
+    if isinstance(value, str):
+        return f'"{value}'
+    return compact_json(value) if isinstance(value, int) else None
 
 
 def _shared(left: Sequence[str], right: Sequence[str], *, unique: bool) -> list[tuple[int, int]]:

@@ -27,15 +27,10 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
-from infrastructure.outbound.log.read.fold_input import runs_folded
+from infrastructure.outbound.log.read.moments import Moment, run_at_version, sessions_as_of
+from infrastructure.outbound.log.read.past_runs import PastRun
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
-from infrastructure.outbound.read_model.moment import (
-    Moment,
-    moment_at,
-    moment_at_end,
-    run_at_version,
-)
 from infrastructure.outbound.read_model.states import (
     OPEN_RUNS,
     OPEN_SESSIONS,
@@ -133,11 +128,6 @@ _CHANGED_STREAMS = (
 )
 CHANGED_STREAMS = _CHANGED_STREAMS.format(of_tree="")
 CHANGED_STREAMS_OF_A_TREE = _CHANGED_STREAMS.format(of_tree=" AND correlation = %(tree)s")
-SESSIONS_AS_OF = (
-    "SELECT one.state FROM unnest(%s::text[]) AS t (session_key) CROSS JOIN LATERAL"
-    " (SELECT state FROM sessions WHERE sessions.session_key = t.session_key"
-    " AND from_position <= %s AND to_position > %s ORDER BY from_position DESC LIMIT 1) AS one"
-)
 
 
 class PostgresRegistry:
@@ -149,11 +139,13 @@ class PostgresRegistry:
         remembered = remembered or StateCaches()
         self._sessions = remembered.sessions
         self._ends = remembered.ends
+        self._moments = remembered.moments
         self._pool = pool
         self._open_runs = CoalescedReads(
             pool, partial(open_states, OPEN_RUNS, Run.model_validate_json, remembered.runs)
         )
-        self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs))
+        self._past = remembered.past_runs
+        self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs, self._past))
         self._respawns = CoalescedReads(pool, _respawns_of)
         self._open_sessions = CoalescedReads(
             pool,
@@ -165,15 +157,11 @@ class PostgresRegistry:
             return await (await connection.execute(sql, values)).fetchall()
 
     async def _moment(self, position: int) -> Moment:
-        """That of a position; of one that is known to be the last of its transaction without a
-        look at the log."""
-        if position <= 0 or position in self._ends:
-            return moment_at_end(position)
+        known = self._moments.known(position)
+        if known is not None:
+            return known
         async with borrow_connection(self._pool) as connection:
-            moment = await moment_at(connection, position)
-        if moment.end == position:
-            self._ends.note(position)
-        return moment
+            return await self._moments.find(connection, position)
 
     async def _runs(self, sql: str, values: Sequence[Any]) -> list[Run]:
         return [Run.model_validate_json(row[0]) for row in await self._fetch(sql, values)]
@@ -227,14 +215,22 @@ class PostgresRegistry:
     ) -> Sequence[Run]:
         """Runs by position of creation."""
         moment = await self._moment(at)
-        sql, values = page_of_runs(query, moment, limit, behind, ascending=ascending)
+        page = page_of_runs(query, moment, limit, behind, ascending=ascending)
+        return await self._page(*page, moment)
+
+    async def _page(self, sql: str, values: Sequence[Any], moment: Moment) -> list[Run]:
+        """The runs of a query that gives ids, versions and states, none of rows that have ended."""
         async with borrow_connection(self._pool) as connection:
             rows = await (await connection.execute(sql, values)).fetchall()
-            ended = [(run_id, moment.end) for run_id, state in rows if state is None]
-            folded = await runs_folded(connection, ended)
+            ended = [
+                PastRun(run_id, moment.end, version)
+                for run_id, version, state in rows
+                if state is None
+            ]
+            folded = await self._past.find(connection, ended)
         return [
             folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
-            for run_id, state in rows
+            for run_id, _, state in rows
         ]
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
@@ -286,15 +282,7 @@ class PostgresRegistry:
     async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
         """Runs announced in inboxes, by position of the announcement."""
         moment = await self._moment(at)
-        sql, values = page_of_inbox(query, moment, after, limit)
-        async with borrow_connection(self._pool) as connection:
-            rows = await (await connection.execute(sql, values)).fetchall()
-            ended = [(run_id, moment.end) for run_id, state in rows if state is None]
-            folded = await runs_folded(connection, ended)
-        found = [
-            folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
-            for run_id, state in rows
-        ]
+        found = await self._page(*page_of_inbox(query, moment, after, limit), moment)
         for run in moment.runs.values():
             row = run_row(run)
             place = row.parked_position if query.is_parked else row.inbox_position
@@ -349,24 +337,27 @@ class PostgresRegistry:
         return ChangedStreams(streams, last if count == events_max else until)
 
     async def states(
-        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: int
-    ) -> States:
-        """Several runs and sessions as of a position."""
-        moment = await self._moment(at)
-        stored = [(one, moment.end) for one in run_ids if one not in moment.runs]
-        found = await self._runs_as_of.get_all(stored)
-        rows = await self._fetch(SESSIONS_AS_OF, [list(session_keys), moment.end, moment.end])
-        sessions = [Session.model_validate_json(row[0]) for row in rows]
-        return States(
-            {
-                **{run_id: run for (run_id, _), run in found.items()},
-                **{one: moment.runs[one] for one in run_ids if one in moment.runs},
-            },
-            {
-                **{one.session_key: one for one in sessions},
-                **{key: moment.sessions[key] for key in session_keys if key in moment.sessions},
-            },
-        )
+        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
+    ) -> Sequence[States]:
+        """Several runs and sessions as of some positions."""
+        moments = [await self._moment(one) for one in at]
+        ends = sorted({one.end for one in moments})
+        runs = await self._runs_as_of.get_all((run_id, end) for end in ends for run_id in run_ids)
+        async with borrow_connection(self._pool) as connection:
+            sessions = await sessions_as_of(connection, session_keys, ends)
+        return [
+            States(
+                {
+                    **{run_id: run for (run_id, end), run in runs.items() if end == one.end},
+                    **{run_id: one.runs[run_id] for run_id in run_ids if run_id in one.runs},
+                },
+                {
+                    **{found.session_key: found for end, found in sessions if end == one.end},
+                    **{key: one.sessions[key] for key in session_keys if key in one.sessions},
+                },
+            )
+            for one in moments
+        ]
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""
@@ -383,9 +374,9 @@ class PostgresRegistry:
 def page_of_runs(
     query: RunQuery, moment: Moment, limit: int, behind: int | None, *, ascending: bool
 ) -> tuple[str, list[Any]]:
-    """The query of a page, which gives ids and states, and its values; a row that has ended has
-    no state. In this form it goes along an index by creation and
-    looks at no more than the versions of the runs that it gives."""
+    """The query of a page, which gives ids, versions and states, and its values; a row that has
+    ended has no state. In this form it goes along an index by creation and looks at no more than
+    the versions of the runs that it gives."""
     clauses, values = conditions_of_runs(query)
     clauses = ["created_position <= %s", *clauses]
     values = [moment.position, *values]
@@ -394,7 +385,9 @@ def page_of_runs(
         values.append(behind)
     first = f"ORDER BY created_position {'ASC' if ascending else 'DESC'} LIMIT %s"
     sources = sources_of_runs(moment)
-    columns = "run_id, state" if len(sources) == 1 else "run_id, state, created_position"
+    columns = "run_id, version, state"
+    if len(sources) > 1:
+        columns += ", created_position"
     found = [
         f"SELECT {columns} FROM {source} AND {' AND '.join(clauses)} {first}"
         for source, _ in sources
@@ -404,15 +397,15 @@ def page_of_runs(
         return found[0], all_values
     # Each by itself goes along its index no farther than to the end of a page.
     both = " UNION ALL ".join(f"({one})" for one in found)
-    return f"SELECT run_id, state FROM ({both}) AS runs {first}", [*all_values, limit]
+    return f"SELECT run_id, version, state FROM ({both}) AS runs {first}", [*all_values, limit]
 
 
 def page_of_inbox(
     query: InboxQuery, moment: Moment, after: int, limit: int
 ) -> tuple[str, list[Any]]:
     """The query of a page of what was announced up to the end of the transaction before a moment,
-    without the runs that have changed since, and its values. It gives ids and states, and goes
-    along an index past the few rows that each run has."""
+    without the runs that have changed since, and its values. It gives ids, versions and states,
+    and goes along an index past the few rows that each run has."""
     # The index of all inboxes is of an expression.
     in_one = "inbox_position" if query.requester is not None else "(inbox_position + 0)"
     column = "parked_position" if query.is_parked else in_one
@@ -420,7 +413,7 @@ def page_of_inbox(
     if query.requester is not None:
         clauses, values = ["requester = %s", *clauses], [query.requester, *values]
     sql = (
-        f"SELECT run_id, state FROM runs WHERE {' AND '.join(clauses)}"
+        f"SELECT run_id, version, state FROM runs WHERE {' AND '.join(clauses)}"
         " AND from_position <= %s AND to_position > %s AND run_id <> ALL(%s::uuid[])"
         f" ORDER BY {column} LIMIT %s"
     )

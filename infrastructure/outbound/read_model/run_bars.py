@@ -13,9 +13,10 @@ from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.session.state import Session
 from domain.values.record import run_stream
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
+from infrastructure.outbound.log.read.moments import Moment
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.event_counts import READ_EVENTS_MAX, live_runs_at
-from infrastructure.outbound.read_model.moment import Moment, moment_at
 from infrastructure.outbound.read_model.registry import conditions_of_runs, sources_of_runs
 
 # A row that has ended holds no state. Which run asked for it never changes: its last row says so as
@@ -61,8 +62,11 @@ _MOVING = sorted(STAGE_REACHED_BY)
 class PostgresRunBars:
     """Implements `RunBars`."""
 
-    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
+    def __init__(
+        self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
+    ) -> None:
         self._pool = pool
+        self._moments = (remembered or StateCaches()).moments
         self._stages = CoalescedReads(pool, _stages_of)
 
     async def overlapping(
@@ -80,7 +84,7 @@ class PostgresRunBars:
         # What was created behind `at` would be walked through, and is not there.
         last = min(until, at) if behind is None else min(until, at, behind - 1)
         async with borrow_connection(self._pool) as connection:
-            moment = await moment_at(connection, at)
+            moment = await self._moments.find(connection, at)
             within = {"created_position > %s": after, "created_position <= %s": last}
             found = await _page(connection, query, moment, within, limit)
             if len(found) < limit and after > 0:
@@ -99,14 +103,14 @@ class PostgresRunBars:
     ) -> Sequence[RunBar]:
         """Each session by itself along the index of requesters."""
         async with borrow_connection(self._pool) as connection:
-            moment = await moment_at(connection, at)
+            moment = await self._moments.find(connection, at)
             cursor = await connection.execute(*spawned_bars(session_keys, moment, limit))
             return [RunBar(*row) for row in await cursor.fetchall()]
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
         """Along the index of children's keys."""
         async with borrow_connection(self._pool) as connection:
-            moment = await moment_at(connection, at)
+            moment = await self._moments.find(connection, at)
             cursor = await connection.execute(RUNS_OF_A_SESSION, [session_key, at, limit])
             run_ids = [row[0] for row in await cursor.fetchall()]
             # One that was refused later was not yet then.
@@ -117,7 +121,7 @@ class PostgresRunBars:
     async def sessions(self, session_keys: Sequence[str], *, at: int) -> Mapping[str, SessionBar]:
         """By their keys."""
         async with borrow_connection(self._pool) as connection:
-            moment = await moment_at(connection, at)
+            moment = await self._moments.find(connection, at)
             cursor = await connection.execute(
                 SESSIONS, [list(session_keys), moment.end, moment.end]
             )

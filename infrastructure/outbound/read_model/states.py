@@ -5,7 +5,7 @@ from uuid import UUID
 
 from application.projections.fold import FOREVER
 from domain.run.state import Run
-from infrastructure.outbound.log.read.fold_input import runs_folded
+from infrastructure.outbound.log.read.past_runs import PastRun, PastRuns
 from infrastructure.outbound.log.read.state_cache import (
     K,
     Read,
@@ -60,7 +60,10 @@ async def open_states(
 
 
 async def runs_as_of(
-    memory: StateCache[UUID, Run], connection: LogConnection, queries: Sequence[tuple[UUID, int]]
+    memory: StateCache[UUID, Run],
+    past: PastRuns,
+    connection: LogConnection,
+    queries: Sequence[tuple[UUID, int]],
 ) -> Mapping[tuple[UUID, int], Run]:
     """The states as of a position each: of rows that are still true, from memory, or folded."""
     run_ids = [run_id for run_id, _ in queries]
@@ -70,12 +73,12 @@ async def runs_as_of(
         [run_ids, [at for _, at in queries], *marks_of(run_ids, known), memory.table],
     )
     found: dict[tuple[UUID, int], Run] = {}
-    ended: list[tuple[UUID, int]] = []
+    ended: list[PastRun] = []
     for run_id, at, version, table, since, state in await cursor.fetchall():
         if state is not None:
             found[run_id, at] = Run.model_validate_json(state)
         elif run_id in known and table == memory.table and known[run_id][0] == (version, since):
             found[run_id, at] = known[run_id][1]
         else:
-            ended.append((run_id, at))
-    return found | await runs_folded(connection, ended)
+            ended.append(PastRun(run_id, at, version))
+    return found | await past.find(connection, ended)

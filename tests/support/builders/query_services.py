@@ -31,7 +31,7 @@ async def query_services(
         event_counts=PostgresEventCounts(
             running.pool, block_events=block_events, noted_events=noted_events
         ),
-        run_bars=PostgresRunBars(running.pool),
+        run_bars=PostgresRunBars(running.pool, running.log.remembered),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )

@@ -123,7 +123,7 @@ def queries_on(
         "candidates": CandidateTexts(),
         "processor_room": Bulkhead(at_once_max=1, calls_max=1),
         "event_counts": PostgresEventCounts(running.pool, block_events=4, noted_events=8),
-        "run_bars": PostgresRunBars(running.pool),
+        "run_bars": PostgresRunBars(running.pool, running.log.remembered),
         "closing": lambda: False,
         "stopped": asyncio.get_running_loop().create_future(),
     }

@@ -41,7 +41,7 @@ async def services_on(running: RunningLog, folder: Path) -> QueryServices:
         candidates=CandidateTexts(),
         processor_room=Bulkhead(at_once_max=1, calls_max=1),
         event_counts=PostgresEventCounts(running.pool),
-        run_bars=PostgresRunBars(running.pool),
+        run_bars=PostgresRunBars(running.pool, running.log.remembered),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )

@@ -247,12 +247,12 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     async def states(
-        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: int
-    ) -> States:
-        """Several runs and sessions as of a position."""
+        self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
+    ) -> Sequence[States]:
+        """Several runs and sessions as of some positions."""
 
-        def found() -> States:
-            runs, sessions = self._store.runs_at(at), self._store.sessions_at(at)
+        def found(position: int) -> States:
+            runs, sessions = self._store.runs_at(position), self._store.sessions_at(position)
             rows = [row for row in map(runs.of, run_ids) if row is not None]
             others = [row for row in map(sessions.of, session_keys) if row is not None]
             return States(
@@ -260,7 +260,7 @@ class MemoryRegistry:
                 {row.session_key: row.state for row in others},
             )
 
-        return await self._line.ask(found)
+        return await self._line.ask(lambda: [found(one) for one in at])
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""

@@ -80,7 +80,7 @@ async def read_page(
         binary=True,
         prepare=True,
     )
-    events = [_folded_event(row, mapper) for row in await cursor.fetchall()]
+    events = [folded_event(row, mapper) for row in await cursor.fetchall()]
     return FoldPage(after, events, [row[0] for row in await ends.fetchall()])
 
 
@@ -92,7 +92,7 @@ async def read_stream(
     `CorruptHistory` when one cannot be read by this program.
     """
     cursor = await connection.execute(_OF_STREAM, [stream, until], binary=True)
-    return [_folded_event(row, mapper) for row in await cursor.fetchall()]
+    return [folded_event(row, mapper) for row in await cursor.fetchall()]
 
 
 def fold_run(events: Iterable[FoldedEvent]) -> Run | None:
@@ -110,20 +110,45 @@ async def runs_folded(
     connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Run]:
     """The states of runs as of a position each, from their events alone: rows that have ended hold
-    none. Those that exist there.
+    none. Those that exist there. A run that is wanted as of several positions is gone through once.
 
     `CorruptHistory` when an event cannot be folded by this program.
     """
     mapper = EventMapper()
+    positions: dict[UUID, list[int]] = {}
+    for run_id, at in sorted(wanted):
+        positions.setdefault(run_id, []).append(at)
+    run_ids = list(positions)
     found: dict[tuple[UUID, int], Run] = {}
-    for first in range(0, len(wanted), RUNS_AT_ONCE):
-        asked = wanted[first : first + RUNS_AT_ONCE]
-        values = values_of_runs(asked)
+    for first in range(0, len(run_ids), RUNS_AT_ONCE):
+        asked = run_ids[first : first + RUNS_AT_ONCE]
+        values = values_of_runs([(one, positions[one][-1]) for one in asked])
         cursor = await connection.execute(EVENTS_OF_RUNS, values, binary=True, prepare=True)
-        for place, run in fold_rows_of_runs(await cursor.fetchall(), mapper):
-            found[asked[place]] = run
+        for place, rows in groupby(await cursor.fetchall(), key=itemgetter(0)):
+            run_id = asked[place - 1]
+            events = (folded_event(row[1:], mapper) for row in rows)
+            for at, run in _folded_up_to(positions[run_id], events):
+                found[run_id, at] = run
         await asyncio.sleep(0)
     return found
+
+
+def _folded_up_to(
+    positions: Sequence[int], events: Iterable[FoldedEvent]
+) -> Iterator[tuple[int, Run]]:
+    """The run as of each of these positions, in rising order, where it was there."""
+    run: Run | None = None
+    left = iter(positions)
+    at = next(left)
+    for one in events:
+        while one.position > at:
+            if run is not None:
+                yield at, run
+            at = next(left)
+        run = evolve_run(run, cast("RunEvent", one.event), one.stamp)
+    assert run is not None
+    yield at, run
+    yield from ((later, run) for later in left)
 
 
 def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
@@ -139,7 +164,7 @@ def fold_rows_of_runs(
     `CorruptHistory` when an event cannot be folded by this program.
     """
     for place, those in groupby(rows, key=itemgetter(0)):
-        run = fold_run(_folded_event(row[1:], mapper) for row in those)
+        run = fold_run(folded_event(row[1:], mapper) for row in those)
         assert run is not None
         yield place - 1, run
 
@@ -156,23 +181,27 @@ _ENDS = (
     " ORDER BY last_position"
 )
 _END = "SELECT last_position FROM commits WHERE last_position >= %s ORDER BY last_position LIMIT 1"
-_COLUMNS = "position, stream, version, recorded_at, event_id, type, type_version, state"
-_OF_STREAM = f"SELECT {_COLUMNS} FROM events WHERE stream = %s AND version <= %s ORDER BY version"
+EVENT_COLUMNS = "position, stream, version, recorded_at, event_id, type, type_version, state"
+_OF_STREAM = (
+    f"SELECT {EVENT_COLUMNS} FROM events WHERE stream = %s AND version <= %s ORDER BY version"
+)
 # Each stream by itself along its index, whatever the planner knows of their lengths.
 EVENTS_OF_RUNS = (
     "SELECT t.place, one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY"
     " AS t (stream, until, place) CROSS JOIN LATERAL"
-    f" (SELECT {_COLUMNS} FROM events WHERE events.stream = t.stream AND position <= t.until"
+    f" (SELECT {EVENT_COLUMNS} FROM events WHERE events.stream = t.stream AND position <= t.until"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
 )
 _EVENTS = (
-    f"SELECT {_COLUMNS} FROM events WHERE position > %(after)s AND position <= %(until)s{{in_part}}"
-    " ORDER BY position"
+    f"SELECT {EVENT_COLUMNS} FROM events"
+    " WHERE position > %(after)s AND position <= %(until)s{in_part} ORDER BY position"
 )
 _IN_PART = " AND (hashtext(stream) & 2147483647) %% %(parts)s = %(part)s"
 
 
-def _folded_event(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
+def folded_event(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
+    """The event of a row of `EVENT_COLUMNS`. `CorruptHistory` when it cannot be read by this
+    program."""
     position, stream, version, recorded_at, event_id, name, number, state = row
     event = mapper.event(stream, version, name, number, state)
     return FoldedEvent(position, stream, version, recorded_at, event_id, event)

@@ -15,6 +15,8 @@ from uuid import UUID
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
+from infrastructure.outbound.log.read.moments import Moments
+from infrastructure.outbound.log.read.past_runs import PastRuns
 
 STATES_BYTES_MAX = 3 * 1024 * 1024 // 2
 """So many bytes of JSON, of runs and of sessions each; in memory it is some five times as much."""
@@ -126,13 +128,20 @@ class StateCaches:
 
     runs: StateCache[UUID, Run] = field(default_factory=StateCache)
     sessions: StateCache[str, Session] = field(default_factory=StateCache)
-    ends: CommitEnds = field(default_factory=CommitEnds)
+    moments: Moments = field(default_factory=Moments)
+    past_runs: PastRuns = field(default_factory=PastRuns)
+
+    @property
+    def ends(self) -> CommitEnds:
+        """Positions that are known to be ends."""
+        return self.moments.ends
 
     def forget(self) -> None:
         """Remember nothing."""
         self.runs.forget()
         self.sessions.forget()
-        self.ends.forget()
+        self.moments.forget()
+        self.past_runs.forget()
 
 
 def marks_of(

@@ -1,0 +1,171 @@
+"""How things were at a position inside of a transaction, of which no row tells: the rows as of the
+transaction before, and the events of this one up to there folded onto them."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+
+from application.projections.fold import Fold
+from application.projections.run_rows import run_row
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import run_stream
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.commit_ends import CommitEnds
+from infrastructure.outbound.log.read.fold_input import (
+    EVENT_COLUMNS,
+    FoldPage,
+    fold_page,
+    fold_run,
+    folded_event,
+    read_stream,
+    runs_folded,
+)
+from infrastructure.outbound.log.schema.connections import LogConnection
+
+PAGE_EVENTS = 500
+"""So many are folded without a pause. A transaction has a few, but thousands when it stops a large
+tree."""
+
+MOMENTS_REMEMBERED_MAX = 8
+MOMENT_SECONDS = 5.0
+"""One question looks at its moment several times; a rebuild may mend the rows behind it."""
+MOMENT_STATES_MAX = 100
+
+# The end of the transaction before the position, and what is behind it: nothing, where the position
+# is an end itself.
+INSIDE = (
+    f"SELECT before.last_position, one.* FROM (SELECT COALESCE((SELECT last_position FROM commits"
+    " WHERE last_position <= %(at)s ORDER BY last_position DESC LIMIT 1), 0) AS last_position)"
+    f" AS before LEFT JOIN LATERAL (SELECT {EVENT_COLUMNS} FROM events"
+    " WHERE position > GREATEST(before.last_position, %(after)s) AND position <= %(at)s"
+    " ORDER BY position LIMIT %(limit)s) AS one ON true ORDER BY one.position"
+)
+"""The last position of the transaction before, and of each event what a fold needs."""
+SESSIONS_AS_OF = (
+    "SELECT t.at, one.state FROM unnest(%s::text[], %s::bigint[]) AS t (session_key, at)"
+    " CROSS JOIN LATERAL (SELECT state FROM sessions WHERE sessions.session_key = t.session_key"
+    " AND from_position <= t.at AND to_position > t.at ORDER BY from_position DESC LIMIT 1) AS one"
+)
+"""Sessions as of a position each, along the index of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How things were at a position: as the rows say as of `end`, the last position of a
+    transaction, but for these runs and sessions, which have changed since."""
+
+    position: int
+    end: int
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
+
+    @property
+    def run_rows(self) -> str:
+        """The rows of its own runs as JSON, an array of objects with the columns as keys."""
+        rows = [
+            row._asdict() | {"state": orjson.Fragment(row.state.model_dump_json(exclude_none=True))}
+            for row in map(run_row, self.runs.values())
+        ]
+        return orjson.dumps(rows).decode()
+
+
+def moment_at_end(position: int) -> Moment:
+    """That of the last position of a transaction."""
+    return Moment(position, position, {}, {})
+
+
+class _PastStates:
+    """The states as of a position: of runs from their events, for most of their rows have ended."""
+
+    def __init__(self, connection: LogConnection) -> None:
+        self._connection = connection
+
+    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
+        """The states of these runs."""
+        folded = await runs_folded(self._connection, [(run_id, at) for run_id in run_ids])
+        return list(folded.values())
+
+    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
+        """The states of these sessions."""
+        return [one for _, one in await sessions_as_of(self._connection, keys, [at])]
+
+
+async def sessions_as_of(
+    connection: LogConnection, keys: Sequence[str], positions: Sequence[int]
+) -> list[tuple[int, Session]]:
+    """All of these sessions as of each of these positions, the last ones of transactions: the
+    position, and the session as it was. Those that existed."""
+    wanted = [(key, at) for at in positions for key in keys]
+    if not wanted:
+        return []
+    cursor = await connection.execute(
+        SESSIONS_AS_OF, [[key for key, _ in wanted], [at for _, at in wanted]]
+    )
+    return [(at, Session.model_validate_json(state)) for at, state in await cursor.fetchall()]
+
+
+async def moment_at(connection: LogConnection, position: int) -> Moment:
+    """That of any position."""
+    fold, mapper, source = Fold((), ()), EventMapper(), _PastStates(connection)
+    end = after = 0
+    while after < position:
+        values = {"at": position, "after": after, "limit": PAGE_EVENTS}
+        cursor = await connection.execute(INSIDE, values, binary=True)
+        rows = await cursor.fetchall()
+        end = int(rows[0][0])
+        if rows[0][1] is None:
+            break
+        events = [folded_event(row[1:], mapper) for row in rows]
+        await fold_page(fold, FoldPage(end, events, ()), source)
+        after = events[-1].position
+        await asyncio.sleep(0)
+    return Moment(position, end, fold.runs, fold.sessions)
+
+
+class Moments:
+    """The moments that were asked for last, for a few seconds, and which positions are ends."""
+
+    def __init__(self) -> None:
+        self.ends = CommitEnds()
+        self._known: OrderedDict[int, tuple[float, Moment]] = OrderedDict()
+
+    def known(self, position: int) -> Moment | None:
+        """That of a position, when no look at the log is needed."""
+        if position <= 0 or position in self.ends:
+            return moment_at_end(position)
+        since, moment = self._known.get(position, (0.0, None))
+        if moment is None or time.monotonic() - since > MOMENT_SECONDS:
+            return None
+        return moment
+
+    async def find(self, connection: LogConnection, position: int) -> Moment:
+        """That of any position."""
+        known = self.known(position)
+        if known is not None:
+            return known
+        moment = await moment_at(connection, position)
+        if moment.end == position:
+            self.ends.note(position)
+        elif 0 < len(moment.runs) + len(moment.sessions) <= MOMENT_STATES_MAX:
+            self._known[position] = time.monotonic(), moment
+            self._known.move_to_end(position)
+            if len(self._known) > MOMENTS_REMEMBERED_MAX:
+                self._known.popitem(last=False)
+        return moment
+
+    def forget(self) -> None:
+        """Know nothing."""
+        self.ends.forget()
+        self._known.clear()
+
+
+async def run_at_version(connection: LogConnection, run_id: UUID, version: int) -> Run | None:
+    """A run after so many of its events."""
+    run = fold_run(await read_stream(connection, EventMapper(), run_stream(run_id), until=version))
+    return run if run is not None and run.version == version else None

@@ -1,0 +1,58 @@
+"""Runs as they were, of which their rows hold no state any more: folded from their events, and
+remembered, because who looks back looks at the moment beside the one before.
+
+The state of a run after so many of its events is the same for ever.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from domain.run.state import Run
+from infrastructure.outbound.log.read.fold_input import runs_folded
+from infrastructure.outbound.log.schema.connections import LogConnection
+
+RUNS_REMEMBERED_MAX = 300
+
+
+class PastRun(NamedTuple):
+    """A run as of a position, and how many events it had then."""
+
+    run_id: UUID
+    at: int
+    version: int
+
+
+class PastRuns:
+    """Those that were folded last."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[UUID, int], Run] = OrderedDict()
+
+    async def find(
+        self, connection: LogConnection, wanted: Iterable[PastRun]
+    ) -> dict[tuple[UUID, int], Run]:
+        """The states by run and position.
+
+        `CorruptHistory` when an event cannot be folded by this program.
+        """
+        found: dict[tuple[UUID, int], Run] = {}
+        missing: list[tuple[UUID, int]] = []
+        for run_id, at, version in wanted:
+            known = self._known.get((run_id, version))
+            if known is None:
+                missing.append((run_id, at))
+            else:
+                self._known.move_to_end((run_id, version))
+                found[run_id, at] = known
+        folded = await runs_folded(connection, missing)
+        for run in folded.values():
+            self._known[run.run_id, run.version] = run
+        while len(self._known) > RUNS_REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        return found | folded
+
+    def forget(self) -> None:
+        """Know nothing."""
+        self._known.clear()
