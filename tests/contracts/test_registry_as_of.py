@@ -21,8 +21,10 @@ from application.projections.fold import FOREVER, Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of, session_key_of
-from infrastructure.outbound.log.read import moments
+from infrastructure.outbound.log.read import moments, past_runs
+from infrastructure.outbound.log.read.fold_input import runs_folded
 from infrastructure.outbound.log.read.moments import Moment, moment_at
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import PostgresRegistry
@@ -229,6 +231,54 @@ async def test_what_is_true_now_or_at_an_instant_costs_no_look_at_where_transact
     assert await registry.session(key(1), at=2) is not None
     assert await registry.session(key(2), at=2) is None
     assert looked == [2]
+
+
+@pytest.mark.server
+async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
+    postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell_everything(postgres)
+    folded: list[UUID] = []
+
+    async def noting(
+        connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
+    ) -> dict[tuple[UUID, int], Run]:
+        folded.extend(run_id for run_id, _ in wanted)
+        return await runs_folded(connection, wanted)
+
+    monkeypatch.setattr(past_runs, "runs_folded", noting)
+    remembered = StateCaches()
+    registry = PostgresRegistry(postgres.pool, remembered)
+    first, second = [row[0] for row in await postgres.ask(_TWO_ENDS)]
+    before = await registry.runs(RunQuery(), at=first, limit=RUNS_MAX)
+    assert folded
+    folded.clear()
+    after = await registry.runs(RunQuery(), at=second, limit=RUNS_MAX)
+    assert len(folded) <= len([run for run in after if run not in before]) < len(after)
+    folded.clear()
+    remembered.forget()
+    assert await registry.runs(RunQuery(), at=second, limit=RUNS_MAX) == after
+    assert len(folded) > len([run for run in after if run not in before])
+
+
+async def test_what_is_remembered_of_the_past_is_bounded(
+    postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell_everything(postgres)
+    monkeypatch.setattr(past_runs, "RUNS_REMEMBERED_MAX", 2)
+    monkeypatch.setattr(moments, "MOMENTS_REMEMBERED_MAX", 2)
+    remembered = StateCaches()
+    registry = PostgresRegistry(postgres.pool, remembered)
+    for at in range(1, await postgres.log.head()):
+        await registry.runs(RunQuery(), at=at, limit=RUNS_MAX)
+    assert len(remembered.past_runs) == len(remembered.moments) == 2
+
+
+# In the middle of the story, where rows have ended since.
+_TWO_ENDS = (
+    "SELECT last_position FROM commits WHERE last_position > (SELECT max(last_position) / 2"
+    " FROM commits) ORDER BY last_position LIMIT 2"
+)
 
 
 async def _rows(running: RunningLog) -> list[list[Any]]:

@@ -334,7 +334,7 @@ async def _page_of(
 ) -> _Page:
     """The differences of these, as many as their texts leave room for."""
     page = _Page()
-    found: list[tuple[_Pair, ChangeVerdict, list[Operation]]] = []
+    found: list[tuple[_Pair, bool, list[Operation]]] = []
     refs: list[ContentRef] = []
     text_bytes = last = 0
     for pair in pairs:
@@ -348,13 +348,13 @@ async def _page_of(
         if is_full and found and text_bytes > TEXT_BYTES_MAX:
             page.behind = last
             break
-        found.append((pair, _verdict(pair), operations))
+        found.append((pair, bool(own), operations))
         refs += own
         last = pair.position
     texts: Mapping[UUID, str] = await texts_of(refs, services.work.contents, is_full=is_full)
-    for pair, verdict, operations in found:
-        patch: list[Any] = with_texts(operations, texts)
-        page.items[verdict].append(
+    for pair, has_texts, operations in found:
+        patch: list[Any] = with_texts(operations, texts) if has_texts else operations
+        page.items[_verdict(pair)].append(
             DiffItemView(kind=pair.kind, id=pair.id, label=pair.label, patch=patch)
         )
     return page

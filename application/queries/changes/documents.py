@@ -46,6 +46,7 @@ StateDocument = Mapping[str, Any]
 UndoErrors = Mapping[tuple[StepName, int], str | None]
 # No text that is recorded has a NUL in it.
 _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
+_PRINTED_REFERENCE = re.compile(rb'"\\u0000text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)"')
 _BEGINNING = "\0text:"
 _WITH_TEXTS = frozenset({str, dict, list})
 
@@ -83,20 +84,11 @@ def reference_to(ref: ContentRef) -> str:
 
 
 def references_in(value: Any) -> list[ContentRef]:
-    """The texts for which something stands in a value."""
-    found: list[ContentRef] = []
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, str):
-            match = _reference(one)
-            if match is not None:
-                found.append(ContentRef(id=UUID(match[1]), bytes=int(match[2]), hmac=match[3]))
-        elif isinstance(one, dict):
-            left += [inner for inner in reversed(one.values()) if type(inner) in _WITH_TEXTS]
-        elif isinstance(one, list):
-            left += reversed(one)
-    return found
+    """The texts for which something stands in a value, in the order in which it is printed."""
+    return [
+        ContentRef(id=UUID(one[1].decode()), bytes=int(one[2]), hmac=one[3].decode())
+        for one in _PRINTED_REFERENCE.finditer(orjson.dumps(value))
+    ]
 
 
 def with_texts(value: Any, texts: Mapping[UUID, str]) -> Any:

@@ -159,6 +159,10 @@ class Moments:
                 self._known.popitem(last=False)
         return moment
 
+    def __len__(self) -> int:
+        """How many are remembered."""
+        return len(self._known)
+
     def forget(self) -> None:
         """Know nothing."""
         self.ends.forget()

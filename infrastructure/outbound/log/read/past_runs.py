@@ -53,6 +53,10 @@ class PastRuns:
             self._known.popitem(last=False)
         return found | folded
 
+    def __len__(self) -> int:
+        """How many are remembered."""
+        return len(self._known)
+
     def forget(self) -> None:
         """Know nothing."""
         self._known.clear()
