@@ -8,6 +8,7 @@ import pytest
 
 from infrastructure.outbound.log.append.load import LOCK
 from tests.support.servers.databases import Databases
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import (
     RunningServer,
@@ -77,6 +78,7 @@ def test_a_run_that_was_at_work_is_taken_over_from_a_server_that_the_copy_never_
 ) -> None:
     first, second = databases.create(), databases.create()
     config = configuration(scripted(), command("slow", "sleep", "30"))
+    config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
     file = tmp_path / "log.ndjson"
     with RunningServer(tmp_path / "one", config, database_url=first) as server:
         run_id = server.spawn("wait", agentId="slow").json()["runId"]

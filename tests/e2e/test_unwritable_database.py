@@ -50,6 +50,7 @@ def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list
             maxChildrenPerAgent=20,
             maxConcurrent=20,
         )
+        config["spawnlog"]["leaseSeconds"] = LEASE_SECONDS
         servers = [
             RunningServer(folder / "data", config, database_url=database.conninfo)
             for _ in range(count)

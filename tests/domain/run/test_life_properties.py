@@ -167,3 +167,24 @@ TestLives.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+@pytest.mark.parametrize("manner", [*MANNERS])
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_message_behind_a_stop_is_judged_as_the_model_has_it(manner: str, is_held: bool) -> None:
+    lives = Lives()
+    lives.begin(children=2, width=1, chain=1, manner=manner)
+    lives.spawn(1, None, manner)
+    lives.advance(0, 3)
+    first, second = lives.tree.lives.values()
+    stopped = first if is_held else second
+    assert (stopped.stage, stopped.is_held) == ("started" if is_held else "queued", is_held)
+    lives.tell(stopped, "stop")
+    for kind in (None, *(("end",) if is_held else ()), "announce"):
+        if kind is not None:
+            lives.tell(stopped, kind)
+        for pick in range(2):
+            lives.message(pick=pick, as_read=False, waits=False)
+        lives.the_log_and_the_model_agree()
+        lives.places_and_lanes_are_as_the_whole_tree_says()
+    lives.teardown()

@@ -17,6 +17,13 @@ def is_put_away_at_once(life: Life) -> bool:
     return life.manner == "delete"
 
 
+def ends_with_a_stop(life: Life) -> bool:
+    """Whether a session is put away with its run, which was stopped and is not announced yet."""
+    if life.manner == "plain" or life.stage in DONE:
+        return False
+    return life.is_stopped if life.stage == "ended" else life.is_stopping
+
+
 def is_due(life: Life) -> bool:
     """Whether an announced run is archived, now or at some time."""
     if life.is_put_away or life.continued_by is not None:
@@ -29,6 +36,8 @@ def judged(tree: Tree, session: str) -> str:
     last = tree.last(session)
     assert last is not None
     if session in tree.closed or (last.stage in DONE and is_put_away_at_once(last)):
+        return CLOSED
+    if ends_with_a_stop(last):
         return CLOSED
     if last.stage not in DONE or tree.unsettled(session):
         return ACTIVE

@@ -228,11 +228,15 @@ def command(agent_id: str, *argv: str, **more: Any) -> dict[str, Any]:
 
 
 def configuration(*agents: dict[str, Any], **subagents: Any) -> dict[str, Any]:
-    """A configuration of these agents, all of which may be spawned, with quick leases."""
+    """A configuration of these agents, all of which may be spawned.
+
+    Leases are as long as anybody's: on a machine that is busy a short one runs out, which is an
+    error. Who tests what follows from that, or waits for it, says how long they are.
+    """
     return {
         "agents": {
             "defaults": {"subagents": {"allowAgents": ["*"], **subagents}},
             "list": list(agents),
         },
-        "spawnlog": {"leaseSeconds": 1.5, "drainSeconds": 2},
+        "spawnlog": {"drainSeconds": 2},
     }
