@@ -117,9 +117,11 @@ async def event_filter(
     types: Sequence[str] = (),
     run_id: str | None = None,
     tree: str | None = None,
+    at: int | None = None,
 ) -> EventFilter:
     """The events that a caller wants of those that it may see. A type may stand for several, by
-    commas; `tree` is a root session in any spelling."""
+    commas; `tree` is a root session in any spelling, as it was understood at position `at`, or is
+    now."""
     require_scope(caller, "read")
     names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
@@ -134,7 +136,11 @@ async def event_filter(
         raise QueryError("not_permitted", "a child's token reads events of one run: give runId")
     if tree:
         tree = await resolve_session_key(
-            services, caller, tree, pointer="/query/tree", at=now.position
+            services,
+            caller,
+            tree,
+            pointer="/query/tree",
+            at=now.position if at is None else at,
         )
     return EventFilter(names, run.run_id if run else None, tree or None, caller)
 

@@ -224,10 +224,12 @@ async def what_if(
         await _must_fit_in_force(services, candidates, until)
     tree = requester = None
     if request.tree is not None:
-        tree = await resolve_session_key(services, caller, request.tree, pointer="/filter/tree")
+        tree = await resolve_session_key(
+            services, caller, request.tree, pointer="/filter/tree", at=until
+        )
     if request.requester is not None:
         requester = await resolve_session_key(
-            services, caller, request.requester, pointer="/filter/requester"
+            services, caller, request.requester, pointer="/filter/requester", at=until
         )
     run_id, last = None, until
     if request.run_id is not None:

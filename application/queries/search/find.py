@@ -155,11 +155,12 @@ async def find_breakpoints(
     require_scope(caller, "read")
     _require_one_question(question)
     condition = _parse_when(question)
-    scope, tree = await _scope_of(services, caller, question)
     head = (await resolve_as_of(services, caller, None)).position
+    # What a name means is said by the end of the range, on each page of it.
+    last = (await resolve_as_of(services, caller, question.until)).position
+    scope, tree = await _scope_of(services, caller, question, last)
     known = fingerprint("find", question, scope, caller.patterns)
     if cursor is None:
-        last = (await resolve_as_of(services, caller, question.until)).position
         first = (
             (await resolve_as_of(services, caller, question.since)).position
             if question.since
@@ -491,10 +492,10 @@ def _parse_when(question: SearchQuestion) -> Condition | None:
 
 
 async def _scope_of(
-    services: QueryServices, caller: Caller, question: SearchQuestion
+    services: QueryServices, caller: Caller, question: SearchQuestion, last: int
 ) -> tuple[RunScope, str | None]:
     """Of which runs something is wanted, and the tree to which all of it belongs, if it is one.
-    `QueryError` for what the caller may not see."""
+    Sessions are named as they were at `last`. `QueryError` for what the caller may not see."""
     moment = await resolve_as_of(services, caller, None)
     run_id: UUID | None = None
     requester, tree, root = None, question.tree, None
@@ -504,13 +505,13 @@ async def _scope_of(
     elif caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token searches in one run: give runId")
     elif question.session is not None:
-        requester = await _covered(services, caller, question.session, "/query/session")
+        requester = await _covered(services, caller, question.session, "/query/session", last)
         session = await services.work.registry.session(requester)
         if session is None:
             raise QueryError("not_found", "there is no such session", position=moment.position)
         root = session.root_session_key
     elif tree is not None:
-        root = tree = await _covered(services, caller, tree, "/query/tree")
+        root = tree = await _covered(services, caller, tree, "/query/tree", last)
     else:
         require_whole_log(caller)
     scope = RunScope(
@@ -523,8 +524,10 @@ async def _scope_of(
     return scope, root
 
 
-async def _covered(services: QueryServices, caller: Caller, spelling: str, pointer: str) -> str:
-    key = await resolve_session_key(services, caller, spelling, pointer=pointer)
+async def _covered(
+    services: QueryServices, caller: Caller, spelling: str, pointer: str, at: int
+) -> str:
+    key = await resolve_session_key(services, caller, spelling, pointer=pointer, at=at)
     if not await services.access.covers_session(caller, key):
         raise QueryError("not_permitted", "this token does not act for that session")
     return key

@@ -112,8 +112,10 @@ async def count_events(
 ) -> Answer[HistogramView]:
     """The histogram of what the filters leave. Of the whole log only for who sees all of it."""
     require_scope(caller, "read")
-    criteria = await event_filter(services, caller, types=types, run_id=run_id, tree=tree)
     window = await log_window(services, caller, begin, end)
+    criteria = await event_filter(
+        services, caller, types=types, run_id=run_id, tree=tree, at=window.until
+    )
     return Answer(await histogram(services, criteria, window, buckets, by, actor), window.until)
 
 

@@ -1,0 +1,247 @@
+"""Trees, bars and buckets of a generated history are what the events up to a position say."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from application.log.envelope import RecordedEvent
+from application.queries.runs import RunFilter
+from application.queries.timeline.bars import list_bars
+from application.queries.timeline.histogram import EventBucketView, count_events
+from application.queries.timeline.moments import get_moment
+from application.queries.timeline.tree import get_session_tree
+from domain.run.events import RunEnded, SpawnRefused
+from domain.run.state import Run
+from tests.support.builders.generated_pasts import (
+    OVER,
+    GeneratedPast,
+    Past,
+    instant,
+    json_of,
+    stages_of,
+    status_of,
+)
+from tests.support.builders.reads_of_the_past import EVERYTHING
+
+pytestmark = [pytest.mark.server, pytest.mark.long]
+
+
+def tree_run_of(now: Past, run: Run) -> dict[str, Any]:
+    """A run in a tree."""
+    return {
+        "runId": str(run.run_id),
+        "stage": run.stage,
+        "status": status_of(run),
+        "outcome": run.outcome,
+        "agentId": run.agent_id,
+        "label": run.label,
+        "respawnedFrom": str(run.respawn.run_id) if run.respawn is not None else None,
+        "createdAt": instant(run.created_at),
+        "stages": stages_of(now, run.run_id),
+    }
+
+
+def node_of(now: Past, key: str | None, own: Sequence[Run]) -> dict[str, Any]:
+    """A session, or a spawn that has none yet, with all below it."""
+    session = now.sessions.get(key) if key is not None else None
+    first = own[0] if own else None
+    below: dict[str, list[Run]] = {}
+    for run in now.by_creation:
+        if key is not None and run.requester.session_key == key and run.stage != "refused":
+            below.setdefault(run.child_session_key or str(run.run_id), []).append(run)
+    created_at: datetime | None = None
+    if session is not None or first is not None:
+        created_at = session.created_at if session else first.created_at if first else None
+    return {
+        "sessionKey": key,
+        "sessionId": str(session.session_id) if session else None,
+        "agentId": session.agent_id if session else first.agent_id if first else None,
+        "depth": session.depth if session else first.depth if first else None,
+        "role": session.role if session else None,
+        "open": session is None or session.stage == "open",
+        "createdAt": instant(created_at),
+        "activeChildren": session.active_children if session else 0,
+        "runs": [tree_run_of(now, run) for run in own],
+        "children": [node_of(now, runs[0].child_session_key, runs) for runs in below.values()],
+        "childrenCut": False,
+    }
+
+
+async def test_the_tree_of_the_event_at_every_position_is_the_fold_of_those_up_to_there(
+    past: GeneratedPast,
+) -> None:
+    for now in past.pasts[1:]:
+        root = now.head.envelope.provenance.correlation
+        if root is None or root not in now.sessions:
+            continue
+        await _is_the_tree(past, now, root)
+
+
+async def _is_the_tree(past: GeneratedPast, now: Past, key: str) -> None:
+    own = [
+        run
+        for run in now.by_creation
+        if run.child_session_key == key and run.stage != "refused"
+    ]
+    view = (
+        await get_session_tree(past.services, EVERYTHING, key, at=f"pos:{now.position}")
+    ).view
+    assert (view.position, view.at) == (now.position, now.head.envelope.recorded_at)
+    expected = node_of(now, key, own if now.sessions[key].run_id is not None else [])
+    assert json_of(view)["root"] == expected
+    assert not view.cut
+
+
+async def test_a_tree_of_any_session_at_any_position_is_the_fold_too(past: GeneratedPast) -> None:
+    deep = 0
+    for now in past.some:
+        for key in list(now.sessions)[now.position % 29 :: 29]:
+            deep += now.sessions[key].depth > 0
+            await _is_the_tree(past, now, key)
+    assert deep > 20
+
+
+def bar_of(now: Past, run: Run) -> dict[str, Any]:
+    """A run as a bar."""
+    tree_run = tree_run_of(now, run)
+    del tree_run["createdAt"]
+    parent = run.requester.run_id
+    return tree_run | {
+        "depth": run.depth,
+        "requesterSessionKey": run.requester.session_key,
+        "parentRunId": str(parent) if parent else None,
+        "childSessionKey": run.child_session_key,
+    }
+
+
+async def test_the_bars_of_a_part_are_the_runs_that_were_at_work_in_it(past: GeneratedPast) -> None:
+    await past.services.event_counts.count_up_to(past.last // 2)
+    die = random.Random(past.last)
+    for now in past.some:
+        until = die.randint(0, now.position)
+        after = die.randint(max(0, until - die.choice((5, 60, past.last))), until)
+        runs = now.by_creation
+        root = die.choice([None, *(run.requester.root_session_key for run in runs[-9:])])
+        before = past.pasts[after].runs
+        meant = [
+            run
+            for run in reversed(runs)
+            if run.created_position <= until
+            and (run.run_id not in before or before[run.run_id].stage not in OVER)
+            and root in (None, run.requester.root_session_key)
+        ]
+        found = await list_bars(
+            past.services,
+            EVERYTHING,
+            RunFilter(tree=root),
+            begin=f"pos:{after}",
+            end=f"pos:{until}",
+            at=f"pos:{now.position}",
+            buckets=0,
+            limit=500,
+        )
+        assert found.view.next_cursor is None
+        assert json_of(found.view)["items"] == [bar_of(now, run) for run in meant]
+
+
+def kinds_of(events: Sequence[RecordedEvent]) -> tuple[dict[str, int], ...]:
+    """How many there are of each type, of each outcome and of each rule."""
+    return (
+        dict(Counter(one.envelope.type for one in events)),
+        dict(Counter(one.event.outcome for one in events if isinstance(one.event, RunEnded))),
+        dict(Counter(one.event.rule for one in events if isinstance(one.event, SpawnRefused))),
+    )
+
+
+def is_of(bucket: EventBucketView, events: Sequence[RecordedEvent]) -> None:
+    """The bucket is of just these events."""
+    assert (bucket.types, bucket.outcomes, bucket.rules) == kinds_of(events)
+    assert bucket.events == len(events)
+
+
+async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) -> None:
+    die = random.Random(past.last + 1)
+    for number, now in enumerate(past.some):
+        after = die.randint(0, now.position)
+        events = past.events(after, now.position)
+        root = now.head.envelope.provenance.correlation if number % 3 == 0 else None
+        by: Any = die.choice(("position", "time"))
+        found = (
+            await count_events(
+                past.services,
+                EVERYTHING,
+                buckets=die.choice((1, 7, 40)),
+                by=by,
+                begin=f"pos:{after}",
+                end=f"pos:{now.position}",
+                tree=root,
+            )
+        ).view
+        rest = list(events)
+        for place, bucket in enumerate(found.items):
+            if bucket.since is not None and bucket.until is not None:
+                those = [
+                    one
+                    for one in rest
+                    if one.envelope.recorded_at <= bucket.until
+                    and (place == 0 or one.envelope.recorded_at > bucket.since)
+                ]
+            else:
+                those = [one for one in rest if one.envelope.position <= bucket.last_position]
+                assert abs(len(those) - len(events) / len(found.items)) < 1
+            assert those == rest[: len(those)]
+            del rest[: len(those)]
+            ends = [one.envelope for one in those[:1] + those[-1:]]
+            assert [one.position for one in ends] == (
+                [bucket.first_position, bucket.last_position] if ends else []
+            )
+            assert [one.recorded_at for one in ends] == (
+                [bucket.first_at, bucket.last_at] if ends else []
+            )
+            is_of(
+                bucket,
+                [one for one in those if root in (None, one.envelope.provenance.correlation)],
+            )
+        assert rest == []
+
+
+async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: GeneratedPast) -> None:
+    for now in list(past.some)[::4]:
+        after = now.position * 2 // 3
+        window = {"begin": f"pos:{after}", "end": f"pos:{now.position}"}
+        root = now.head.envelope.provenance.correlation
+        for tree in (None, root):
+            view = (
+                await list_bars(
+                    past.services, EVERYTHING, RunFilter(tree=tree), buckets=9, **window
+                )
+            ).view
+            counted = await count_events(
+                past.services, EVERYTHING, buckets=9, by="time", tree=tree, **window
+            )
+            assert view.buckets == counted.view.items
+            events = [
+                one
+                for one in past.events(after, now.position)
+                if tree in (None, one.envelope.provenance.correlation)
+            ]
+            assert sum((Counter(one.types) for one in view.buckets), Counter[str]()) == Counter(
+                one.envelope.type for one in events
+            )
+
+
+async def test_every_moment_has_its_event_and_what_is_next_to_it(past: GeneratedPast) -> None:
+    for now in past.some:
+        at = f"pos:{now.position}"
+        view = (await get_moment(past.services, EVERYTHING, at=at, around=2)).view
+        near = range(now.position - 1, now.position + 3)
+        assert [one.position for one in (*view.before, *view.after)] == [
+            position for position in near if 0 < position <= past.last
+        ]
+        assert view.before[-1].type == now.head.envelope.type
+        assert view.recorded_at == now.head.envelope.recorded_at
+        assert view.config_revision == now.revision

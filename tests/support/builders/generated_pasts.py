@@ -1,0 +1,213 @@
+"""Generated histories, and by brute force how things were at each position of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from uuid import UUID
+
+import orjson
+import pytest
+
+from application.log.envelope import RecordedEvent
+from application.queries.services import QueryServices
+from application.queries.views.run import run_view_of
+from application.queries.views.view import View
+from benchmarks.generate import generate
+from benchmarks.history import shifts
+from domain.event_types import ConfigurationActivated
+from domain.run.events import RunEvent, StepUndoFailed
+from domain.run.evolve import evolve as evolve_run
+from domain.run.state import Run
+from domain.session.events import SessionEvent
+from domain.session.state import Session
+from domain.session.state import evolve as evolve_session
+from domain.values.record import run_id_of, run_stream, session_key_of
+from tests.support.builders.reads_of_the_past import queries_on
+from tests.support.servers.databases import Databases
+from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.servers.server_configurations import ServerConfigurations
+
+EVENTS = 1_000
+WINDOW = range(EVENTS // 2, EVENTS // 2 + 40)
+EVERY_OTHER = 7
+OVER = ("ended", "announced", "archived", "refused")
+SETTLED = ("announced", "archived", "refused")
+"""At which stages a run is over, and at which nobody waits for it any more."""
+
+
+class Seed(NamedTuple):
+    """What a history is made from: with fewer events to a shift it has several configurations."""
+
+    number: int
+    shift_events: int
+
+
+SEEDS = (Seed(19, EVENTS), Seed(25, EVENTS), Seed(58, EVENTS // 2))
+"""Together they have every type of event."""
+
+
+class Reached(NamedTuple):
+    """That a run came to a stage."""
+
+    stage: str
+    position: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Past:
+    """All that is so at one position, `states` of each run included, and the event recorded
+    there."""
+
+    position: int
+    recorded: RecordedEvent | None
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
+    stages: Mapping[UUID, tuple[Reached, ...]]
+    revision: int
+
+    @property
+    def by_creation(self) -> list[Run]:
+        """The runs, the earliest first."""
+        return sorted(self.runs.values(), key=lambda run: run.created_position)
+
+    @property
+    def head(self) -> RecordedEvent:
+        """The event at this position."""
+        assert self.recorded is not None
+        return self.recorded
+
+
+# Without a `repr`: asyncio asks a task that is done for that of its result.
+@dataclass(frozen=True, slots=True, repr=False)
+class GeneratedPast:
+    """A history with its services, its pasts from position 0 on, all its texts by their ids, and
+    the configurations by their revisions."""
+
+    services: QueryServices
+    pasts: Sequence[Past]
+    texts: Mapping[UUID, str]
+    configurations: Mapping[int, Any]
+
+    @property
+    def last(self) -> int:
+        """The position of the end."""
+        return len(self.pasts) - 1
+
+    @property
+    def some(self) -> Iterator[Past]:
+        """Each past of a stretch, and some of the others."""
+        for past in self.pasts[1:]:
+            if past.position in WINDOW or past.position % EVERY_OTHER == 0:
+                yield past
+
+    def events(self, after: int, until: int) -> list[RecordedEvent]:
+        """What was recorded behind a position and not behind another."""
+        return [past.head for past in self.pasts[after + 1 : until + 1]]
+
+    def subagents(self, past: Past) -> Any:
+        """What the configuration in force says of sub-agents."""
+        return self.configurations[past.revision]["agents"]["defaults"]["subagents"]
+
+
+def json_of(view: View) -> Any:
+    """A view as it is served."""
+    return orjson.loads(view.json_bytes())
+
+
+def instant(at: datetime | None) -> str | None:
+    """An instant as views have it."""
+    return orjson.loads(orjson.dumps(at, option=orjson.OPT_UTC_Z)) if at is not None else None
+
+
+def generated_url(databases: Databases, seed: Seed) -> Iterator[str]:
+    """A database with such a history, until the end of the block."""
+    url = databases.create()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shifts, "SHIFT_EVENTS", seed.shift_events)
+        generate(url, events=EVENTS, seed=seed.number)
+    yield url
+    databases.drop(url)
+
+
+_folded: dict[str, Sequence[Past]] = {}
+
+
+async def past_of(running: RunningLog, folder: Path) -> GeneratedPast:
+    """All of a history, as a server that has just started has it."""
+    if running.url not in _folded:
+        _folded[running.url] = folded(await running.events())
+    texts = dict(await running.ask("SELECT content_id, body FROM contents"))
+    activated = [
+        past.head.event
+        for past in _folded[running.url][1:]
+        if isinstance(past.head.event, ConfigurationActivated)
+    ]
+    return GeneratedPast(
+        services=queries_on(running, ServerConfigurations(running, folder), folder),
+        pasts=_folded[running.url],
+        texts=texts,
+        configurations={one.revision: orjson.loads(texts[one.content.id]) for one in activated},
+    )
+
+
+def folded(events: Sequence[RecordedEvent]) -> list[Past]:
+    """What is so after each of the events, from before the first one on."""
+    pasts = [Past(0, None, {}, {}, {}, 0)]
+    for recorded in events:
+        before, envelope, event = pasts[-1], recorded.envelope, recorded.event
+        run_id, key = run_id_of(envelope.stream), session_key_of(envelope.stream)
+        runs, sessions, stages = before.runs, before.sessions, before.stages
+        revision = before.revision
+        if isinstance(event, ConfigurationActivated):
+            revision = event.revision
+        elif run_id is not None:
+            run = evolve_run(runs.get(run_id), cast("RunEvent", event), envelope.stamp)
+            reached = stages.get(run_id, ())
+            if not reached or reached[-1].stage != run.stage:
+                reached += (Reached(run.stage, envelope.position, envelope.recorded_at),)
+            runs, stages = {**runs, run_id: run}, {**stages, run_id: reached}
+        elif key is not None:
+            session = evolve_session(sessions.get(key), cast("SessionEvent", event), envelope.stamp)
+            sessions = {**sessions, key: session}
+        pasts.append(Past(envelope.position, recorded, runs, sessions, stages, revision))
+    return pasts
+
+
+def run_of(past: GeneratedPast, now: Past, run: Run) -> dict[str, Any]:
+    """A run with all its texts, as somebody reads it who may see everything."""
+    errors = {}
+    if any(one.undo_failures for one in run.steps):
+        errors = {
+            (one.event.step, one.event.attempt): past.texts[one.event.error.id]
+            for one in past.events(0, now.position)
+            if isinstance(one.event, StepUndoFailed)
+            and one.event.error is not None
+            and one.envelope.stream == run_stream(run.run_id)
+        }
+    respawns = [
+        one.run_id
+        for one in now.by_creation
+        if one.respawn is not None and one.respawn.run_id == run.run_id
+    ]
+    stages: Any = now.stages[run.run_id]
+    return dict(json_of(run_view_of(run, past.texts, errors, stages, respawns)))
+
+
+def status_of(run: Run) -> str:
+    """What a run is doing, in a word."""
+    if run.stage in ("ended", "announced", "archived"):
+        return {"success": "done", "error": "failed"}.get(str(run.outcome), str(run.outcome))
+    waits = run.waits_for is not None and run.stage == "session-created"
+    names = {"queued": "queued", "started": "running", "refused": "refused"}
+    return "waiting" if waits else names.get(run.stage, "preparing")
+
+
+def stages_of(now: Past, run_id: UUID) -> list[dict[str, Any]]:
+    """To which stages a run had come, as views have it."""
+    return [
+        {"stage": one.stage, "position": one.position, "at": instant(one.at)}
+        for one in now.stages[run_id]
+    ]
