@@ -24,9 +24,7 @@ PAIRS = 12
 
 def state_of(past: GeneratedPast, now: Past, run: Run) -> dict[str, Any]:
     """A run without what only other runs tell of it."""
-    return {
-        name: value for name, value in run_of(past, now, run).items() if name != "respawns"
-    }
+    return {name: value for name, value in run_of(past, now, run).items() if name != "respawns"}
 
 
 def documents(past: GeneratedPast, now: Past, ids: set[str], tree: str | None) -> dict[str, Any]:
@@ -64,7 +62,7 @@ async def diffs(
             right=f"pos:{right}",
             limit=limit,
             cursor=cursor,
-            **about,  # type: ignore[arg-type]
+            **about,
         )
         assert answer.position == max(left, right)
         pages.append(answer.view)
@@ -173,9 +171,7 @@ def states_of(past: GeneratedPast, run_id: UUID, until: int) -> list[tuple[Past,
     ]
 
 
-async def history(
-    past: GeneratedPast, run_id: UUID, at: int, *fields: str
-) -> RunHistoryView:
+async def history(past: GeneratedPast, run_id: UUID, at: int, *fields: str) -> RunHistoryView:
     answer = await get_run_history(
         past.services, EVERYTHING, str(run_id), at=f"pos:{at}", limit=500, fields=fields
     )

@@ -26,7 +26,7 @@ from domain.session.state import evolve as evolve_session
 from domain.values.record import run_id_of, run_stream, session_key_of
 from tests.support.builders.reads_of_the_past import queries_on
 from tests.support.servers.databases import Databases
-from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
 EVENTS = 1_000

@@ -25,13 +25,13 @@ from application.queries.search.find import (
 )
 from application.queries.services import QueryServices
 from application.queries.views.run import status_of
-from benchmarks.generate import generate
 from domain.event_types import ConfigurationActivated
 from domain.run.events import SpawnRefused
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import run_id_of, session_key_of
 from domain.values.rules import RULE_NAMES
+from tests.support.builders.generated_pasts import EVENTS, SEEDS, generated_url
 from tests.support.builders.searched_services import activate, caller, services_on
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
@@ -41,7 +41,6 @@ from tests.support.servers.server_configurations import ServerConfigurations
 
 pytestmark = pytest.mark.server
 EVERYTHING = caller("read", "content")
-EVENTS = 1_200
 SIGNS = (">", ">=", "<", "<=", "=", "!=")
 
 
@@ -93,17 +92,14 @@ async def history_of(running: RunningLog, services: QueryServices) -> History:
     return History(services, moments)
 
 
-@pytest.fixture(scope="module")
-def generated_url(databases: Databases) -> Iterator[str]:
-    url = databases.create()
-    generate(url, events=EVENTS, seed=3)
-    yield url
-    databases.drop(url)
+@pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: str(seed.number))
+def url_of_the_past(databases: Databases, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from generated_url(databases, request.param)
 
 
 @pytest.fixture
-async def generated(generated_url: str, tmp_path: Path) -> AsyncIterator[History]:
-    async with running_on(generated_url) as running:
+async def generated(url_of_the_past: str, tmp_path: Path) -> AsyncIterator[History]:
+    async with running_on(url_of_the_past) as running:
         yield await history_of(running, await services_on(running, tmp_path))
 
 
@@ -268,7 +264,7 @@ def page_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 async def test_a_condition_is_found_where_a_look_at_every_position_finds_it(
     generated: History, page_events: int
 ) -> None:
-    await agrees(generated, page_events, 21)
+    await agrees(generated, page_events, 14)
 
 
 async def test_it_is_so_too_where_everything_happens(told: History, page_events: int) -> None:
@@ -278,7 +274,18 @@ async def test_it_is_so_too_where_everything_happens(told: History, page_events:
 async def test_a_field_is_found_where_its_value_becomes_another(
     told: History, page_events: int
 ) -> None:
-    for name, value_of in RUN_FIELDS.items():
+    await finds_fields(told, [*RUN_FIELDS])
+    assert page_events
+
+
+async def test_it_is_so_too_in_a_generated_history(generated: History) -> None:
+    chosen = random.Random(str(next(iter(generated.moments[-1].runs))))
+    await finds_fields(generated, chosen.sample([*RUN_FIELDS], 8))
+
+
+async def finds_fields(history: History, names: Sequence[str]) -> None:
+    for name in names:
+        value_of = RUN_FIELDS[name]
 
         def runs_at(
             moment: Moment, value_of: Callable[[Run], object] = value_of
@@ -286,12 +293,11 @@ async def test_a_field_is_found_where_its_value_becomes_another(
             return {run_id: value_of(run) for run_id, run in moment.runs.items()}
 
         await finds_changes(
-            told,
+            history,
             SearchQuestion(field=name),
             runs_at,
             lambda recorded: run_id_of(recorded.envelope.stream),
         )
-    assert page_events
 
 
 async def test_a_field_of_a_session_is_found_where_its_value_becomes_another(
