@@ -231,7 +231,8 @@ class ServerProcess:
         self._connecting.on_connection = self.log.remembered.forget
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
-        registry, contents = PostgresRegistry(pool, self.log.remembered), PostgresContents(pool)
+        registry = PostgresRegistry(pool, self.log.remembered, self.log.tail.is_respawned)
+        contents = PostgresContents(pool)
         identities = RandomIdentities()
         self._files = LoadedFiles()
         self.configurations = ActiveConfigurations(
@@ -356,7 +357,7 @@ class ServerProcess:
             candidates=CandidateTexts(),
             processor_room=Bulkhead(at_once_max=QUESTIONS_MAX, calls_max=QUESTIONS_MAX),
             event_counts=counts,
-            run_bars=PostgresRunBars(pool, self.log.remembered),
+            run_bars=PostgresRunBars(pool, self.log.remembered, self.log.tail.stages),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

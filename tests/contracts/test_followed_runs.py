@@ -1,8 +1,13 @@
 """A run that a process has followed is what the record says of it, at the position it has seen."""
 
 from application.log.event_log import Tail
+from domain.run.facts import RespawnFacts
+from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.whole_story import tell_everything
 from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog, open_pool
 
 SECONDS_MAX = 20.0
 
@@ -47,3 +52,56 @@ async def test_a_run_whose_beginning_was_not_seen_is_not_known(
         await family.end("scout")
         await seen(other.tail, await running.log.head())
         assert other.tail.newest(family.id("scout")) is None
+
+
+async def test_the_stages_of_a_run_that_was_followed_are_those_on_record_after_each_of_its_events(
+    postgres: RunningLog,
+) -> None:
+    family = await tell_everything(postgres)
+    bars = PostgresRunBars(postgres.pool)
+    runs = family.runs.values()
+    assert len(runs) > 10
+    for run in runs:
+        for until in range(1, run.version + 1):
+            recorded = await bars.stages({run.run_id: until})
+            assert postgres.tail.stages(run.run_id, until) == list(recorded[run.run_id])
+        assert postgres.tail.stages(run.run_id, run.version + 1) is None
+
+
+async def test_what_was_followed_is_answered_without_the_database(postgres: RunningLog) -> None:
+    family = LoggedFamily(postgres.log, max_children=4)
+    await family.live("scout")
+    run = family.run("scout")
+    head = await postgres.log.head()
+    async with open_pool(postgres.url) as pool:
+        await pool.close()
+        bars = PostgresRunBars(pool, None, postgres.tail.stages)
+        registry = PostgresRegistry(pool, None, postgres.tail.is_respawned)
+        (stages,) = (await bars.stages({run.run_id: run.version})).values()
+        assert [one.stage for one in stages][-1] == "archived"
+        assert await registry.respawns(run.run_id, at=head) == ()
+
+
+async def test_a_run_that_was_respawned_is_asked_for_and_one_not_seen_from_its_beginning_too(
+    postgres: RunningLog,
+) -> None:
+    family = LoggedFamily(postgres.log, max_children=4)
+    await family.begin("first")
+    first = family.id("first")
+    registry = PostgresRegistry(postgres.pool, None, postgres.tail.is_respawned)
+    before = await postgres.log.head()
+    assert postgres.tail.is_respawned(first, before) is False
+    # What others may have recorded meanwhile is not known before it was read.
+    assert postgres.tail.is_respawned(first, before + 1) is None
+    async with postgres.other() as other:
+        await family.spawn("again", respawn=RespawnFacts(run_id=first))
+        await seen(other.tail, await postgres.log.head())
+        assert other.tail.is_respawned(first, before) is None
+        assert other.tail.stages(first, 1) is None
+        assert other.tail.is_respawned(family.id("again"), before) is False
+        (stage,) = other.tail.stages(family.id("again"), 1) or ()
+        assert stage.stage == "requested"
+    assert postgres.tail.is_respawned(first, before)
+    assert await registry.respawns(first, at=before) == ()
+    (respawn,) = await registry.respawns(first, at=await postgres.log.head())
+    assert respawn.run_id == family.id("again")

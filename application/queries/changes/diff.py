@@ -219,9 +219,7 @@ async def _root(services: QueryServices, caller: Caller, tree: str | None, at: A
                 "the whole registry is for tokens with the pattern *; give runId, session or tree",
             )
         return None
-    key = await resolve_session_key(
-        services, caller, tree, pointer="/query/tree", at=at.position
-    )
+    key = await resolve_session_key(services, caller, tree, pointer="/query/tree", at=at.position)
     if not await services.access.covers_session(caller, key):
         raise QueryError("not_found", "there is no such session on record", position=at.position)
     return key

@@ -1,6 +1,6 @@
 """Reads the rows of runs and sessions, now or as of a position: by query, by label, by lane."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -134,7 +134,10 @@ class PostgresRegistry:
     """Implements `Registry`."""
 
     def __init__(
-        self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
+        self,
+        pool: AsyncConnectionPool[LogConnection],
+        remembered: StateCaches | None = None,
+        is_respawned: Callable[[UUID, int], bool | None] = lambda *_: None,
     ) -> None:
         remembered = remembered or StateCaches()
         self._sessions = remembered.sessions
@@ -147,6 +150,7 @@ class PostgresRegistry:
         self._past = remembered.past_runs
         self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs, self._past))
         self._respawns = CoalescedReads(pool, _respawns_of)
+        self._is_respawned = is_respawned
         self._open_sessions = CoalescedReads(
             pool,
             partial(open_states, OPEN_SESSIONS, Session.model_validate_json, remembered.sessions),
@@ -234,7 +238,10 @@ class PostgresRegistry:
         ]
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
-        """The first runs that were made from this one, by creation."""
+        """The first runs that were made from this one, by creation. None need be looked
+        for of one that was followed here, up to that position, and that nobody respawned."""
+        if self._is_respawned(run_id, at) is False:
+            return ()
         return await self._respawns.get((run_id, at)) or ()
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:

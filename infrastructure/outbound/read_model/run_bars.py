@@ -1,6 +1,6 @@
 """Reads runs as bars: the columns of their rows, and the stages that their events tell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -57,16 +57,22 @@ RUNS_OF_A_SESSION = (
     " AND created_position + 0 <= %s ORDER BY created_position + 0 LIMIT %s"
 )
 _MOVING = sorted(STAGE_REACHED_BY)
+KnownStages = Callable[[UUID, int], Sequence[ReachedStage] | None]
+"""The stages of a run after so many of its events; None when they have to be read."""
 
 
 class PostgresRunBars:
     """Implements `RunBars`."""
 
     def __init__(
-        self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
+        self,
+        pool: AsyncConnectionPool[LogConnection],
+        remembered: StateCaches | None = None,
+        known_stages: KnownStages = lambda *_: None,
     ) -> None:
         self._pool = pool
         self._moments = (remembered or StateCaches()).moments
+        self._known_stages = known_stages
         self._stages = CoalescedReads(pool, _stages_of)
 
     async def overlapping(
@@ -130,9 +136,16 @@ class PostgresRunBars:
         return found | {key: _session_bar(session) for key, session in changed.items()}
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
-        """From the events of each run, of which nothing has to be decoded."""
-        found = await self._stages.get_all(versions.items())
-        return {run_id: found.get((run_id, until), ()) for run_id, until in versions.items()}
+        """From the events of each run, of which nothing has to be decoded; of those that this
+        process has followed from memory."""
+        known = {run_id: self._known_stages(run_id, until) for run_id, until in versions.items()}
+        found = await self._stages.get_all(
+            (run_id, versions[run_id]) for run_id, stages in known.items() if stages is None
+        )
+        return {
+            run_id: stages if stages is not None else found.get((run_id, versions[run_id]), ())
+            for run_id, stages in known.items()
+        }
 
 
 async def _stages_of(

@@ -1,6 +1,6 @@
 """Each read as of a position of a generated history is the fold of the events up to there."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -33,11 +33,13 @@ from tests.support.builders.generated_pasts import (
     SETTLED,
     GeneratedPast,
     Past,
+    Seed,
     instant,
     json_of,
     run_of,
 )
 from tests.support.builders.reads_of_the_past import EVERYTHING
+from tests.support.servers.running_log import running_on
 
 pytestmark = [pytest.mark.server, pytest.mark.long]
 
@@ -49,7 +51,6 @@ LEDGER_STATES: tuple[LedgerState | None, ...] = (
     "delivered",
     "acknowledged",
 )
-_types: dict[int, set[str]] = {}
 
 
 def below(now: Past, key: str) -> Iterable[Run]:
@@ -63,12 +64,14 @@ def below(now: Past, key: str) -> Iterable[Run]:
                     keys.append(run.child_session_key)
 
 
-async def test_together_the_histories_have_all_that_can_be_recorded(past: GeneratedPast) -> None:
-    own = {one.head.envelope.type for one in past.pasts[1:]}
-    assert len(own) > len(EVENT_TYPES) * 0.8
-    _types[len(_types)] = own
-    if len(_types) == len(SEEDS):
-        assert set().union(*_types.values()) == {name for name, _ in EVENT_TYPES}
+async def test_together_the_histories_have_all_that_can_be_recorded(
+    url_of_seed: Callable[[Seed], str],
+) -> None:
+    types: set[str] = set()
+    for seed in SEEDS:
+        async with running_on(url_of_seed(seed)) as running:
+            types |= set(await running.types())
+    assert types == {name for name, _ in EVENT_TYPES}
 
 
 async def test_a_run_at_every_position_is_the_fold_of_its_events_up_to_there(

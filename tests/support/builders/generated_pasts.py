@@ -122,14 +122,13 @@ def instant(at: datetime | None) -> str | None:
     return orjson.loads(orjson.dumps(at, option=orjson.OPT_UTC_Z)) if at is not None else None
 
 
-def generated_url(databases: Databases, seed: Seed) -> Iterator[str]:
-    """A database with such a history, until the end of the block."""
+def generated_url(databases: Databases, seed: Seed) -> str:
+    """A new database with such a history."""
     url = databases.create()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shifts, "SHIFT_EVENTS", seed.shift_events)
         generate(url, events=EVENTS, seed=seed.number)
-    yield url
-    databases.drop(url)
+    return url
 
 
 _folded: dict[str, Sequence[Past]] = {}

@@ -108,7 +108,7 @@ def queries_on(
     running: RunningLog, configurations: ServerConfigurations, folder: Path
 ) -> QueryServices:
     """What a server process reads from; it knows of the configurations what these do."""
-    registry = PostgresRegistry(running.pool, running.log.remembered)
+    registry = PostgresRegistry(running.pool, running.log.remembered, running.tail.is_respawned)
     made: dict[str, Any] = {
         "work": UnitOfWork(
             running.log,
@@ -123,7 +123,7 @@ def queries_on(
         "candidates": CandidateTexts(),
         "processor_room": Bulkhead(at_once_max=1, calls_max=1),
         "event_counts": PostgresEventCounts(running.pool, block_events=4, noted_events=8),
-        "run_bars": PostgresRunBars(running.pool, running.log.remembered),
+        "run_bars": PostgresRunBars(running.pool, running.log.remembered, running.tail.stages),
         "closing": lambda: False,
         "stopped": asyncio.get_running_loop().create_future(),
     }

@@ -16,10 +16,12 @@ import psycopg
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
+from application.ports.run_bars import ReachedStage
 from domain.run.state import Run
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.read.followed_runs import FollowedRuns
+from infrastructure.outbound.log.read.followed_stages import FollowedStages
 from infrastructure.outbound.log.read.recent_events import RecentEvents
 from infrastructure.outbound.log.schema.connections import (
     UNAVAILABLE,
@@ -71,6 +73,7 @@ class LogTail:
         self._position = 0
         self._recent = RecentEvents()
         self._followed = FollowedRuns()
+        self._stages = FollowedStages()
         self._grown = asyncio.Event()
         self._hint = asyncio.Event()
         self._connection: LogConnection | None = None
@@ -121,6 +124,17 @@ class LogTail:
     def newest(self, run_id: UUID) -> Run | None:
         """The run as it is at `position`; None when it is not known here."""
         return self._followed.get(run_id) if self.failure is None else None
+
+    def stages(self, run_id: UUID, until: int) -> Sequence[ReachedStage] | None:
+        """The stages of a run after so many of its events; None when they are not known here."""
+        return self._stages.stages(run_id, until) if self.failure is None else None
+
+    def is_respawned(self, run_id: UUID, at: int) -> bool | None:
+        """Whether another run was made from this one, up to a position or behind it; None when that
+        is not known here."""
+        if self.failure is not None or self._position < at:
+            return None
+        return self._stages.is_respawned(run_id)
 
     def take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
         """Events that the writer of this process has committed, and the runs as they are after
@@ -269,6 +283,7 @@ class LogTail:
                 raise LogHasGap(f"position {self._position + 1} is missing from the log")
             self._position = event.envelope.position
             self._recent.add(event)
+            self._stages.add(event)
         if events:
             self._tell_growth()
 

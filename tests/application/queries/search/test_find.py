@@ -94,7 +94,9 @@ async def history_of(running: RunningLog, services: QueryServices) -> History:
 
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: str(seed.number))
 def url_of_the_past(databases: Databases, request: pytest.FixtureRequest) -> Iterator[str]:
-    yield from generated_url(databases, request.param)
+    url = generated_url(databases, request.param)
+    yield url
+    databases.drop(url)
 
 
 @pytest.fixture

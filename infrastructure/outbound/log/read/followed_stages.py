@@ -1,0 +1,72 @@
+"""To which stages the runs of the newest events have come, and which of them were respawned.
+
+What was asked for while this process was there is known whole from its own events: who asks for
+such a run need not ask the database for them again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.ports.run_bars import ReachedStage
+from domain.run.events import SpawnRequested
+from domain.run.lifecycle import STAGE_REACHED_BY
+from domain.values.record import run_id_of
+
+LIVES_MAX = 2_000
+
+
+@dataclass(slots=True)
+class _Life:
+    """A run after `version` of its events, with the stages by the versions that they begin at."""
+
+    version: int = 0
+    stages: list[tuple[int, ReachedStage]] = field(default_factory=list)
+    is_respawned: bool = False
+
+
+class FollowedStages:
+    """Those of the runs that something happened to last and whose first event was seen."""
+
+    def __init__(self) -> None:
+        self._lives: OrderedDict[UUID, _Life] = OrderedDict()
+
+    def stages(self, run_id: UUID, until: int) -> Sequence[ReachedStage] | None:
+        """The stages of a run after so many of its events, in order; None when they are not
+        known."""
+        life = self._lives.get(run_id)
+        if life is None or life.version < until:
+            return None
+        return [stage for version, stage in life.stages if version <= until]
+
+    def is_respawned(self, run_id: UUID) -> bool | None:
+        """Whether another run was made from this one by now; None when that is not known."""
+        life = self._lives.get(run_id)
+        return life.is_respawned if life is not None else None
+
+    def add(self, recorded: RecordedEvent) -> None:
+        """Take the next event of the log in."""
+        envelope, event = recorded.envelope, recorded.event
+        run_id = run_id_of(envelope.stream)
+        if run_id is None:
+            return
+        if isinstance(event, SpawnRequested) and event.respawn is not None:
+            earlier = self._lives.get(event.respawn.run_id)
+            if earlier is not None:
+                earlier.is_respawned = True
+        life = self._lives.get(run_id) or _Life()
+        if life.version + 1 != envelope.version:
+            # Its beginning was not seen.
+            self._lives.pop(run_id, None)
+            return
+        life.version = envelope.version
+        stage = STAGE_REACHED_BY.get(envelope.type)
+        if stage is not None:
+            reached = ReachedStage(stage, envelope.position, envelope.recorded_at)
+            life.stages.append((envelope.version, reached))
+        self._lives[run_id] = life
+        self._lives.move_to_end(run_id)
+        while len(self._lives) > LIVES_MAX:
+            self._lives.popitem(last=False)
