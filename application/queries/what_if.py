@@ -7,7 +7,7 @@ they are decided. No script, no runtime and no hook is asked, and nothing is wri
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -38,6 +38,8 @@ from domain.run.events import (
     MessageReceived,
     RunEvent,
     RunStarted,
+    SessionCreated,
+    SpawnRefused,
     SpawnRequested,
 )
 from domain.run.evolve import evolve
@@ -85,6 +87,7 @@ _REQUESTS = (SpawnRequested.__name__, MessageReceived.__name__)
 _DECIDED_BEHIND = tuple(
     one.__name__ for one in DECIDED_IN if one not in (SpawnRequested, MessageReceived)
 )
+_ANSWERED_BY = tuple(one.__name__ for one in (AgentOverridden, SessionCreated, SpawnRefused))
 _PROMPTED_BEHIND = tuple(
     sorted(one.__name__ for one in PROMPTED_BY - {SpawnRequested, MessageReceived})
 )
@@ -499,34 +502,35 @@ class WhatIfAnswer:
         """The positions of those that are known to be decided as they were; of a batch all or
         none."""
         compared = [(one, await self._unaffected_under(_revision_of(one))) for one in requests]
-        with_scripts = [
+        with_scripts = {
             one.envelope.stream
             for one, unaffected in compared
             if unaffected is not None and unaffected.has_scripts(_request_of(one))
-        ]
-        named = await self._of_streams(with_scripts, (AgentOverridden.__name__,))
+        }
+        answers = await self._of_streams(with_scripts, _ANSWERED_BY)
         found, batches_left = set[int](), set[UUID | None]()
         for one, unaffected in compared:
-            overridden = named.get(one.envelope.stream)
-            event = overridden[0].event if overridden else None
-            agent_id = event.to_agent_id if isinstance(event, AgentOverridden) else None
-            if unaffected is not None and unaffected.is_unaffected(_request_of(one), agent_id):
-                found.add(one.envelope.position)
-            else:
+            request, stream = _request_of(one), one.envelope.stream
+            # Before scripts have run nobody knows whom they name.
+            is_open = stream in with_scripts and stream not in answers
+            agent_id = _named_agent(answers.get(stream, ()))
+            if unaffected is None or is_open or not unaffected.is_unaffected(request, agent_id):
                 batches_left.add(_batch_id(one))
+            else:
+                found.add(one.envelope.position)
         together = {one.envelope.position for one, _ in compared if _batch_id(one) in batches_left}
         alone = {one.envelope.position for one, _ in compared if _batch_id(one) is None}
         return found - (together - alone)
 
     async def _of_streams(
-        self, streams: Sequence[str], types: Sequence[str] = ()
+        self, streams: Collection[str], types: Sequence[str] = ()
     ) -> dict[str, list[RecordedEvent]]:
         """The events of streams, up to the last position that is looked at."""
         found: dict[str, list[RecordedEvent]] = {}
         if not streams:
             return found
         log = self._services.work.log
-        for one in await log.read_streams(streams, types=types, until=self.until):
+        for one in await log.read_streams(list(streams), types=types, until=self.until):
             found.setdefault(one.envelope.stream, []).append(one)
         return found
 
@@ -670,6 +674,12 @@ def _groups(page: Sequence[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
         group.append(one)
     if group:
         yield group
+
+
+def _named_agent(events: Iterable[RecordedEvent]) -> str | None:
+    """The agent that a script put in the place of the requested one."""
+    overridden = (one.event for one in events if isinstance(one.event, AgentOverridden))
+    return next((one.to_agent_id for one in overridden), None)
 
 
 def _request_of(recorded: RecordedEvent) -> SpawnRequested | MessageReceived:

@@ -64,15 +64,21 @@ def _cut_file(file: BootstrapFile, room: int) -> str:
     return f"{text}\n\n[truncated: {file.name} exceeded {room} characters]"
 
 
+_CUT = "of the child's workspace was cut after"
+_OMITTED = "of the child's workspace was left out: the file before it took all of the"
+
+
+def is_about_limits(warning: str) -> bool:
+    """Whether a warning says that a file was cut or left out because of the limits."""
+    return _CUT in warning or _OMITTED in warning
+
+
 def _cut_warning(name: str, room: int, key: str) -> str:
-    return (
-        f"{name} of the child's workspace was cut after {room} characters ({key})."
-        f" Shorten the file, or raise {key}."
-    )
+    return f"{name} {_CUT} {room} characters ({key}). Shorten the file, or raise {key}."
 
 
 def _omitted_warning(name: str, total: int) -> str:
     return (
-        f"{name} of the child's workspace was left out: the file before it took all of the {total}"
-        " characters of bootstrapTotalMaxChars. Shorten that file, or raise bootstrapTotalMaxChars."
+        f"{name} {_OMITTED} {total} characters of bootstrapTotalMaxChars."
+        " Shorten that file, or raise bootstrapTotalMaxChars."
     )

@@ -11,6 +11,8 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.configuration.models import is_model_name
+from domain.context.bootstrap_files import is_about_limits
 from domain.context.preamble import preamble_sizes
 from domain.context.thread_binding import Origin, is_routable, read_origin
 from domain.delivery.webhook import receivers
@@ -18,7 +20,7 @@ from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_wit
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.plan.model import storable_model_name
-from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
@@ -29,7 +31,7 @@ from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
 from domain.values import rules
 from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
-from domain.values.session_key import agent_id_of
+from domain.values.session_key import InvalidSessionKey, agent_id_of
 from domain.what_if.record import RecordedDecision
 from domain.what_if.scripts import (
     ReplayedScripts,
@@ -159,7 +161,8 @@ def is_session_needed(question: Question) -> bool:
     record, or was put into one by the configuration of then."""
     run = question.record.run
     return (
-        bool(run.requester.sandboxed)
+        run.continues is None
+        and bool(run.requester.sandboxed)
         and not run.options.requester_sandboxed
         and _is_configured_sandboxed(run, question.then.configuration)
         and not _is_configured_sandboxed(run, question.now.configuration)
@@ -240,7 +243,11 @@ class _DecisionAgain:
         requester = self._run.requester
         if self._run.continues is not None or requester.run_id is not None:
             return
-        if self._now.canonical_key(requester.display_key) != requester.session_key:
+        try:
+            means: str | None = self._now.canonical_key(requester.display_key)
+        except InvalidSessionKey:
+            means = None
+        if means != requester.session_key:
             raise NotReplayable(
                 "the requester: its key stands for another session under this configuration"
             )
@@ -249,9 +256,6 @@ class _DecisionAgain:
         request = self._record.request
         if isinstance(request, MessageReceived):
             return self._continuation(request)
-        attached = self._attachments_limits
-        if request.attachments is not None and attached[0] != attached[1]:
-            raise NotReplayable("the attachments: their limits changed, and they are not on record")
         changes: dict[str, object] = {}
         if self._question.active_children is not None:
             changes["active_children"] = self._question.active_children
@@ -260,7 +264,12 @@ class _DecisionAgain:
             changes["spawn_tool"] = "permitted" if permits_tool(plan, SPAWN_TOOL) else "denied"
         facts = facts_under(self._now, request.facts).changed(changes)
         verdict = admit(ADMISSION, facts, raw_agent_id=_UNREAD)
-        return verdict if isinstance(verdict, Refusal) else None
+        if isinstance(verdict, Refusal):
+            return verdict
+        attached = self._attachments_limits
+        if request.attachments is not None and attached[0] != attached[1]:
+            raise NotReplayable("the attachments: their limits changed, and they are not on record")
+        return None
 
     def _was_not_admitted(self) -> bool:
         """Whether it was refused at once, and only its refusal is not in sight."""
@@ -389,9 +398,17 @@ class _DecisionAgain:
         )
 
     def _model_argument(self) -> dict[str, object]:
-        """A word that named no model may be an alias now."""
-        run, aliases = self._run, self._now.model_aliases()
-        if run.model_argument is None or aliases == self._then.model_aliases():
+        """A word that named no model may be an alias now. An alias that is no name is on record as
+        the model that it stood for."""
+        run, before, aliases = self._run, self._then.model_aliases(), self._now.model_aliases()
+        if aliases == before:
+            return {}
+        if run.model_argument is None:
+            given = [one for one, model in before.items() if model == run.options.model]
+            if any(aliases.get(one) != before[one] and not is_model_name(one) for one in given):
+                raise NotReplayable(
+                    "the model that was requested: maybe by an alias that stands for another now"
+                )
             return {}
         text = self._texts.get(run.model_argument.id)
         if text is None:
@@ -405,6 +422,9 @@ class _DecisionAgain:
         """As it is on record, is configured now, or the request says: each only tightens. One that
         was seen for the first time would be put on record as it is configured now."""
         run = self._run
+        if run.continues is not None:
+            # As it was when it spawned the child.
+            return run.options.requester_sandboxed or requester_sandboxed(run, self._now)
         if run.options.requester_sandboxed or _is_configured_sandboxed(run, self._now):
             return True
         session = self._question.requester
@@ -442,6 +462,9 @@ class _DecisionAgain:
             if not self._are_workspaces_unchanged(agent):
                 raise NotReplayable("the workspace: which folder it was is not on record")
             return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
+        if (facts is None or not is_same) and self._run.continues is not None:
+            # It works where the run before it did.
+            return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
         if facts is None or not is_same:
             self._assumed.append(f'the workspace of agent "{agent.id}" can be used')
             return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
@@ -597,7 +620,7 @@ class _DecisionAgain:
         sources = [one.source for one in created.ingredients if one.position == "bootstrap"]
         if limits[0] == limits[1] or self._run.light_context:
             return None
-        cut = [one for one in created.warnings if "bootstrap" in one]
+        cut = any(map(is_about_limits, created.warnings))
         sizes = {one.source: one.content.bytes for one in created.ingredients}
         shortest = min(limits[1].chars_max, limits[1].total_chars_max)
         if not cut and sum(sizes[one] for one in sources) <= shortest:
