@@ -15,6 +15,7 @@ import httpx2
 
 from tests.support.http.described_answers import check_answer
 from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader, run_command
+from tests.support.servers.same_decisions import differing_decisions
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -79,8 +80,17 @@ class RunningServer:
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        differing = [] if failure is not None else self._differing_decisions()
         self.stop()
+        assert not differing, json.dumps(differing, indent=1)
+
+    def _differing_decisions(self) -> list[dict[str, Any]]:
+        """What a server that is still at work would have decided otherwise, had nothing been
+        changed."""
+        if self._http is None or self.process is None or self.process.poll() is not None:
+            return []
+        return differing_decisions(self._http)
 
     def start(self) -> None:
         """Start it and wait until it accepts."""

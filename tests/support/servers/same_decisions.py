@@ -1,7 +1,6 @@
 """What-if with nothing changed, about all that a server has decided: nothing may be otherwise."""
 
 import json
-from itertools import product
 from typing import Any
 
 import httpx2
@@ -13,8 +12,8 @@ UNDECIDED = "it is still being prepared, so there is nothing to compare with"
 def differing_decisions(http: httpx2.Client) -> list[dict[str, Any]]:
     """The decisions that would be other ones under the configuration that they were made under."""
     found = []
-    for cascade, prompts in product((False, True), repeat=2):
-        body = {"patch": [], "cascade": cascade, "prompts": prompts}
+    for both in (False, True):
+        body = {"patch": [], "cascade": both, "prompts": both}
         answer = http.post("/v1/what-if", json=body)
         assert answer.status_code == 200, answer.text
         lines = [json.loads(line) for line in answer.text.splitlines()]
@@ -22,7 +21,7 @@ def differing_decisions(http: httpx2.Client) -> list[dict[str, Any]]:
         verdicts = [one for one in lines if "verdict" in one]
         assert len(verdicts) == lines[-1]["totals"]["decisions"]
         found += [
-            {**one, "cascade": cascade, "prompts": prompts}
+            {**one, "cascade": both, "prompts": both}
             for one in verdicts
             if one["verdict"] != "same" and not all(map(_is_unknown, one["missing"] or [""]))
         ]
