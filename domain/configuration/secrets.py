@@ -234,7 +234,10 @@ def _is_secret(name: str, value: str) -> bool:
 
 MASK = "[secret]"
 _ENCODINGS_MAX = 3
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+# What comes before the first letter is gone over once: from every letter of a long word on, the
+# search would go over the rest of it again.
+_SCHEME = re.compile(r"(?<![A-Za-z0-9+.-])[0-9+.-]*+[A-Za-z][A-Za-z0-9+.-]*+://")
 _USERINFO = re.compile(r"(?<=://)[^\s/?#]*(?=@)")
 
 # What follows a colon and is no port belongs to a password with a slash or the like in it.

@@ -66,8 +66,18 @@ def test_what_holds_no_secret_is_shown_as_it_is(text: str) -> None:
     assert without_url_secrets(text) == text
 
 
-@pytest.mark.parametrize("part", ["a://", "a://b:c", "%25", "?sig=", "a://b@", "a:", "&a="])
-def test_a_very_long_text_is_looked_through_once(part: str) -> None:
+PARTS = ["a://", "a://b:c", "%25", "?sig=", "a://b@", "a:", "&a=", "a", "a.", "-a"]
+
+
+@pytest.mark.parametrize("beginning", ["", "https://"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_very_long_text_is_looked_through_once(beginning: str, part: str) -> None:
     began = time.process_time()
-    has_secret_url("https://" + part * (400_000 // len(part)))
+    has_secret_url(beginning + part * (400_000 // len(part)))
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("before", ["", "x=", "1", "+.-1", "é", "1:", "://", "9a9"])
+def test_a_scheme_begins_with_the_first_letter_wherever_that_stands(before: str) -> None:
+    assert has_secret_url(f"{before}https://u:pw@host/")
+    assert has_secret_url(f"{before}a://u:pw@host/")
