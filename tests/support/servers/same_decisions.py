@@ -13,7 +13,7 @@ def differing_decisions(http: httpx2.Client) -> list[dict[str, Any]]:
     """The decisions that would be other ones under the configuration that they were made under."""
     found = []
     for both in (False, True):
-        body = {"patch": [], "cascade": both, "prompts": both}
+        body: dict[str, Any] = {"patch": [], "cascade": both, "prompts": both}
         answer = http.post("/v1/what-if", json=body)
         assert answer.status_code == 200, answer.text
         lines = [json.loads(line) for line in answer.text.splitlines()]
