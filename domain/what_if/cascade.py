@@ -16,15 +16,16 @@ from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import VerdictName
 
 REMOVED_MAX = 1_000_000
-"""So many runs that would not have run, or by another plan, are remembered: what they spawned would
-not have been requested, or by somebody else."""
+"""So many are remembered at all: runs that would not have run, or by another plan, since what they
+spawned would not have been requested, or by somebody else; and sessions that would have had more
+children."""
 _OTHER_PLAN: frozenset[VerdictName] = frozenset(
     {"different-agent", "different-model", "different-plan"}
 )
 
 
 class CascadeTooLarge(Exception):
-    """More would not have run than can be remembered."""
+    """More would be otherwise than can be remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class CascadeCounts:
     _added: dict[str, tuple[int, UUID]] = field(default_factory=dict)
     _never_ran: set[UUID] = field(default_factory=set)
     _plans: dict[str, Plan] = field(default_factory=dict)
+    _known_plans: dict[Plan, Plan] = field(default_factory=dict)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
         """The children of a session that would be counted, of which so many were."""
@@ -72,20 +74,25 @@ class CascadeCounts:
         child = _child_key(record)
         if decided.planned is not None and child is not None and verdict.verdict in _OTHER_PLAN:
             self._must_be_room()
-            self._plans[child] = decided.planned.plan
+            plan = decided.planned.plan
+            # A history has many children, and few plans.
+            self._plans[child] = self._known_plans.setdefault(plan, plan)
         if verdict.verdict == "newly-refused" and record.created is not None:
             self._must_be_room()
             self._removed.setdefault(key, set()).add(record.run.run_id)
             self._never_ran.add(record.run.run_id)
         elif verdict.verdict == "newly-allowed":
+            if key not in self._added:
+                self._must_be_room()
             count, first = self._added.get(key, (0, record.run.run_id))
             self._added[key] = (count + 1, first)
 
     def _must_be_room(self) -> None:
-        if len(self._never_ran) + len(self._plans) >= REMOVED_MAX:
+        remembered = len(self._never_ran) + len(self._plans) + len(self._added)
+        if remembered >= REMOVED_MAX:
             raise CascadeTooLarge(
-                f"more than {REMOVED_MAX} runs would not have run, or by another plan; ask for a"
-                " shorter range"
+                f"more than {REMOVED_MAX} runs would not have run, or by another plan, or sessions"
+                " have more children; ask for a shorter range"
             )
 
     def release(self, requester_key: str, run_id: UUID) -> None:
