@@ -6,7 +6,9 @@ is reported with its line.
 """
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn
 
 _RUN = {'"': re.compile(r'[^"\\\n\r]*'), "'": re.compile(r"[^'\\\n\r]*")}
@@ -129,10 +131,13 @@ class Document:
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Both from 1; the column counts characters."""
-        line, start = 1, 0
-        for end in _LINE_END.finditer(self.text, 0, offset):
-            line, start = line + 1, end.end()
-        return line, offset - start + 1
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        """Of a text in which there are as many mistakes as words each place is looked up."""
+        return [0, *(end.end() for end in _LINE_END.finditer(self.text))]
 
 
 def read_json5(text: str) -> Document:

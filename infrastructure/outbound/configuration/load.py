@@ -23,7 +23,13 @@ from infrastructure.outbound.configuration.secrets import (
     secret_at,
     secret_in_file,
 )
-from infrastructure.outbound.configuration.validate import ConfigurationSource, check, pointer_in
+from infrastructure.outbound.configuration.validate import (
+    PROBLEMS_MAX,
+    ConfigurationSource,
+    check,
+    first_problems,
+    pointer_in,
+)
 from infrastructure.outbound.configuration.warnings import (
     agent_workspace_warnings,
     hook_warnings,
@@ -94,12 +100,12 @@ def read_text(text: str, source: str) -> Document:
 
 def _repeated_key_problems(document: Document, source: str) -> list[ConfigurationProblem]:
     problems = []
-    for pointer, offset in document.repeated:
+    for pointer, offset in document.repeated[: PROBLEMS_MAX + 1]:
         line, column = document.line_and_column(offset)
         problems.append(
             ConfigurationProblem("this key stands twice", source, pointer, line, column)
         )
-    return problems
+    return first_problems(problems, source)
 
 
 def _place(text: str, offset: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Whether values are a configuration; and if not, everything that is wrong, in reading order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -139,10 +139,17 @@ def check(values: Any, origin: ConfigurationSource, *, references_allowed: bool)
     for problem in problems:
         first.setdefault(problem.pointer, problem)
     ordered = sorted(first.values(), key=lambda each: (each.line or 0, each.column or 0))
-    if len(ordered) > PROBLEMS_MAX:
-        more = ConfigurationProblem("there are more problems than are listed here", origin.source)
-        ordered = [*ordered[:PROBLEMS_MAX], more]
-    raise ConfigurationError(ordered)
+    raise ConfigurationError(first_problems(ordered, origin.source))
+
+
+def first_problems(
+    problems: Sequence[ConfigurationProblem], source: str
+) -> list[ConfigurationProblem]:
+    """All of them, or the first 50 and that there are more."""
+    if len(problems) <= PROBLEMS_MAX:
+        return list(problems)
+    more = ConfigurationProblem("there are more problems than are listed here", source)
+    return [*problems[:PROBLEMS_MAX], more]
 
 
 def _problems(

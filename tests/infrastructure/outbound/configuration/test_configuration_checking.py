@@ -52,6 +52,13 @@ def test_of_fifty_mistakes_all_are_listed() -> None:
     assert len(problems_of(f"{{spawnlog: {{{keys}}}}}")) == 50
 
 
+def test_of_keys_that_stand_twice_fifty_are_listed_too() -> None:
+    for count, listed in ((51, 50), (20_000, 51)):
+        problems = problems_of(f"{{{'a: 1,' * count}}}")
+        assert len(problems) == listed
+        assert problems[0] == "spawnlog.json5:1:7: a: this key stands twice"
+
+
 def test_no_message_repeats_a_value_that_may_be_secret() -> None:
     texts = [
         "{spawnlog: {tokens: [{id: 'a', token: 's3cret', scopes: ['read'], sessions: ['*']}]}}",

@@ -111,6 +111,19 @@ def test_a_hundred_levels_are_read_and_one_more_is_refused() -> None:
             read_json5("{a:" * depth)
 
 
+def test_a_text_that_is_all_mistakes_is_gone_over_once() -> None:
+    count = 100_000
+    document = read_json5("{" + "a: 1,\n" * count + "}")
+    places = [document.line_and_column(offset) for _, offset in document.repeated]
+    assert places == [(line, 1) for line in range(2, count + 1)]
+
+
+def test_lines_end_in_three_ways() -> None:
+    document = read_json5("[\r\n1,\r2,\n3]")
+    places = [document.line_and_column(one.value) for one in document.places.values()]
+    assert places == [(1, 1), (2, 1), (3, 1), (4, 1)]
+
+
 def test_each_value_and_key_has_its_place() -> None:
     document = read_json5('{\n  a: [\n    1, {"b/c~d": 2}\n  ]\n}')
 
