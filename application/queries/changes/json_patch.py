@@ -19,6 +19,9 @@ LIST_PAIRS_MAX = 40_000
 """How many pairs of items of two lists are compared to find those that they share."""
 VALUES_COPIED_MAX = 1_000_000
 """How many values one patch may write: a copy of a copy of a copy grows without end."""
+CHARACTERS_COPIED_MAX = 16 * 1024 * 1024
+"""How many characters of texts and names one patch may write: copies of a long text share it until
+they are printed, each at its full length."""
 IDENTITIES = ("runId", "id", "key", "sequence", "name", "step", "sessionKey", "model")
 """By which of its members an item of a list is known; the first that every item has."""
 
@@ -250,7 +253,7 @@ class _Application:
     """A value while it is patched, and how much was written."""
 
     def __init__(self, value: Any) -> None:
-        self._copied = 0
+        self._copied = self._characters_copied = 0
         self._document = self._copy(value, "", 0, counted=False)
 
     def apply(self, patch: list[Any]) -> Any:
@@ -338,6 +341,10 @@ class _Application:
     def _copy(self, value: Any, pointer: str, depth: int, *, counted: bool = True) -> Any:
         if counted:
             self._copied += 1
+            self._characters_copied += _characters(value)
+        if self._characters_copied > CHARACTERS_COPIED_MAX:
+            limit = f"{CHARACTERS_COPIED_MAX} characters"
+            raise PatchError(pointer, f"a patch writes texts of at most {limit}")
         if self._copied > VALUES_COPIED_MAX:
             raise PatchError(pointer, f"a patch writes at most {VALUES_COPIED_MAX} values")
         if depth > JSON_DEPTH_MAX:
@@ -350,6 +357,13 @@ class _Application:
         if isinstance(value, list):
             return [self._copy(one, pointer, depth + 1, counted=counted) for one in value]
         return value
+
+
+def _characters(value: Any) -> int:
+    """Of a text, or of the names of an object's members; what is within these is counted alone."""
+    if isinstance(value, dict):
+        return sum(map(len, value))
+    return len(value) if isinstance(value, str) else 0
 
 
 def _parts(path: Any, pointer: str) -> tuple[str, ...]:

@@ -176,6 +176,16 @@ def test_a_patch_has_a_limited_number_of_operations() -> None:
         apply_patch([operation] * (OPERATIONS_MAX + 1), {})
 
 
+@pytest.mark.parametrize(
+    "value", [["x" * 1_000_000], [{"y" * 1_000_000: 0}], {"z": "x" * 1_000_000}], ids=type
+)
+def test_copies_of_a_long_text_are_as_long_as_they_would_be_printed(value: Any) -> None:
+    into = "/a/-" if isinstance(value, list) else "/a/{}"
+    copies = [{"op": "copy", "from": "/a", "path": into.format(one)} for one in range(12)]
+    with pytest.raises(PatchError, match="writes texts of at most 16777216 characters"):
+        apply_patch(copies, {"a": value})
+
+
 def test_copies_of_copies_do_not_fill_the_memory() -> None:
     bomb = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
     with pytest.raises(PatchError, match=r"writes at most|nested at most"):
