@@ -1,6 +1,10 @@
 """`spawnlog what-if`."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -9,7 +13,9 @@ import pytest
 
 from domain.what_if.verdict import VERDICTS
 from tests.support.servers.command_line import Command
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.recorded_api import RecordedApi, Reply
+from tests.support.servers.running_server import MAIN
 
 ASKED = "/v1/what-if"
 HOSTILE = "\x1b[2J\x00\x0b\ufffe]]><&\"'\n"
@@ -120,6 +126,33 @@ def test_an_answer_that_is_not_whole_is_an_error(spawnlog: Command, api: Recorde
         found = spawnlog("what-if", *SET, "--fail-on", "newly-refused")
         assert found.exit_code == 2, found.output
         assert "\x1b" not in found.output
+
+
+def test_how_far_it_is_is_shown_to_a_person_and_to_no_program(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    progress = {"progress": {"position": 1_234, "until": 56_789, "decisions": 100}}
+    answers(api, verdict(), progress, totals(newly_refused=1))
+    unwatched = spawnlog("what-if", *SET, "--output", "jsonl")
+    assert (unwatched.stderr, len(unwatched.stdout.splitlines())) == ("", 2)
+    shown, screen = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", MAIN, "what-if", *SET, "--output", "jsonl", "--url", api.url],
+            cwd=ROOT,
+            env={**os.environ, "SPAWNLOG_TOKEN": "a-token"},
+            stdout=subprocess.PIPE,
+            stderr=screen,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout == unwatched.stdout
+        said = os.read(shown, 4_096).decode()
+    finally:
+        os.close(screen)
+        os.close(shown)
+    assert "position 1,234 of 56,789, 100 decisions" in said
 
 
 @pytest.mark.parametrize("output", ["table", "junit", "json", "jsonl"])
