@@ -559,8 +559,10 @@ class WhatIfAnswer:
         before = opened = None
         if isinstance(event, MessageReceived):
             before = _run_at(others.get(run_stream(event.continues), ()), position - 1)
-            if self._request.prompts:
-                opened = _run_at(others.get(run_stream(event.opened_by), ()), self.until)
+            started_at = _started_at(events)
+            if self._request.prompts and started_at is not None:
+                # As it was then: what was attached to it is gone once its session is put away.
+                opened = _run_at(others.get(run_stream(event.opened_by), ()), started_at - 1)
         record = recorded_decision([_step(one) for one in events], before=before)
         try:
             question = await self._question(record, is_same)
@@ -699,8 +701,14 @@ def _step(recorded: RecordedEvent) -> RecordedStep:
 
 def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:
     """The run as it was when its prompt was composed; None when it never was."""
-    started = next((one for one in events if isinstance(one.event, RunStarted)), None)
-    return _run_at(events, started.envelope.position - 1) if started is not None else None
+    started_at = _started_at(events)
+    return _run_at(events, started_at - 1) if started_at is not None else None
+
+
+def _started_at(events: Sequence[RecordedEvent]) -> int | None:
+    """Where it is recorded with what prompt the run began; None when it never did."""
+    started = (one.envelope.position for one in events if isinstance(one.event, RunStarted))
+    return next(started, None)
 
 
 def _run_at(events: Iterable[RecordedEvent], position: int) -> Run | None:
