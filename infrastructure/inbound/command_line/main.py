@@ -1,6 +1,7 @@
 """The `spawnlog` command."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ from typer.core import TyperGroup
 
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.command_line.client.moments import CommandOfMoments
+from infrastructure.inbound.command_line.client.option_groups import flat_command
 from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
@@ -87,13 +89,21 @@ def _root(
     """Control plane and black-box recorder for AI sub-agent runs."""
 
 
+class _Application(typer.Typer):
+    """Takes commands with groups of options."""
+
+    def command(self, *args: Any, **settings: Any) -> Callable[..., Any]:
+        register = super().command(*args, **settings)
+        return lambda command: register(flat_command(command))
+
+
 def _group(name: str, about: str) -> typer.Typer:
-    group = typer.Typer(help=about, no_args_is_help=True)
+    group = _Application(help=about, no_args_is_help=True)
     app.add_typer(group, name=name)
     return group
 
 
-app = typer.Typer(
+app = _Application(
     cls=_Commands,
     no_args_is_help=True,
     epilog=EPILOG,

@@ -1,11 +1,13 @@
 """The options that many commands share, and what they open."""
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.contract.operations import ServeOptions
 from infrastructure.inbound.command_line.display.output import Output
 
 if TYPE_CHECKING:
@@ -97,10 +99,39 @@ HomeDir = Annotated[
 ]
 
 
-def open_client(url: str | None, data_dir: Path | None) -> "Client":
-    """A client of the server that these flags and the environment name."""
-    # Here and not above: `--help` needs no HTTP library.
-    from infrastructure.inbound.command_line.client.client import Client
-    from infrastructure.inbound.command_line.client.location import locate_server
+@dataclass(frozen=True, slots=True)
+class ApiPlace:
+    """Where the server is that a command asks."""
 
-    return Client(locate_server(url, data_dir, os.environ))
+    url: Url = None
+    data_dir: DataDir = None
+
+    def client(self) -> "Client":
+        """A client of the server that these flags and the environment name."""
+        # Here and not above: `--help` needs no HTTP library.
+        from infrastructure.inbound.command_line.client.client import Client
+        from infrastructure.inbound.command_line.client.location import locate_server
+
+        return Client(locate_server(self.url, self.data_dir, os.environ))
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOptions(ApiPlace):
+    """Where the server is, and how its answer is printed."""
+
+    output: OutputOption = Output.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class HomeOptions:
+    """Which configuration, database and data directory are meant, without a server."""
+
+    config: ConfigFile = None
+    database_url: DatabaseUrl = field(default=None, repr=False)
+    data_dir: HomeDir = None
+
+    def serve_options(self) -> ServeOptions:
+        """The same, as a server takes it."""
+        return ServeOptions(
+            config=self.config, database_url=self.database_url, data_dir=self.data_dir
+        )

@@ -3,12 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
-    OutputOption,
     RequesterOption,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
@@ -34,19 +31,18 @@ _AGENT_COLUMNS = (
 def list_agents(
     requester: RequesterOption = "main",
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the agents that a session may spawn."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         answer = client.get("/v1/agents", {"requester": requester, "at": at})
     agents = Listing(answer.body.get("agents") or [], more=False)
-    if output is Output.JSON:
-        print_object(answer.body, output)
+    if api.output is Output.JSON:
+        print_object(answer.body, api.output)
         return
-    print_listing(agents, _AGENT_COLUMNS, output)
-    if output is Output.TABLE and answer.body.get("allowAny"):
+    print_listing(agents, _AGENT_COLUMNS, api.output)
+    if api.output is Output.TABLE and answer.body.get("allowAny"):
         print_note("any other agent may be asked for as well")
 
 
@@ -65,16 +61,15 @@ _LANE_COLUMNS = (
 
 def list_lanes(
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show each lane: its width, the runs that have a place, and those that wait for one; as it is
     or as it was."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         listing = client.items("/v1/lanes", {"at": at}, limit=10_000)
-    if output is not Output.TABLE:
-        print_listing(Listing(listing.items, more=False, position=listing.position), (), output)
+    if api.output is not Output.TABLE:
+        print_listing(Listing(listing.items, more=False, position=listing.position), (), api.output)
         return
     print_table([row for lane in listing.items for row in _rows(lane)], _LANE_COLUMNS)
 

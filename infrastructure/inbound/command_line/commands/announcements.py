@@ -8,18 +8,14 @@ import typer
 
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
     LimitOption,
-    OutputOption,
     SessionName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_listing,
     print_object,
 )
@@ -92,9 +88,8 @@ def list_announcements(
     ] = None,
     at: AsOfOption = None,
     limit: LimitOption = 50,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show what a session was told about the children it asked for; without a session the ledger of
     all that was announced, or what could not be delivered to webhooks."""
@@ -102,7 +97,7 @@ def list_announcements(
         raise CommandFailed("--parked and --state are about all sessions: leave the session out")
     if parked and state not in (None, "parked"):
         raise CommandFailed("--parked is a state: leave --state out")
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         if session is None:
             query: JsonObject = {"state": "parked" if parked else state, "after": after, "at": at}
             listing = client.items("/v1/announcements", query, limit=limit)
@@ -110,7 +105,7 @@ def list_announcements(
             path = path_of("sessions", session, "announcements")
             listing = client.items(path, {"after": after, "at": at}, limit=limit)
     of_all = _PARKED_COLUMNS if parked or state == "parked" else _LEDGER_COLUMNS
-    print_listing(listing, _COLUMNS if session is not None else of_all, output)
+    print_listing(listing, _COLUMNS if session is not None else of_all, api.output)
 
 
 def redrive(
@@ -122,18 +117,17 @@ def redrive(
         str | None,
         typer.Option("--webhook", metavar="ID", help="To this one alone, instead of to each."),
     ] = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Send a parked announcement again, to the addresses of the configuration in force."""
     body: JsonObject = {"reason": reason}
     if webhook is not None:
         body["webhook"] = webhook
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         path = path_of("announcements", announcement, "redrive")
         answer = client.post(path, body, idempotency_key=str(uuid.uuid4()))
-    if not print_object(answer.body, output):
+    if not print_object(answer.body, api.output):
         again = ", ".join(answer.body["webhooks"])
         print(f"announcement {printable_line(announcement)} is sent again to {again}")
 
@@ -141,13 +135,12 @@ def redrive(
 def acknowledge(
     session: SessionName,
     announcement: Annotated[str, typer.Argument(metavar="ID", help="Id of the announcement.")],
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Record that the session has taken an announcement."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         path = path_of("sessions", session, "announcements", announcement, "ack")
         answer = client.post(path, {}, idempotency_key=str(uuid.uuid4()))
-    if not print_object(answer.body, output):
+    if not print_object(answer.body, api.output):
         print(f"announcement {printable_line(announcement)} is acknowledged")

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
     LimitOption,
     OutputOption,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import (
@@ -95,9 +93,8 @@ def show_configuration(
         ),
     ] = None,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show what a configuration says, as JSON, with references in the place of secrets.
 
@@ -114,13 +111,13 @@ def show_configuration(
         source = context.get_parameter_source("file")
         if source is not None and source.name == "COMMANDLINE":
             raise CommandFailed("--at is about a server's configuration: leave FILE out")
-        with open_client(url, data_dir) as client:
+        with api.client() as client:
             shown = show_stored(_content_at(client, at))
     if agent is not None:
-        _show_agent(shown, agent, output)
+        _show_agent(shown, agent, api.output)
         return
     values = shown.effective if effective else shown.stored
-    if output is Output.JSONL:
+    if api.output is Output.JSONL:
         print_json_line(values)
     else:
         print_json(values)
@@ -191,14 +188,13 @@ Revision = Annotated[
 def list_revisions(
     at: AsOfOption = None,
     limit: LimitOption = 50,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show which configuration was active when, the newest first."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         listing = client.items("/v1/config/revisions", {"at": at}, limit=limit)
-    print_listing(listing, _REVISION_COLUMNS, output)
+    print_listing(listing, _REVISION_COLUMNS, api.output)
 
 
 def compare_revisions(
@@ -212,21 +208,20 @@ def compare_revisions(
             show_default=False,
         ),
     ] = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show what one revision of the configuration says otherwise than another; exit status 1 when
     they differ. As JSON it is a patch (RFC 6902)."""
     from application.queries.changes.json_patch import difference
 
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         revision = right if right is not None else _newest_revision(client, None)
         before, after = _content(client, left), _content(client, revision)
     operations = difference(before, after)
-    if output is Output.JSON:
+    if api.output is Output.JSON:
         print_json(operations)
-    elif output is Output.JSONL:
+    elif api.output is Output.JSONL:
         for operation in operations:
             print_json_line(operation)
     elif operations:

@@ -7,10 +7,7 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
-    OutputOption,
-    Url,
-    open_client,
+    ApiOptions,
 )
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
@@ -122,9 +119,8 @@ def find_events(
     last: Annotated[
         bool, typer.Option("--last", help="The last one instead: since when it is so now.")
     ] = False,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Find the first position at which a condition begins to hold, a field of a state becomes a
     value, or something was recorded; not found is exit status 4."""
@@ -138,7 +134,7 @@ def find_events(
         )
     if field and becomes is None and not changes:
         raise CommandFailed("--field needs --becomes VALUE, or --changes for any change")
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         question: dict[str, str | int | None] = {
             "when": when,
             "field": field,
@@ -154,7 +150,7 @@ def find_events(
             "to": moment_of(until) if until else None,
         }
         answer = _search(client, question, limit=limit, last=last)
-    _print_answer(answer, output)
+    _print_answer(answer, api.output)
     if not answer["items"]:
         raise NotFound(f"nothing found up to pos:{answer['toPosition']}; {_effort(answer)}")
 

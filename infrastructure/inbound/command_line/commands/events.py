@@ -6,11 +6,8 @@ import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
+    ApiOptions,
     LimitOption,
-    OutputOption,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
@@ -53,14 +50,13 @@ def list_events(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
     ] = False,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the log in order, from its beginning; with --follow from now on."""
     if any("," in name for name in event_type or ()):
         raise CommandFailed("give one type with each --type")
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         parameters: dict[str, str | int | None] = {
             "after": after,
             "types": ",".join(event_type) if event_type else None,
@@ -69,15 +65,15 @@ def list_events(
         }
         if not follow:
             listing = client.items("/v1/events", parameters, limit=limit)
-            print_listing(listing, _COLUMNS, output)
+            print_listing(listing, _COLUMNS, api.output)
             return
         from infrastructure.inbound.command_line.client.follow import follow_events as followed
 
-        if output is not Output.JSONL and output is not Output.TABLE:
+        if api.output is not Output.JSONL and api.output is not Output.TABLE:
             raise CommandFailed("a stream has no end: follow it with --output jsonl or table")
         print_note("following the log; Ctrl-C ends it")
         for event in followed(client, parameters):
-            if output is Output.JSONL:
+            if api.output is Output.JSONL:
                 print_json_line(event)
             else:
                 print(_line(event), flush=True)

@@ -8,10 +8,7 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
-    OutputOption,
-    Url,
-    open_client,
+    ApiOptions,
 )
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -60,12 +57,11 @@ def event_histogram(
     tree: Annotated[
         str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
     ] = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Count what happened when: events, outcomes of runs that ended, rules that refused."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         parameters: dict[str, str | int | None] = {
             "buckets": buckets,
             "by": by,
@@ -76,13 +72,13 @@ def event_histogram(
             "tree": tree,
         }
         found = client.get("/v1/events/histogram", parameters).body
-    if output is Output.JSON:
+    if api.output is Output.JSON:
         print_json(found)
         return
     items = [one for one in found.get("items") or () if isinstance(one, dict)]
-    print_listing(Listing(items, more=False), histogram_columns(items), output)
+    print_listing(Listing(items, more=False), histogram_columns(items), api.output)
     counted_to = found.get("countedTo")
-    if output is Output.TABLE and counted_to is not None:
+    if api.output is Output.TABLE and counted_to is not None:
         print_note(f"only counted up to position {printable_line(counted_to)}: go on with --from")
 
 

@@ -6,16 +6,12 @@ from typing import Any
 
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
-    OutputOption,
     SessionName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
-    Output,
     print_fields,
     print_note,
     print_object,
@@ -41,14 +37,13 @@ _RUN_COLUMNS = (
 def get_session(
     session: SessionName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show a session: its depth and role, its own runs, and its children."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = client.get(path_of("sessions", session), {"at": at}).body
-    if print_object(found, output):
+    if print_object(found, api.output):
         return
     active, most = found.get("activeChildren"), found.get("maxChildren")
     print_fields(
@@ -118,14 +113,13 @@ _STARTED_COLUMNS = (
 def get_context(
     session: SessionName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show what a session shares with its children: the values, who wrote them, who has which."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).body
-    if print_object(found, output):
+    if print_object(found, api.output):
         return
     print_fields(
         {

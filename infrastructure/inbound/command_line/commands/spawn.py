@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
-    OutputOption,
+    ApiOptions,
     RequesterOption,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.client.submit import (
     IdempotencyKeyOption,
@@ -183,9 +180,8 @@ def spawn(
     file: RequestFile = None,
     wait: WaitForResult = False,
     idempotency_key: IdempotencyKeyOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Spawn a sub-agent, or several. A refusal exits with 3, a failed run under --wait with 1."""
     optional = {
@@ -224,11 +220,11 @@ def spawn(
         body |= task_members(task, tasks or (), parallel=parallel)
     body |= without_none(optional)
     parallel = parallel or isinstance(body.get("task"), list)
-    with open_client(url, data_dir) as client:
-        accepted = _post_or_print_refusal(client, body, idempotency_key, output)
+    with api.client() as client:
+        accepted = _post_or_print_refusal(client, body, idempotency_key, api.output)
         if wait:
-            (follow_batch if parallel else follow_run)(client, accepted, output)
-        elif not print_object(accepted, output):
+            (follow_batch if parallel else follow_run)(client, accepted, api.output)
+        elif not print_object(accepted, api.output):
             (print_batch if parallel else _print_accepted)(accepted)
 
 

@@ -11,7 +11,9 @@ import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
-from infrastructure.inbound.command_line.client.options import DataDir, Url, open_client
+from infrastructure.inbound.command_line.client.options import (
+    ApiPlace,
+)
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -115,8 +117,8 @@ def what_if(
         WhatIfOutput,
         typer.Option("--output", "-o", help="A table, JSON, a line for each decision, JUnit XML."),
     ] = WhatIfOutput.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiPlace,
 ) -> None:
     """Decide the recorded spawns and messages again under another configuration.
 
@@ -140,7 +142,7 @@ def what_if(
         body["only"] = [str(one) for one in VerdictOption]
     report = WhatIfReport(failing)
     lines: list[JsonObject] = []
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         if run is not None:
             body["filter"]["runId"] = find_run(client, run).run_id
         for line in _shown(client.lines("/v1/what-if", body), report):

@@ -11,13 +11,10 @@ from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
     LimitOption,
-    OutputOption,
     RunName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
@@ -95,14 +92,13 @@ def diff(
         str | None, typer.Option(metavar="KEY", help="Of the tree of this root session.")
     ] = None,
     limit: LimitOption = 1_000,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show what changed between two moments, of the whole registry or a part of it. Exit status 1
     when something did."""
     items: list[JsonObject] = []
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         run_id = find_run(client, run).run_id if run is not None else None
         query: dict[str, str | int | None] = {
             "from": moment_of(left),
@@ -119,11 +115,11 @@ def diff(
             if query["cursor"] is None or len(items) >= limit:
                 break
     more = query["cursor"] is not None
-    if output is Output.JSON:
+    if api.output is Output.JSON:
         found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
         span = {name: page.get(name) for name in ("fromPosition", "toPosition")}
         print_json({**span, **found, "more": more})
-    elif output is Output.JSONL:
+    elif api.output is Output.JSONL:
         for item in items:
             print_json_line(item)
     else:
@@ -164,13 +160,12 @@ def show_history(
     ] = False,
     at: AsOfOption = None,
     limit: LimitOption = 1_000,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the states of a run one after the other: which event changed what."""
     items: list[JsonObject] = []
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         path = path_of("runs", find_run(client, name).run_id, "history")
         after: int | None = 0
         while after is not None:
@@ -186,9 +181,9 @@ def show_history(
     more = page.get("nextAfter") is not None
     setters = [{"field": one, **who} for one, who in (page.get("setBy") or {}).items()]
     shown, columns = (setters, _SET_BY_COLUMNS) if set_by else (items, _HISTORY_COLUMNS)
-    if output is Output.JSON:
+    if api.output is Output.JSON:
         print_json({"items": items, "setBy": page.get("setBy"), "more": more and not set_by})
-    elif output is Output.JSONL:
+    elif api.output is Output.JSONL:
         for one in shown:
             print_json_line(one)
     else:
@@ -200,17 +195,16 @@ def show_history(
 def compare_runs(
     left: RunName,
     right: RunName,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show what differs between two runs: request, decisions, plan, prompt, transcript, outcome.
     Exit status 1 when something does."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         one, other = find_run(client, left).run_id, find_run(client, right).run_id
         compared = client.get(path_of("runs", one, "compare"), {"with": other}).body
     same = compared.get("same") is True
-    if not print_object(compared, output):
+    if not print_object(compared, api.output):
         _print_comparison(compared)
     if not same:
         raise typer.Exit(DIFFERS)

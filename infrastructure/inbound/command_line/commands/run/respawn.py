@@ -11,11 +11,8 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
-    OutputOption,
+    ApiOptions,
     RunName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.client.submit import (
     IdempotencyKeyOption,
@@ -111,9 +108,8 @@ def respawn_run(
     ] = None,
     wait: WaitForResult = False,
     idempotency_key: IdempotencyKeyOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Spawn anew from an earlier run, also from one that was refused: its request, but for what is
     given here. A refusal exits with 3, a failed run under --wait with 1."""
@@ -140,11 +136,11 @@ def respawn_run(
             "configRevision": config_revision,
         }
     )
-    with open_client(url, data_dir) as client:
-        accepted = _post(client, find_run(client, name).run_id, body, idempotency_key, output)
+    with api.client() as client:
+        accepted = _post(client, find_run(client, name).run_id, body, idempotency_key, api.output)
         if wait:
-            follow_run(client, accepted, output)
-        elif not print_object(accepted, output):
+            follow_run(client, accepted, api.output)
+        elif not print_object(accepted, api.output):
             _print_accepted(accepted)
 
 

@@ -8,13 +8,10 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
     LimitOption,
-    OutputOption,
     RunName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.output import (
@@ -47,21 +44,20 @@ _PART_COLUMNS = (
 def run_events(
     name: RunName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the events of a run: the story of its life, in order; or what there was of it then."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         listing = client.items(
             path_of("runs", found.run_id, "events"), {"at": at}, limit=EVENTS_MAX
         )
-    if output is Output.TABLE and listing.items:
+    if api.output is Output.TABLE and listing.items:
         print_note(
             f"run {found.run_id}, from {format_instant(listing.items[0].get('recordedAt'))} UTC"
         )
-    print_listing(listing, event_columns(listing), output)
+    print_listing(listing, event_columns(listing), api.output)
 
 
 def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
@@ -93,14 +89,13 @@ def run_log(
     ] = None,
     tools: Annotated[bool, typer.Option("--tools", help="With the calls of tools.")] = False,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the transcript of a run, both sides of it, in order: its last entries (500 at most), or
     those behind --after."""
     with_tools = "true" if tools else None
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "transcript")
         if after is None and limit <= LAST_ENTRIES_MAX:
@@ -115,11 +110,11 @@ def run_log(
             )
         run = (
             client.get(path_of("runs", found.run_id), {"at": at}).body
-            if output is Output.TABLE
+            if api.output is Output.TABLE
             else {}
         )
-    if output is not Output.TABLE:
-        print_listing(listing, (), output)
+    if api.output is not Output.TABLE:
+        print_listing(listing, (), api.output)
         return
     if run.get("continues"):
         before = printable_line(run["continues"])
@@ -135,15 +130,14 @@ def run_log(
 def run_prompt(
     name: RunName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the prompt exactly as the child got it, and where each part of it came from."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         prompt = client.get(path_of("runs", found.run_id, "prompt"), {"at": at}).body
-    if print_object(prompt, output):
+    if print_object(prompt, api.output):
         return
     for key, heading in _HEADINGS.items():
         text = str(prompt.get(key) or "")
@@ -191,16 +185,15 @@ _COLUMNS = (
 def explain_run(
     name: RunName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show how a spawn, or a message, was decided: each rule, and what it compared; for a refusal
     the rule that refused."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         explanation = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).body
-    if print_object(explanation, output):
+    if print_object(explanation, api.output):
         return
     stage, revision = (
         printable_line(explanation.get("stage")),

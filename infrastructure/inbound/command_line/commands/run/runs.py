@@ -8,13 +8,10 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
     LimitOption,
-    OutputOption,
     RunName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.commands.spawn_arguments import attachments_summary
 from infrastructure.inbound.command_line.display.output import (
@@ -97,9 +94,8 @@ def list_runs(
     ] = None,
     at: AsOfOption = None,
     limit: LimitOption = 50,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the runs, the newest first; what is refused is a run too."""
     filters: dict[str, str | int | None] = {
@@ -117,13 +113,13 @@ def list_runs(
         "labelPrefix": label_prefix,
         "at": at,
     }
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         if respawned_from is not None:
             filters["respawnedFrom"] = find_run(client, respawned_from).run_id
         listing = client.items("/v1/runs", filters, limit=limit)
     # A place in a list of some runs, or of the past, would name another run of today's.
-    has_places = output is Output.TABLE and not any(filters.values())
-    print_listing(listing, _columns_of(listing.items, has_places=has_places), output)
+    has_places = api.output is Output.TABLE and not any(filters.values())
+    print_listing(listing, _columns_of(listing.items, has_places=has_places), api.output)
 
 
 def session_named(requester: str | None) -> str | None:
@@ -148,15 +144,14 @@ def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColum
 def get_run(
     name: RunName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show one run, as it is or as it was."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         run = client.get(path_of("runs", found.run_id), {"at": at}).body
-    if not print_object(run, output):
+    if not print_object(run, api.output):
         print_run(run)
 
 

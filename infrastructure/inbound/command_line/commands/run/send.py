@@ -1,7 +1,6 @@
 """`spawnlog run send` and `run steer`: a message to the session of a run, which becomes its next
 run; one that steers takes the place of the run at work."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,11 +8,8 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
-    OutputOption,
+    ApiOptions,
     RunName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.client.submit import (
     IdempotencyKeyOption,
@@ -26,7 +22,6 @@ from infrastructure.inbound.command_line.client.wait import await_run
 from infrastructure.inbound.command_line.display.failures import RequestRefused
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_fields,
     print_object,
 )
@@ -41,14 +36,13 @@ def send_message(
     ],
     wait: WaitForResult = False,
     idempotency_key: IdempotencyKeyOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Go on with the session of a run; while that is at work the message waits. A refusal exits
     with 3, a run that failed under --wait with 1."""
     body: JsonObject = {"message": read_text_argument(message, "message")}
-    _send(name, body, output, url, data_dir, idempotency_key=idempotency_key, wait=wait)
+    _send(name, body, api, idempotency_key=idempotency_key, wait=wait)
 
 
 def steer_run(
@@ -58,41 +52,38 @@ def steer_run(
     ],
     wait: WaitForResult = False,
     idempotency_key: IdempotencyKeyOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """End what a run is at, and go on with the message in its place; the run is not announced. One
     that is over stays as it is."""
     text = read_text_argument(message, "message")
     body: JsonObject = {"message": text, "mode": "steer"}
-    _send(name, body, output, url, data_dir, idempotency_key=idempotency_key, wait=wait)
+    _send(name, body, api, idempotency_key=idempotency_key, wait=wait)
 
 
 def _send(
     name: str,
     body: JsonObject,
-    output: Output,
-    url: str | None,
-    data_dir: Path | None,
+    api: ApiOptions,
     *,
     idempotency_key: str | None,
     wait: bool,
 ) -> None:
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "messages")
         try:
             accepted = post_once(client, path, body, idempotency_key, _UNKNOWN_OUTCOME)
         except RequestRefused as refusal:
             if refusal.problem is not None:
-                print_object(refusal.problem, output)
+                print_object(refusal.problem, api.output)
             raise
         if wait and accepted.get("status") != "done":
             if "modelApplied" not in accepted:
                 await_run(client, str(accepted["runId"]), str(accepted["childSessionKey"]))
-            follow_run(client, accepted, output)
-        elif not print_object(accepted, output):
+            follow_run(client, accepted, api.output)
+        elif not print_object(accepted, api.output):
             _print_accepted(accepted)
 
 

@@ -14,12 +14,9 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
-    OutputOption,
     RunName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -72,24 +69,23 @@ TreeLines = Callable[[Walk], Sequence[str]]
 def step_run(
     name: RunName,
     at: AsOfOption = None,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Walk through the states of a run: n or Enter is next, b back, a version, a stage or g
     POSITION jumps, s shows the state, d the difference, t what else its tree did, q ends. Without
     a terminal commands are read from standard input, one a line."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "history")
         listing = client.items(path, {"at": at}, limit=EVENTS_MAX)
         walk = walk_of(listing.items)
         others = _Others(client, found.run_id)
-        is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and output is Output.TABLE
+        is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and api.output is Output.TABLE
         if is_terminal:
             _walk_by_keys(walk, others.lines)
         else:
-            _walk_by_lines(walk, others.lines, output)
+            _walk_by_lines(walk, others.lines, api.output)
 
 
 class _Others:

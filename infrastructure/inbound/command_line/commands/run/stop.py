@@ -2,7 +2,6 @@
 
 import sys
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,19 +9,15 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
-    OutputOption,
+    ApiOptions,
     RequesterOption,
     RunName,
     SessionName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.client.wait import has_reached, wait_for_run
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_note,
     print_object,
 )
@@ -45,20 +40,19 @@ def stop_run(
     requester: RequesterOption = "main",
     reason: ReasonOption = None,
     yes: AssumeYes = False,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Stop a run and everything it has spawned; `all` stops what the requester has at work."""
     if name in ALL_RUNS:
-        _stop_all(requester, reason, output, url, data_dir, yes=yes)
+        _stop_all(requester, reason, api, yes=yes)
         return
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_run(client, name)
         if not (found.exact or yes):
             _confirm_run(client.get(path_of("runs", found.run_id)).body)
         run = stop_and_wait(client, found.run_id, reason)
-    if print_object(run, output):
+    if print_object(run, api.output):
         return
     if has_reached(run, "ended"):
         print(f"run {found.run_id} is {run.get('status')}")
@@ -69,23 +63,21 @@ def stop_run(
 def _stop_all(
     requester: str,
     reason: str | None,
-    output: Output,
-    url: str | None,
-    data_dir: Path | None,
+    api: ApiOptions,
     *,
     yes: bool,
 ) -> None:
     """Every run that a session has at work, with everything below it; the session itself goes
     on."""
     stopped: list[JsonObject] = []
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = client.get(path_of("sessions", requester)).body
         runs = [str(one) for one in found.get("activeRuns") or ()]
         if runs and not yes:
             _confirm_session(found)
         for run_id in runs:
             stopped.append(stop_and_wait(client, run_id, reason))
-    if print_object({"items": stopped}, output):
+    if print_object({"items": stopped}, api.output):
         return
     if not stopped:
         print("no running subagents to kill.")
@@ -104,13 +96,12 @@ def stop_session(
     session: SessionName,
     reason: ReasonOption = None,
     yes: AssumeYes = False,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Stop a session's own run and everything below it. A child that stays open is closed: it
     takes no more messages."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = client.get(path_of("sessions", session)).body
         key = str(found.get("sessionKey") or session)
         if session not in (key, found.get("sessionId")) and not yes:
@@ -118,7 +109,7 @@ def stop_session(
         path = path_of("sessions", key, "stop")
         stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).body
         run = _wait_for_own_run(client, stopped)
-    if print_object(stopped, output):
+    if print_object(stopped, api.output):
         return
     closed = " is closed" if stopped.get("closed") else ""
     print(f"session {printable_line(key)}{closed or ': all that it has spawned is asked to stop'}")

@@ -10,10 +10,8 @@ import typer
 
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
-    DataDir,
+    ApiPlace,
     RequesterOption,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.client.submit import read_text_argument
 from infrastructure.inbound.command_line.client.wait import (
@@ -58,20 +56,16 @@ MessageText = Annotated[
 ]
 
 
-def list_subagents(
-    requester: RequesterOption = "main", url: Url = None, data_dir: DataDir = None
-) -> None:
+def list_subagents(requester: RequesterOption = "main", *, api: ApiPlace) -> None:
     """Those at work, and those that ended in the last 30 minutes."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = _subagents(client, requester)
     print_block(list_text(found))
 
 
-def show_info(
-    target: Target, requester: RequesterOption = "main", url: Url = None, data_dir: DataDir = None
-) -> None:
+def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPlace) -> None:
     """Everything about one of them."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_subagent(_subagents(client, requester), target)
         run = client.get(path_of("runs", found.run_id)).body
     print_block(info_text(replace(found, run=run)))
@@ -86,15 +80,15 @@ def show_log(
         str | None, typer.Argument(metavar="[tools]", help="Also the calls of tools.")
     ] = None,
     requester: RequesterOption = "main",
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiPlace,
 ) -> None:
     """What was said in its run, the last messages."""
     if tools not in (None, "tools"):
         raise CommandFailed("📜 Usage: /subagents log <id|#> [limit] [tools]")
     # Progress is none of it, and may stand between.
     query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_subagent(_subagents(client, requester), target)
         page = client.get(path_of("runs", found.run_id, "transcript"), query).body
     print_block(log_text(found, page.get("items") or (), limit))
@@ -104,12 +98,12 @@ def send(
     target: Target,
     message: MessageText,
     requester: RequesterOption = "main",
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiPlace,
 ) -> None:
     """A message to its session; waits half a minute for the answer."""
     text = read_text_argument(message, "message")
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_subagent(_subagents(client, requester), target)
         sent = _post(client, found, {"message": text})
         run_id = str(sent.get("runId"))
@@ -131,12 +125,12 @@ def steer(
     target: Target,
     message: MessageText,
     requester: RequesterOption = "main",
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiPlace,
 ) -> None:
     """End what it is at, and have it do this instead."""
     text = read_text_argument(message, "message")
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         found = find_subagent(_subagents(client, requester), target)
         try:
             sent = _post(client, found, {"message": text, "mode": "steer"})
@@ -155,11 +149,11 @@ def stop(
         str, typer.Argument(metavar="ID", help="As the others take it, or all for all at work.")
     ],
     requester: RequesterOption = "main",
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiPlace,
 ) -> None:
     """Stop one and all below it; says nothing when it is done."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         known = _subagents(client, requester)
         if target in ("all", "*"):
             for one in known.active:

@@ -7,13 +7,10 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    ApiOptions,
     AsOfOption,
-    DataDir,
-    OutputOption,
     RunName,
     SessionName,
-    Url,
-    open_client,
 )
 from infrastructure.inbound.command_line.display.failures import NotFound
 from infrastructure.inbound.command_line.display.output import (
@@ -42,13 +39,12 @@ def session_tree(
     at: AsOfOption = None,
     limit: NodesOption = 500,
     depth: LevelsOption = 64,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Draw a session and all below it, with status and bars of time; now, or as it was."""
-    with open_client(url, data_dir) as client:
-        _show(client, session, at, limit, depth, output)
+    with api.client() as client:
+        _show(client, session, at, limit, depth, api.output)
 
 
 def run_tree(
@@ -56,19 +52,18 @@ def run_tree(
     at: AsOfOption = None,
     limit: NodesOption = 500,
     depth: LevelsOption = 64,
-    output: OutputOption = Output.TABLE,
-    url: Url = None,
-    data_dir: DataDir = None,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Draw the session of a run and all below it; now, or as it was."""
-    with open_client(url, data_dir) as client:
+    with api.client() as client:
         run_id = find_run(client, name).run_id
         key = client.get(path_of("runs", run_id)).body.get("childSessionKey")
         if not isinstance(key, str):
             raise NotFound(
                 f"run {run_id} has no session, so nothing is below it; see `spawnlog run get`"
             )
-        _show(client, key, at, limit, depth, output)
+        _show(client, key, at, limit, depth, api.output)
 
 
 def _show(
