@@ -47,6 +47,20 @@ RunName = Annotated[
         show_default=False,
     ),
 ]
+OfRun = Annotated[
+    str | None,
+    typer.Option("--run", metavar="NAME", help="Only of this run.", show_default=False),
+]
+OfTree = Annotated[
+    str | None,
+    typer.Option(
+        "--tree", metavar="KEY", help="Only the tree of this root session.", show_default=False
+    ),
+]
+AfterPosition = Annotated[
+    int | None,
+    typer.Option("--after", min=0, metavar="POSITION", help="Only after this position."),
+]
 AsOfOption = Annotated[
     str | None,
     typer.Option(

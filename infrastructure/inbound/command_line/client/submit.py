@@ -3,6 +3,8 @@ result."""
 
 import sys
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +20,7 @@ from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
     print_block,
+    print_fields,
     print_note,
     print_object,
 )
@@ -30,13 +33,19 @@ if TYPE_CHECKING:
 
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
-IdempotencyKeyOption = Annotated[
-    str | None,
-    typer.Option(metavar="KEY", help="The same key and request again gives the same run."),
-]
-WaitForResult = Annotated[
-    bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
-]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """How a run is begun: whether its result is waited for, and under which key."""
+
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
+    ] = False
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="The same key and request again gives the same run."),
+    ] = None
 
 
 def read_text_argument(argument: str, what: str) -> str:
@@ -70,6 +79,27 @@ def post_once(
             f"{failure.message}\n  {lost}: the same command with "
             f"--idempotency-key {key} finds out, and does nothing twice"
         ) from None
+
+
+def post_or_print_refusal(
+    client: "Client", path: str, body: JsonObject, key: str | None, lost: str, output: Output
+) -> JsonObject:
+    """The same as `post_once`; a program is told the problem of a refusal too."""
+    try:
+        return post_once(client, path, body, key, lost)
+    except RequestRefused as refusal:
+        if refusal.problem is not None:
+            print_object(refusal.problem, output)
+        raise
+
+
+def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
+    """What was accepted, for a person: these fields, and what there is to be warned of."""
+    print_fields(fields)
+    for warning in accepted.get("warnings") or ():
+        print_fields({"warning": warning})
+    if accepted.get("modelApplied") is False:
+        print_fields({"warning": "the model that was asked for is not used"})
 
 
 def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:

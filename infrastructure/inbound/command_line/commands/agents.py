@@ -29,10 +29,7 @@ _AGENT_COLUMNS = (
 
 
 def list_agents(
-    requester: RequesterOption = "main",
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
+    requester: RequesterOption = "main", at: AsOfOption = None, *, api: ApiOptions
 ) -> None:
     """Show the agents that a session may spawn."""
     with api.client() as client:
@@ -59,11 +56,7 @@ _LANE_COLUMNS = (
 )
 
 
-def list_lanes(
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def list_lanes(at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show each lane: its width, the runs that have a place, and those that wait for one; as it is
     or as it was."""
     with api.client() as client:

@@ -8,6 +8,7 @@ import typer
 
 from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
+    AfterPosition,
     ApiOptions,
     AsOfOption,
     LimitOption,
@@ -83,9 +84,7 @@ def list_announcements(
             metavar="STATE", help="Of all sessions: parked, due, delivered or acknowledged."
         ),
     ] = None,
-    after: Annotated[
-        int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
-    ] = None,
+    after: AfterPosition = None,
     at: AsOfOption = None,
     limit: LimitOption = 50,
     *,

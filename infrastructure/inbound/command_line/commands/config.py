@@ -8,6 +8,7 @@ import typer
 
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
+    ApiPlace,
     AsOfOption,
     LimitOption,
     OutputOption,
@@ -101,18 +102,11 @@ def show_configuration(
     It is what the file says; flags and variables of `spawnlog serve` are not counted. With --at it
     is what was active on a server then.
     """
-    from infrastructure.server.operations import show_configuration as show
-    from infrastructure.server.operations import show_stored_configuration as show_stored
-
-    if at is None:
-        shown = show(file)
-    else:
-        # A file that a variable names is not meant by who asks a server.
-        source = context.get_parameter_source("file")
-        if source is not None and source.name == "COMMANDLINE":
-            raise CommandFailed("--at is about a server's configuration: leave FILE out")
-        with api.client() as client:
-            shown = show_stored(_content_at(client, at))
+    # A file that a variable names is not meant by who asks a server.
+    source = context.get_parameter_source("file")
+    if at is not None and source is not None and source.name == "COMMANDLINE":
+        raise CommandFailed("--at is about a server's configuration: leave FILE out")
+    shown = _configuration_of(file, at, api)
     if agent is not None:
         _show_agent(shown, agent, api.output)
         return
@@ -121,6 +115,16 @@ def show_configuration(
         print_json_line(values)
     else:
         print_json(values)
+
+
+def _configuration_of(file: Path | None, at: str | None, api: ApiPlace) -> "ConfigurationShown":
+    from infrastructure.server.operations import show_configuration as show
+    from infrastructure.server.operations import show_stored_configuration as show_stored
+
+    if at is None:
+        return show(file)
+    with api.client() as client:
+        return show_stored(_content(client, _newest_revision(client, at)))
 
 
 def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> None:
@@ -185,12 +189,7 @@ Revision = Annotated[
 ]
 
 
-def list_revisions(
-    at: AsOfOption = None,
-    limit: LimitOption = 50,
-    *,
-    api: ApiOptions,
-) -> None:
+def list_revisions(at: AsOfOption = None, limit: LimitOption = 50, *, api: ApiOptions) -> None:
     """Show which configuration was active when, the newest first."""
     with api.client() as client:
         listing = client.items("/v1/config/revisions", {"at": at}, limit=limit)
@@ -256,11 +255,6 @@ def _describe_side(change: Any, side: str) -> str:
     if side not in change:
         return "-"
     return printable_line(json.dumps(change[side], ensure_ascii=False), VALUE_CHARACTERS_MAX)
-
-
-def _content_at(client: "Client", at: str) -> JsonObject:
-    """What the configuration said that was active then."""
-    return _content(client, _newest_revision(client, at))
 
 
 def _newest_revision(client: "Client", at: str | None) -> int:

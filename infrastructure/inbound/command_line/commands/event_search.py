@@ -1,14 +1,13 @@
 """`spawnlog event find`: since when something is so."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions
+from infrastructure.inbound.command_line.commands.events import EventOptions
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
@@ -33,7 +32,10 @@ PAGE_MAX = 100
 COUNTED = ("method", "fromPosition", "toPosition")
 
 
-def find_events(
+@dataclass(frozen=True, slots=True)
+class ConditionOptions:
+    """What is looked for, and where."""
+
     when: Annotated[
         str | None,
         typer.Option(
@@ -44,7 +46,7 @@ def find_events(
             "archived, active, config, position.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     field: Annotated[
         str | None,
         typer.Option(
@@ -54,33 +56,20 @@ def find_events(
             "maxChildren …",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     becomes: Annotated[
         str | None,
         typer.Option(
             "--becomes", metavar="VALUE", help="Where it becomes this.", show_default=False
         ),
-    ] = None,
-    changes: Annotated[bool, typer.Option("--changes", help="Where it changes at all.")] = False,
-    event_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="TYPE",
-            help="Where there is such an event; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    ] = None
+    changes: Annotated[bool, typer.Option("--changes", help="Where it changes at all.")] = False
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule", metavar="RULE", help="Where this rule refuses a run.", show_default=False
         ),
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="NAME", help="Only of this run.", show_default=False),
-    ] = None,
+    ] = None
     session: Annotated[
         str | None,
         typer.Option(
@@ -89,17 +78,11 @@ def find_events(
             help="Only of this session and the runs that it asked for.",
             show_default=False,
         ),
-    ] = None,
-    tree: Annotated[
-        str | None,
-        typer.Option(
-            "--tree", metavar="KEY", help="Only the tree of this root session.", show_default=False
-        ),
-    ] = None,
+    ] = None
     agent: Annotated[
         str | None,
         typer.Option("--agent", metavar="ID", help="Only runs of this agent.", show_default=False),
-    ] = None,
+    ] = None
     since: Annotated[
         str | None,
         typer.Option(
@@ -108,11 +91,39 @@ def find_events(
             help="Not before: pos:N, an instant, -5m or run:NAME@STAGE.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     until: Annotated[
         str | None,
         typer.Option("--to", metavar="AS-OF", help="Not behind: likewise.", show_default=False),
-    ] = None,
+    ] = None
+
+    def require_complete(self, events: EventOptions) -> None:
+        """CommandFailed for a search of nothing."""
+        if not (self.when or self.field or events.event_type or self.rule):
+            raise CommandFailed(
+                "say what to look for: --when CONDITION, --field NAME, --type TYPE or --rule RULE"
+            )
+        if self.field and self.becomes is None and not self.changes:
+            raise CommandFailed("--field needs --becomes VALUE, or --changes for any change")
+
+    def query(self) -> dict[str, str | int | None]:
+        """The same as parameters."""
+        return {
+            "when": self.when,
+            "field": self.field,
+            "becomes": self.becomes,
+            "changes": "true" if self.changes else None,
+            "rule": self.rule.replace("-", "_") if self.rule is not None else None,
+            "session": self.session,
+            "agentId": self.agent,
+            "from": moment_of(self.since) if self.since else None,
+            "to": moment_of(self.until) if self.until else None,
+        }
+
+
+def find_events(
+    condition: ConditionOptions,
+    events: EventOptions,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=10_000, help="How many, the first ones.")
     ] = 1,
@@ -124,31 +135,11 @@ def find_events(
 ) -> None:
     """Find the first position at which a condition begins to hold, a field of a state becomes a
     value, or something was recorded; not found is exit status 4."""
-    if any("," in name for name in event_type or ()):
-        raise CommandFailed("give one type with each --type")
     if last and limit != 1:
         raise CommandFailed("--last is one: leave --limit out")
-    if not (when or field or event_type or rule):
-        raise CommandFailed(
-            "say what to look for: --when CONDITION, --field NAME, --type TYPE or --rule RULE"
-        )
-    if field and becomes is None and not changes:
-        raise CommandFailed("--field needs --becomes VALUE, or --changes for any change")
+    condition.require_complete(events)
     with api.client() as client:
-        question: dict[str, str | int | None] = {
-            "when": when,
-            "field": field,
-            "becomes": becomes,
-            "changes": "true" if changes else None,
-            "types": ",".join(event_type) if event_type else None,
-            "rule": rule.replace("-", "_") if rule is not None else None,
-            "runId": find_run(client, run).run_id if run else None,
-            "session": session,
-            "tree": tree,
-            "agentId": agent,
-            "from": moment_of(since) if since else None,
-            "to": moment_of(until) if until else None,
-        }
+        question = {**condition.query(), **events.query(client)}
         answer = _search(client, question, limit=limit, last=last)
     _print_answer(answer, api.output)
     if not answer["items"]:

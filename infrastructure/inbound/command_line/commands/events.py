@@ -1,13 +1,17 @@
 """`spawnlog event list`: the log itself, page by page or live."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
+    AfterPosition,
     ApiOptions,
     LimitOption,
+    OfRun,
+    OfTree,
 )
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
@@ -23,6 +27,9 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
 
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
 _COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
     TableColumn("TIME", lambda event: format_instant(event.get("recordedAt"))),
@@ -32,37 +39,47 @@ _COLUMNS = (
 )
 
 
-def list_events(
-    after: Annotated[
-        int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
-    ] = None,
-    limit: LimitOption = 50,
+@dataclass(frozen=True, slots=True)
+class EventOptions:
+    """Which events of the log are meant."""
+
     event_type: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only such events; may be repeated."),
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="NAME", help="Only events of this run.")
-    ] = None,
-    tree: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
-    ] = None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Only such events; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    run: OfRun = None
+    tree: OfTree = None
+
+    def query(self, client: "Client") -> dict[str, str | int | None]:
+        """The same as parameters; a name of a run is looked up. CommandFailed for several types in
+        one word."""
+        if any("," in name for name in self.event_type or ()):
+            raise CommandFailed("give one type with each --type")
+        return {
+            "types": ",".join(self.event_type) if self.event_type else None,
+            "runId": find_run(client, self.run).run_id if self.run else None,
+            "tree": self.tree,
+        }
+
+
+def list_events(
+    after: AfterPosition = None,
+    limit: LimitOption = 50,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
     ] = False,
     *,
+    events: EventOptions,
     api: ApiOptions,
 ) -> None:
     """Show the log in order, from its beginning; with --follow from now on."""
-    if any("," in name for name in event_type or ()):
-        raise CommandFailed("give one type with each --type")
     with api.client() as client:
-        parameters: dict[str, str | int | None] = {
-            "after": after,
-            "types": ",".join(event_type) if event_type else None,
-            "runId": find_run(client, run).run_id if run else None,
-            "tree": tree,
-        }
+        parameters = {"after": after, **events.query(client)}
         if not follow:
             listing = client.items("/v1/events", parameters, limit=limit)
             print_listing(listing, _COLUMNS, api.output)

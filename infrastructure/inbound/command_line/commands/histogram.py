@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions
+from infrastructure.inbound.command_line.commands.events import EventOptions
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
@@ -47,29 +45,18 @@ def event_histogram(
         str | None,
         typer.Option("--to", metavar="AS-OF", help="And not behind this; now when left out."),
     ] = None,
-    event_type: Annotated[
-        list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only such events; may be repeated."),
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="NAME", help="Only events of this run.")
-    ] = None,
-    tree: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
-    ] = None,
     *,
+    events: EventOptions,
     api: ApiOptions,
 ) -> None:
     """Count what happened when: events, outcomes of runs that ended, rules that refused."""
     with api.client() as client:
-        parameters: dict[str, str | int | None] = {
+        parameters = {
             "buckets": buckets,
             "by": by,
             "from": moment_of(begin) if begin else None,
             "to": moment_of(end) if end else None,
-            "types": ",".join(event_type) if event_type else None,
-            "runId": find_run(client, run).run_id if run else None,
-            "tree": tree,
+            **events.query(client),
         }
         found = client.get("/v1/events/histogram", parameters).body
     if api.output is Output.JSON:

@@ -13,12 +13,7 @@ from infrastructure.contract.operations import (
     VerifyOptions,
     VerifyReport,
 )
-from infrastructure.inbound.command_line.client.options import (
-    ConfigFile,
-    DatabaseUrl,
-    HomeDir,
-    OutputOption,
-)
+from infrastructure.inbound.command_line.client.options import HomeOptions, OutputOption
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound, RunFailed
 from infrastructure.inbound.command_line.display.output import Output, print_note, print_object
 from infrastructure.inbound.command_line.display.progress import (
@@ -28,19 +23,14 @@ from infrastructure.inbound.command_line.display.progress import (
 )
 
 
-def rebuild_log(
-    config: ConfigFile = None,
-    database_url: DatabaseUrl = None,
-    data_dir: HomeDir = None,
-    output: OutputOption = Output.TABLE,
-) -> None:
+def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
     """Make the read tables anew from the events. Exits with 1 when they were not the same.
 
     Servers go on reading and writing meanwhile. One that was interrupted goes on where it was.
     """
     from infrastructure.server.operations import rebuild
 
-    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    options = home.serve_options()
     with show_rebuild_progress() as on_progress:
         report = rebuild(options, on_progress)
     facts = {
@@ -103,11 +93,10 @@ def verify_log(
     head: NotedHeadOption = None,
     resume: Resume = False,
     state: StateFile = None,
-    config: ConfigFile = None,
-    database_url: DatabaseUrl = None,
-    data_dir: HomeDir = None,
     output: OutputOption = Output.TABLE,
     as_json: JsonOption = False,
+    *,
+    home: HomeOptions,
 ) -> None:
     """Compare the log with its chain of hashes, and texts and read tables with the log; or a file
     of `log export` with its own chain, seal and keys.
@@ -115,14 +104,14 @@ def verify_log(
     Exits with 1 at the first difference and names its position. Servers go on meanwhile.
     """
     if file is not None:
-        if head or resume or state or config or database_url or data_dir:
+        if head or resume or state or home != HomeOptions():
             raise CommandFailed("a file is verified by itself; give no other flags than --output")
         _verify_file(file, Output.JSON if as_json else output)
         return
     verify_options = VerifyOptions(
         head=_parse_noted_head(head) if head is not None else None, resume=resume, state_file=state
     )
-    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    options = home.serve_options()
     report = _run_verification(options, verify_options)
     if not print_object(_report_json(report), Output.JSON if as_json else output):
         _print_report(report)
@@ -279,10 +268,9 @@ def export_events(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file, and begin anew.")
     ] = False,
-    config: ConfigFile = None,
-    database_url: DatabaseUrl = None,
-    data_dir: HomeDir = None,
     output: OutputOption = Output.TABLE,
+    *,
+    home: HomeOptions,
 ) -> None:
     """Write the log as lines of CloudEvents, in one snapshot; servers go on meanwhile.
 
@@ -302,7 +290,7 @@ def export_events(
         resume=resume,
         force=force,
     )
-    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    options = home.serve_options()
     try:
         with show_transfer_progress("exporting events") as on_progress:
             report = export_to_file(options, export_options, on_progress)
@@ -350,10 +338,9 @@ def import_events(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an import that was interrupted.")
     ] = False,
-    config: ConfigFile = None,
-    database_url: DatabaseUrl = None,
-    data_dir: HomeDir = None,
     output: OutputOption = Output.TABLE,
+    *,
+    home: HomeOptions,
 ) -> None:
     """Store an exported log in an empty one: the same rows, the same chain, the same log id.
 
@@ -362,7 +349,7 @@ def import_events(
     """
     from infrastructure.server.operations import import_from_file
 
-    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    options = home.serve_options()
     import_options = ImportOptions(file=file, without_texts=without_texts, resume=resume)
     try:
         with show_transfer_progress("importing lines") as on_progress:

@@ -11,7 +11,7 @@ from infrastructure.inbound.command_line.client.options import (
     RequesterOption,
 )
 from infrastructure.inbound.command_line.client.submit import read_text_argument
-from infrastructure.inbound.command_line.commands.spawn import CleanupChoice
+from infrastructure.inbound.command_line.commands.spawn_arguments import CleanupChoice
 from infrastructure.inbound.command_line.display.failures import RunFailed
 from infrastructure.inbound.command_line.display.output import (
     Output,

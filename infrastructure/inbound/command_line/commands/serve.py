@@ -1,17 +1,15 @@
 """`spawnlog serve` and `spawnlog migrate`: starting a server and its database."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from infrastructure.contract.operations import ServeOptions
-from infrastructure.inbound.command_line.client.options import ConfigFile, DatabaseUrl, HomeDir
+from infrastructure.inbound.command_line.client.options import HomeOptions
 
 
 def serve(
-    config: ConfigFile = None,
-    database_url: DatabaseUrl = None,
-    data_dir: HomeDir = None,
+    home: HomeOptions,
     host: Annotated[
         str | None,
         typer.Option(metavar="HOST", help="Address to listen on. [env: SPAWNLOG_HOST]"),
@@ -34,25 +32,16 @@ def serve(
     """
     from infrastructure.server.operations import serve as serve_until_stopped
 
-    options = ServeOptions(
-        config=config,
-        database_url=database_url,
-        data_dir=data_dir,
-        host=host,
-        port=port,
-        no_auth=True if no_auth else None,
-    )
-    raise typer.Exit(serve_until_stopped(options))
+    options = home.serve_options()
+    asked = replace(options, host=host, port=port, no_auth=True if no_auth else None)
+    raise typer.Exit(serve_until_stopped(asked))
 
 
-def migrate(
-    config: ConfigFile = None, database_url: DatabaseUrl = None, data_dir: HomeDir = None
-) -> None:
+def migrate(home: HomeOptions) -> None:
     """Bring the database schema to this release.
 
     The embedded server's is brought up at its start anyway.
     """
     from infrastructure.server.operations import migrate as migrated
 
-    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
-    print(migrated(options))
+    print(migrated(home.serve_options()))

@@ -5,11 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-    AsOfOption,
-    SessionName,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, SessionName
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
     print_fields,
@@ -34,12 +30,7 @@ _RUN_COLUMNS = (
 )
 
 
-def get_session(
-    session: SessionName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def get_session(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show a session: its depth and role, its own runs, and its children."""
     with api.client() as client:
         found = client.get(path_of("sessions", session), {"at": at}).body
@@ -110,12 +101,7 @@ _STARTED_COLUMNS = (
 )
 
 
-def get_context(
-    session: SessionName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def get_context(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show what a session shares with its children: the values, who wrote them, who has which."""
     with api.client() as client:
         found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).body

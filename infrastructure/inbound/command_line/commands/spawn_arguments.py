@@ -4,10 +4,11 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,22 +28,6 @@ class ShareScope(StrEnum):
 
     FAMILY = "family"
     CHILD = "child"
-
-
-Shared = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shared",
-        metavar="JSON",
-        help="Keys of the shared context as a JSON object, or @FILE with one; may be repeated, and"
-        " of a key that is given twice the last value counts.",
-        show_default=False,
-    ),
-]
-SharedScopeOption = Annotated[
-    ShareScope | None,
-    typer.Option("--shared-scope", help="For all children of the session, or for this one alone."),
-]
 
 
 class ModeChoice(StrEnum):
@@ -66,42 +51,167 @@ class SandboxChoice(StrEnum):
     REQUIRE = "require"
 
 
-ModeOption = Annotated[
-    ModeChoice | None,
-    typer.Option("--mode", help="One run, or a session that stays; needs --thread."),
-]
-ThreadOption = Annotated[
-    bool, typer.Option("--thread", help="Bind the child to a thread of the channel.")
-]
-ContextOption = Annotated[
-    ContextChoice | None,
-    typer.Option("--context", help="Begin with the requester's conversation, or without."),
-]
-SandboxOption = Annotated[
-    SandboxChoice | None, typer.Option("--sandbox", help="Whether it has to be in a sandbox.")
-]
-PreambleOption = Annotated[
-    str | None,
-    typer.Option("--preamble", metavar="TEXT", help="What stands in front of its prompt."),
-]
-NoCompletion = Annotated[
-    bool, typer.Option("--no-completion", help="Announce nothing when it has ended.")
-]
-ChannelOption = Annotated[
-    str | None, typer.Option("--channel", help="The channel that the requester is on.")
-]
-AccountOption = Annotated[
-    str | None, typer.Option("--account", metavar="ID", help="Its account there.")
-]
-ToOption = Annotated[
-    str | None, typer.Option("--to", metavar="TARGET", help="Where on the channel it is.")
-]
-ThreadIdOption = Annotated[
-    str | None, typer.Option("--thread-id", metavar="ID", help="In which thread.")
-]
-WorkspaceOption = Annotated[
-    str | None, typer.Option("--workspace", metavar="DIR", help="The folder it works in.")
-]
+class CleanupChoice(StrEnum):
+    """What becomes of the child's session after its announcement."""
+
+    DELETE = "delete"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOptions:
+    """What a spawn may say of the child, and one that is made anew may say otherwise."""
+
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="Agent, or an alias of one.")
+    ] = None
+    label: Annotated[str | None, typer.Option(help="A name for the run.")] = None
+    model: Annotated[str | None, typer.Option(help="Model, as provider/name.")] = None
+    thinking: Annotated[str | None, typer.Option(help="Thinking level.")] = None
+    timeout: Annotated[
+        int | None, typer.Option(min=0, metavar="SECONDS", help="End it after so long; 0: never.")
+    ] = None
+    cleanup: Annotated[
+        CleanupChoice | None, typer.Option(help="Archive right after the announcement, or later.")
+    ] = None
+    preamble: Annotated[
+        str | None,
+        typer.Option("--preamble", metavar="TEXT", help="What stands in front of its prompt."),
+    ] = None
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--attach",
+            metavar="FILE",
+            help="A file to put into the child's workspace, under its own name; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    shared: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shared",
+            metavar="JSON",
+            help="Keys of the shared context as a JSON object, or @FILE with one; may be repeated,"
+            " and of a key that is given twice the last value counts.",
+            show_default=False,
+        ),
+    ] = None
+
+    def members(self) -> JsonObject:
+        """What was given, as the members of a request. Raises CommandFailed for a file that cannot
+        be read or attached, and for what is no JSON object."""
+        return without_none(
+            {
+                "agentId": self.agent,
+                "label": self.label,
+                "model": self.model,
+                "thinking": self.thinking,
+                "runTimeoutSeconds": self.timeout,
+                "cleanup": self.cleanup.value if self.cleanup else None,
+                "contextPreamble": self.preamble,
+                "attachments": read_attachments(self.attach) if self.attach else None,
+                "sharedContext": parse_shared_context(self.shared) if self.shared else None,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewChildOptions(ChildOptions):
+    """What only a new spawn says of the child."""
+
+    attach_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Where the child is to look for the files; they are not moved."
+        ),
+    ] = None
+    light_context: Annotated[
+        bool,
+        typer.Option("--light-context", help="Leave AGENTS.md and TOOLS.md out of the prompt."),
+    ] = False
+    shared_scope: Annotated[
+        ShareScope | None,
+        typer.Option(
+            "--shared-scope", help="For all children of the session, or for this one alone."
+        ),
+    ] = None
+    mode: Annotated[
+        ModeChoice | None,
+        typer.Option("--mode", help="One run, or a session that stays; needs --thread."),
+    ] = None
+    thread: Annotated[
+        bool, typer.Option("--thread", help="Bind the child to a thread of the channel.")
+    ] = False
+    context: Annotated[
+        ContextChoice | None,
+        typer.Option("--context", help="Begin with the requester's conversation, or without."),
+    ] = None
+    sandbox: Annotated[
+        SandboxChoice | None, typer.Option("--sandbox", help="Whether it has to be in a sandbox.")
+    ] = None
+    no_completion: Annotated[
+        bool, typer.Option("--no-completion", help="Announce nothing when it has ended.")
+    ] = False
+    depends_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="Begin when this run of the tree is done (label or id)."),
+    ] = None
+    chain_after: Annotated[
+        str | None, typer.Option(metavar="RUN", help="One run more to wait for, by label or id.")
+    ] = None
+
+    def members(self) -> JsonObject:
+        """What was given, as the members of a request; raises as for any child."""
+        return ChildOptions.members(self) | without_none(
+            {
+                "attachAs": {"mountPath": self.attach_as} if self.attach_as is not None else None,
+                "lightContext": self.light_context or None,
+                "sharedContextScope": self.shared_scope.value if self.shared_scope else None,
+                "mode": self.mode.value if self.mode else None,
+                "thread": self.thread or None,
+                "context": self.context.value if self.context else None,
+                "sandbox": self.sandbox.value if self.sandbox else None,
+                "expectsCompletionMessage": False if self.no_completion else None,
+                "dependsOn": self.depends_on or None,
+                "chainAfter": self.chain_after,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OriginOptions:
+    """Where the requester is, as far as it says so."""
+
+    channel: Annotated[
+        str | None, typer.Option("--channel", help="The channel that the requester is on.")
+    ] = None
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="ID", help="Its account there.")
+    ] = None
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TARGET", help="Where on the channel it is.")
+    ] = None
+    thread_id: Annotated[
+        str | None, typer.Option("--thread-id", metavar="ID", help="In which thread.")
+    ] = None
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", metavar="DIR", help="The folder it works in.")
+    ] = None
+
+    def members(self) -> JsonObject:
+        """What was given, as the members of a requester."""
+        return without_none(
+            {
+                "channel": self.channel,
+                "accountId": self.account,
+                "to": self.to,
+                "threadId": self.thread_id,
+                "workspaceDir": self.workspace,
+            }
+        )
+
+
 RequestFile = Annotated[
     Path | None,
     typer.Option(
@@ -113,12 +223,28 @@ RequestFile = Annotated[
 ]
 
 
+def without_none(members: Mapping[str, object]) -> JsonObject:
+    """What was given."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def read_request(path: Path) -> JsonObject:
     """A whole request from a file. Raises CommandFailed for what is no JSON object."""
     name = f"the file {printable_line(path)} of --file"
     if str(path) == "-":
         return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input")
     return _object(_file_text(path, name, REQUEST_BYTES_MAX), name)
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text. ValueError for what is none."""
+    try:
+        value = json.loads(text)
+        # What the parser takes beyond JSON, and numbers that are too large for it.
+        json.dumps(value, allow_nan=False)
+    except RecursionError:
+        raise ValueError("it is too deep") from None
+    return value
 
 
 def parse_shared_context(given: Sequence[str]) -> JsonObject:
@@ -157,10 +283,8 @@ def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
 
 def _object(text: str, name: str) -> JsonObject:
     try:
-        value = json.loads(text)
-        # What the parser takes beyond JSON, and numbers that are too large for it.
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
+        value = parse_json(text)
+    except ValueError:
         raise CommandFailed(f"{name} is not JSON") from None
     if not isinstance(value, dict):
         raise CommandFailed(f'{name} is no JSON object, such as {{"goal": "a web app"}}')
@@ -181,25 +305,6 @@ _STATES = {
     "removed": "removed from",
     "left_in_place": "left in place in",
 }
-Attach = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--attach",
-        metavar="FILE",
-        help="A file to put into the child's workspace, under its own name; may be repeated.",
-        show_default=False,
-    ),
-]
-AttachAs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH", help="Where the child is to look for the files; they are not moved."
-    ),
-]
-LightContext = Annotated[
-    bool,
-    typer.Option("--light-context", help="Leave AGENTS.md and TOOLS.md out of the prompt."),
-]
 
 
 def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:

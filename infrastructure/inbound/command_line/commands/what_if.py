@@ -3,17 +3,17 @@
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiPlace,
-)
+from infrastructure.inbound.command_line.client.options import ApiPlace, OfRun, OfTree
+from infrastructure.inbound.command_line.commands.spawn_arguments import parse_json
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -26,6 +26,9 @@ from infrastructure.inbound.command_line.display.what_if import (
     print_junit,
     print_report,
 )
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
 
 FILE_BYTES_MAX = 512 * 1024
 
@@ -52,13 +55,16 @@ class VerdictOption(StrEnum):
     NOT_REPLAYABLE = "not-replayable"
 
 
-def what_if(
+@dataclass(frozen=True, slots=True)
+class CandidateOptions:
+    """The configuration to try."""
+
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", metavar="FILE", help="The configuration to try, JSON5; - reads stdin."
         ),
-    ] = None,
+    ] = None
     patch: Annotated[
         Path | None,
         typer.Option(
@@ -66,7 +72,7 @@ def what_if(
             metavar="FILE",
             help="A JSON Patch (RFC 6902) of the revision that each decision was made under.",
         ),
-    ] = None,
+    ] = None
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,7 +81,33 @@ def what_if(
             help="The same for one value, such as "
             "/agents/defaults/subagents/maxChildrenPerAgent=8; may be repeated.",
         ),
-    ] = None,
+    ] = None
+
+    def members(self) -> JsonObject:
+        """The same as members of a request. CommandFailed for none or several, and for what cannot
+        be read."""
+        given = [self.config is not None, self.patch is not None, bool(self.changes)]
+        if sum(given) != 1:
+            raise CommandFailed("say what to try: one of --config FILE, --patch FILE and --set")
+        if self.config is not None:
+            return {"configText": _read(self.config)}
+        if self.patch is not None:
+            try:
+                operations = json.loads(_read(self.patch))
+            except ValueError as error:
+                raise CommandFailed(f"{self.patch} is not JSON: {error}") from None
+            if not isinstance(operations, list):
+                raise CommandFailed(
+                    f"{self.patch} is no JSON Patch: it must be a list of operations"
+                )
+            return {"patch": operations}
+        return {"patch": [_operation(one) for one in self.changes or ()]}
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionOptions:
+    """Which recorded decisions are decided again, and how."""
+
     since: Annotated[
         str | None,
         typer.Option(
@@ -84,28 +116,47 @@ def what_if(
             help="From then on: 7d or -7d (s, m, h, d, w), pos:18342, an instant, or "
             "run:NAME@STAGE.",
         ),
-    ] = None,
+    ] = None
     until: Annotated[
         str | None, typer.Option("--until", metavar="AS-OF", help="Up to then; else up to now.")
-    ] = None,
-    run: Annotated[str | None, typer.Option("--run", metavar="NAME", help="Of one run.")] = None,
-    tree: Annotated[
-        str | None, typer.Option("--tree", metavar="KEY", help="Of the tree of this root session.")
-    ] = None,
+    ] = None
+    run: OfRun = None
+    tree: OfTree = None
     requester: Annotated[
         str | None,
         typer.Option("--requester", metavar="KEY", help="Of what this session asked for."),
-    ] = None,
+    ] = None
     agent: Annotated[
         list[str] | None,
         typer.Option("--agent", metavar="ID", help="For this agent; may be repeated."),
-    ] = None,
+    ] = None
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Count as if what is newly refused had never run.")
-    ] = False,
+    ] = False
     prompts: Annotated[
         bool, typer.Option("--prompts", help="Compose prompts again and compare them.")
-    ] = False,
+    ] = False
+
+    def members(self, client: "Client") -> JsonObject:
+        """The same as members of a request; a name of a run is looked up."""
+        of_run = {} if self.run is None else {"runId": find_run(client, self.run).run_id}
+        return {
+            "from": moment_of(self.since) if self.since else None,
+            "to": moment_of(self.until) if self.until else None,
+            "filter": {
+                "tree": self.tree,
+                "requester": self.requester,
+                "agentId": self.agent or [],
+                **of_run,
+            },
+            "cascade": self.cascade,
+            "prompts": self.prompts,
+        }
+
+
+def what_if(
+    candidate: CandidateOptions,
+    decisions: DecisionOptions,
     fail_on: Annotated[
         list[VerdictOption] | None,
         typer.Option("--fail-on", help="Exit 1 when there is such a verdict; may be repeated."),
@@ -125,26 +176,13 @@ def what_if(
     Decisions only: no script, runtime or hook is asked, and nothing is written. What is not on
     record is named and not guessed.
     """
-    body = _body(config, patch, changes or [])
-    body |= {
-        "from": moment_of(since) if since else None,
-        "to": moment_of(until) if until else None,
-        "filter": {
-            "tree": tree,
-            "requester": requester,
-            "agentId": agent or [],
-        },
-        "cascade": cascade,
-        "prompts": prompts,
-    }
-    failing = frozenset(str(one) for one in fail_on or ())
+    body = candidate.members()
     if not everything or output in (WhatIfOutput.TABLE, WhatIfOutput.JUNIT):
         body["only"] = [str(one) for one in VerdictOption]
-    report = WhatIfReport(failing)
+    report = WhatIfReport(frozenset(str(one) for one in fail_on or ()))
     lines: list[JsonObject] = []
     with api.client() as client:
-        if run is not None:
-            body["filter"]["runId"] = find_run(client, run).run_id
+        body |= decisions.members(client)
         for line in _shown(client.lines("/v1/what-if", body), report):
             if output is WhatIfOutput.JSONL:
                 print_json_line(line)
@@ -184,23 +222,6 @@ def _shown(lines: Iterator[JsonObject], report: WhatIfReport) -> Iterator[JsonOb
             yield line
 
 
-def _body(config: Path | None, patch: Path | None, changes: list[str]) -> dict[str, Any]:
-    given = [config is not None, patch is not None, bool(changes)]
-    if sum(given) != 1:
-        raise CommandFailed("say what to try: one of --config FILE, --patch FILE and --set")
-    if config is not None:
-        return {"configText": _read(config)}
-    if patch is not None:
-        try:
-            operations = json.loads(_read(patch))
-        except ValueError as error:
-            raise CommandFailed(f"{patch} is not JSON: {error}") from None
-        if not isinstance(operations, list):
-            raise CommandFailed(f"{patch} is no JSON Patch: it must be a list of operations")
-        return {"patch": operations}
-    return {"patch": [_operation(one) for one in changes]}
-
-
 def _operation(change: str) -> dict[str, Any]:
     pointer, equals, text = change.partition("=")
     if not equals or not pointer.startswith("/"):
@@ -209,7 +230,7 @@ def _operation(change: str) -> dict[str, Any]:
             " /agents/defaults/subagents/maxSpawnDepth=2"
         )
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         raise CommandFailed(
             f'--set {change}: what stands behind = is no JSON; a text needs quotes: ="text"'

@@ -3,7 +3,7 @@ differs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,8 @@ from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
     LimitOption,
+    OfRun,
+    OfTree,
     RunName,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -29,6 +31,9 @@ from infrastructure.inbound.command_line.display.output import (
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
 
 PAGE_ITEMS = 200
 VALUE_CHARACTERS_MAX = 60
@@ -84,55 +89,63 @@ def diff(
     right: Annotated[
         str, typer.Argument(metavar="TO", help="Another one, likewise.", show_default=False)
     ],
-    run: Annotated[str | None, typer.Option(metavar="NAME", help="Of this run alone.")] = None,
+    run: OfRun = None,
     session: Annotated[
         str | None, typer.Option(metavar="KEY", help="Of this session as it reads.")
     ] = None,
-    tree: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of the tree of this root session.")
-    ] = None,
+    tree: OfTree = None,
     limit: LimitOption = 1_000,
     *,
     api: ApiOptions,
 ) -> None:
     """Show what changed between two moments, of the whole registry or a part of it. Exit status 1
     when something did."""
-    items: list[JsonObject] = []
     with api.client() as client:
-        run_id = find_run(client, run).run_id if run is not None else None
         query: dict[str, str | int | None] = {
             "from": moment_of(left),
             "to": moment_of(right),
-            "runId": run_id,
+            "runId": find_run(client, run).run_id if run is not None else None,
             "session": session,
             "tree": tree,
         }
-        while True:
-            query["limit"] = min(PAGE_ITEMS, limit - len(items))
-            page = client.get("/v1/diff", query).body
-            items += _diff_items(page)
-            query["cursor"] = page.get("nextCursor")
-            if query["cursor"] is None or len(items) >= limit:
-                break
-    more = query["cursor"] is not None
+        items, page = _read_diff(client, query, limit)
+    span = {name: page.get(name) for name in ("fromPosition", "toPosition")}
+    more = page.get("nextCursor") is not None
     if api.output is Output.JSON:
         found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
-        span = {name: page.get(name) for name in ("fromPosition", "toPosition")}
         print_json({**span, **found, "more": more})
     elif api.output is Output.JSONL:
         for item in items:
             print_json_line(item)
     else:
-        if items:
-            print_table(items, _DIFF_COLUMNS)
-        counts = ", ".join(
-            f"{sum(one['change'] == name for one in items)} {name}" for name in _VERDICTS
-        )
-        print_note(f"pos:{page.get('fromPosition')} to pos:{page.get('toPosition')}: {counts}")
-        if more:
-            print_note("there are more: raise --limit, or narrow the diff")
+        _print_changes(items, span, more=more)
     if items or more:
         raise typer.Exit(DIFFERS)
+
+
+def _read_diff(
+    client: "Client", query: dict[str, str | int | None], limit: int
+) -> tuple[list[JsonObject], JsonObject]:
+    """Items of as many pages as it takes, and the last page."""
+    items: list[JsonObject] = []
+    while True:
+        query["limit"] = min(PAGE_ITEMS, limit - len(items))
+        page = client.get("/v1/diff", query).body
+        items += _diff_items(page)
+        query["cursor"] = page.get("nextCursor")
+        if query["cursor"] is None or len(items) >= limit:
+            return items, page
+
+
+def _print_changes(items: Sequence[JsonObject], span: Item, *, more: bool) -> None:
+    if items:
+        print_table(items, _DIFF_COLUMNS)
+    counts = ", ".join(
+        f"{sum(one['change'] == name for one in items)} {name}" for name in _VERDICTS
+    )
+    print_note(f"pos:{span['fromPosition']} to pos:{span['toPosition']}: {counts}")
+    if more:
+        print_note("there are more: raise --limit, or narrow the diff")
 
 
 def _diff_items(page: JsonObject) -> list[JsonObject]:
@@ -192,12 +205,7 @@ def show_history(
             print_note("there are more: raise --limit, or name a --field")
 
 
-def compare_runs(
-    left: RunName,
-    right: RunName,
-    *,
-    api: ApiOptions,
-) -> None:
+def compare_runs(left: RunName, right: RunName, *, api: ApiOptions) -> None:
     """Show what differs between two runs: request, decisions, plan, prompt, transcript, outcome.
     Exit status 1 when something does."""
     with api.client() as client:

@@ -41,12 +41,7 @@ _PART_COLUMNS = (
 )
 
 
-def run_events(
-    name: RunName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def run_events(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show the events of a run: the story of its life, in order; or what there was of it then."""
     with api.client() as client:
         found = find_run(client, name)
@@ -127,12 +122,7 @@ def run_log(
         print_note(f"there is more: go on with --after {listing.items[-1].get('sequence')}")
 
 
-def run_prompt(
-    name: RunName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def run_prompt(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show the prompt exactly as the child got it, and where each part of it came from."""
     with api.client() as client:
         found = find_run(client, name)
@@ -182,12 +172,7 @@ _COLUMNS = (
 )
 
 
-def explain_run(
-    name: RunName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def explain_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show how a spawn, or a message, was decided: each rule, and what it compared; for a refusal
     the rule that refused."""
     with api.client() as client:

@@ -1,7 +1,8 @@
 """`spawnlog run list` and `spawnlog run get`."""
 
 import os
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,7 @@ from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
     LimitOption,
+    OfTree,
     RunName,
 )
 from infrastructure.inbound.command_line.commands.spawn_arguments import attachments_summary
@@ -24,6 +26,9 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_duration, format_instant
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
 
 SHORT_ID_CHARACTERS = 8
 ME = "me"
@@ -50,75 +55,79 @@ _STATUSES = (
 )
 
 
-def list_runs(
+@dataclass(frozen=True, slots=True)
+class RunFilterOptions:
+    """Which runs are listed."""
+
     requester: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
             help="Only what this session asked for; me: that of SPAWNLOG_SESSION_KEY, else main.",
         ),
-    ] = None,
-    tree: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
-    ] = None,
-    agent: Annotated[str | None, typer.Option(metavar="ID", help="Only this agent.")] = None,
-    label: Annotated[str | None, typer.Option(help="Only runs with this label.")] = None,
-    stage: Annotated[str | None, typer.Option(help=f"Only this stage: {_STAGES}.")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only this status: {_STATUSES}.")] = None,
+    ] = None
+    tree: OfTree = None
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="Only this agent.")] = None
+    label: Annotated[str | None, typer.Option(help="Only runs with this label.")] = None
+    stage: Annotated[str | None, typer.Option(help=f"Only this stage: {_STAGES}.")] = None
+    status: Annotated[str | None, typer.Option(help=f"Only this status: {_STATUSES}.")] = None
     outcome: Annotated[
         str | None,
         typer.Option(help="Only this outcome: success, error, timeout, stopped or unknown."),
-    ] = None,
+    ] = None
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Made at or after this RFC 3339 time.")
-    ] = None,
+    ] = None
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
-    ] = None,
+    ] = None
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help="Only what this rule refused.")
-    ] = None,
+    ] = None
     depth: Annotated[
         int | None,
         typer.Option(min=0, max=64, help="Only so deep; with --requester, --tree or --rule."),
-    ] = None,
+    ] = None
     label_prefix: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
             help="Only labels that begin like this; with --requester, --tree or --rule.",
         ),
-    ] = None,
+    ] = None
     respawned_from: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only what was made anew from this run.")
-    ] = None,
-    at: AsOfOption = None,
-    limit: LimitOption = 50,
-    *,
-    api: ApiOptions,
+    ] = None
+
+    def query(self, client: "Client") -> dict[str, str | int | None]:
+        """The same as parameters; a name of a run is looked up."""
+        earlier = self.respawned_from
+        return {
+            "requester": session_named(self.requester),
+            "tree": self.tree,
+            "agentId": self.agent,
+            "label": self.label,
+            "stage": self.stage,
+            "status": self.status,
+            "outcome": self.outcome,
+            "since": self.since,
+            "until": self.until,
+            "rule": self.rule,
+            "depth": self.depth,
+            "labelPrefix": self.label_prefix,
+            "respawnedFrom": find_run(client, earlier).run_id if earlier is not None else None,
+        }
+
+
+def list_runs(
+    filters: RunFilterOptions, at: AsOfOption = None, limit: LimitOption = 50, *, api: ApiOptions
 ) -> None:
     """Show the runs, the newest first; what is refused is a run too."""
-    filters: dict[str, str | int | None] = {
-        "requester": session_named(requester),
-        "tree": tree,
-        "agentId": agent,
-        "label": label,
-        "stage": stage,
-        "status": status,
-        "outcome": outcome,
-        "since": since,
-        "until": until,
-        "rule": rule,
-        "depth": depth,
-        "labelPrefix": label_prefix,
-        "at": at,
-    }
     with api.client() as client:
-        if respawned_from is not None:
-            filters["respawnedFrom"] = find_run(client, respawned_from).run_id
-        listing = client.items("/v1/runs", filters, limit=limit)
+        query = {**filters.query(client), "at": at}
+        listing = client.items("/v1/runs", query, limit=limit)
     # A place in a list of some runs, or of the past, would name another run of today's.
-    has_places = api.output is Output.TABLE and not any(filters.values())
+    has_places = api.output is Output.TABLE and not any(query.values())
     print_listing(listing, _columns_of(listing.items, has_places=has_places), api.output)
 
 
@@ -141,12 +150,7 @@ def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColum
     return columns
 
 
-def get_run(
-    name: RunName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def get_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show one run, as it is or as it was."""
     with api.client() as client:
         found = find_run(client, name)

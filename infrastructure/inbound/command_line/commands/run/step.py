@@ -13,11 +13,7 @@ import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-    AsOfOption,
-    RunName,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, RunName
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, Output, print_object
@@ -66,12 +62,7 @@ _LINE_BEGINS = "g:0123456789"
 TreeLines = Callable[[Walk], Sequence[str]]
 
 
-def step_run(
-    name: RunName,
-    at: AsOfOption = None,
-    *,
-    api: ApiOptions,
-) -> None:
+def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Walk through the states of a run: n or Enter is next, b back, a version, a stage or g
     POSITION jumps, s shows the state, d the difference, t what else its tree did, q ends. Without
     a terminal commands are read from standard input, one a line."""

@@ -16,11 +16,7 @@ from infrastructure.inbound.command_line.client.options import (
 )
 from infrastructure.inbound.command_line.client.wait import has_reached, wait_for_run
 from infrastructure.inbound.command_line.display.failures import CommandFailed
-from infrastructure.inbound.command_line.display.output import (
-    JsonObject,
-    print_note,
-    print_object,
-)
+from infrastructure.inbound.command_line.display.output import JsonObject, print_note, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 if TYPE_CHECKING:
@@ -60,13 +56,7 @@ def stop_run(
         print(f"run {found.run_id} is asked to stop, and still {run.get('status')}")
 
 
-def _stop_all(
-    requester: str,
-    reason: str | None,
-    api: ApiOptions,
-    *,
-    yes: bool,
-) -> None:
+def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool) -> None:
     """Every run that a session has at work, with everything below it; the session itself goes
     on."""
     stopped: list[JsonObject] = []
@@ -93,11 +83,7 @@ def stop_and_wait(client: "Client", run_id: str, reason: str | None = None) -> J
 
 
 def stop_session(
-    session: SessionName,
-    reason: ReasonOption = None,
-    yes: AssumeYes = False,
-    *,
-    api: ApiOptions,
+    session: SessionName, reason: ReasonOption = None, yes: AssumeYes = False, *, api: ApiOptions
 ) -> None:
     """Stop a session's own run and everything below it. A child that stays open is closed: it
     takes no more messages."""

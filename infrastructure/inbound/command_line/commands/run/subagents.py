@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiPlace,
-    RequesterOption,
-)
+from infrastructure.inbound.command_line.client.options import ApiPlace, RequesterOption
 from infrastructure.inbound.command_line.client.submit import read_text_argument
-from infrastructure.inbound.command_line.client.wait import (
-    await_run,
-    has_reached,
-    wait_for_run,
-)
+from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
 from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -95,11 +88,7 @@ def show_log(
 
 
 def send(
-    target: Target,
-    message: MessageText,
-    requester: RequesterOption = "main",
-    *,
-    api: ApiPlace,
+    target: Target, message: MessageText, requester: RequesterOption = "main", *, api: ApiPlace
 ) -> None:
     """A message to its session; waits half a minute for the answer."""
     text = read_text_argument(message, "message")
@@ -122,11 +111,7 @@ def send(
 
 
 def steer(
-    target: Target,
-    message: MessageText,
-    requester: RequesterOption = "main",
-    *,
-    api: ApiPlace,
+    target: Target, message: MessageText, requester: RequesterOption = "main", *, api: ApiPlace
 ) -> None:
     """End what it is at, and have it do this instead."""
     text = read_text_argument(message, "message")
