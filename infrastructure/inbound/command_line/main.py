@@ -89,8 +89,8 @@ def _root(
     """Control plane and black-box recorder for AI sub-agent runs."""
 
 
-class _Application(typer.Typer):
-    """Takes commands with groups of options."""
+class _FlatCommands(typer.Typer):
+    """A Typer that takes commands with groups of options."""
 
     def command(self, *args: Any, **settings: Any) -> Callable[..., Any]:
         register = super().command(*args, **settings)
@@ -98,12 +98,12 @@ class _Application(typer.Typer):
 
 
 def _group(name: str, about: str) -> typer.Typer:
-    group = _Application(help=about, no_args_is_help=True)
+    group = _FlatCommands(help=about, no_args_is_help=True)
     app.add_typer(group, name=name)
     return group
 
 
-app = _Application(
+app = _FlatCommands(
     cls=_Commands,
     no_args_is_help=True,
     epilog=EPILOG,

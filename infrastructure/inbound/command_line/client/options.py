@@ -47,11 +47,11 @@ RunName = Annotated[
         show_default=False,
     ),
 ]
-OfRun = Annotated[
+RunOption = Annotated[
     str | None,
     typer.Option("--run", metavar="NAME", help="Only of this run.", show_default=False),
 ]
-OfTree = Annotated[
+TreeOption = Annotated[
     str | None,
     typer.Option(
         "--tree", metavar="KEY", help="Only the tree of this root session.", show_default=False

@@ -10,8 +10,8 @@ from infrastructure.inbound.command_line.client.options import (
     AfterPosition,
     ApiOptions,
     LimitOption,
-    OfRun,
-    OfTree,
+    RunOption,
+    TreeOption,
 )
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
@@ -52,8 +52,8 @@ class EventOptions:
             show_default=False,
         ),
     ] = None
-    run: OfRun = None
-    tree: OfTree = None
+    run: RunOption = None
+    tree: TreeOption = None
 
     def query(self, client: "Client") -> dict[str, str | int | None]:
         """The same as parameters; a name of a run is looked up. CommandFailed for several types in

@@ -1,5 +1,8 @@
 """`spawnlog log rebuild`, `log verify`, `log export` and `log import`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +11,9 @@ import typer
 from infrastructure.contract.errors import NameUnknown
 from infrastructure.contract.operations import (
     ExportOptions,
+    ExportReport,
     ImportOptions,
+    ImportReport,
     ServeOptions,
     VerifyOptions,
     VerifyReport,
@@ -122,11 +127,30 @@ def verify_log(
 def _run_verification(options: ServeOptions, verify_options: VerifyOptions) -> VerifyReport:
     from infrastructure.server.operations import verify
 
+    with _resumable(), show_verify_progress() as on_progress:
+        return verify(options, verify_options, on_progress)
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """What goes on where it was when it is interrupted."""
     try:
-        with show_verify_progress() as on_progress:
-            return verify(options, verify_options, on_progress)
+        yield
     except KeyboardInterrupt:
         raise CommandFailed("interrupted before the end; go on with --resume") from None
+
+
+def _pace(events: int, seconds: float, unit: str = "") -> str:
+    """How long events took, and how many that was a second."""
+    rate = events / seconds if seconds > 0 else 0.0
+    return f"{seconds:.2f} s ({rate:,.0f} {unit}a second)"
+
+
+def _counts_text(report: ExportReport | ImportReport) -> str:
+    return (
+        f"{report.events:,} events, {report.contents:,} texts and {report.entries:,} entries of"
+        " transcripts"
+    )
 
 
 def _parse_noted_head(text: str) -> tuple[int, bytes]:
@@ -168,11 +192,8 @@ def _report_json(report: VerifyReport) -> dict[str, object]:
 
 def _print_report(report: VerifyReport) -> None:
     since = f" behind position {report.began}" if report.began else ""
-    rate = report.events / report.seconds if report.seconds > 0 else 0.0
-    print(
-        f"{report.events:,} events{since} were right, verified in {report.seconds:.2f} s "
-        f"({rate:,.0f} a second)"
-    )
+    pace = _pace(report.events, report.seconds)
+    print(f"{report.events:,} events{since} were right, verified in {pace}")
     print(
         f"in all {report.run_rows:,} rows of runs, {report.session_rows:,} of sessions, "
         f"{report.contents:,} texts and {report.transcripts:,} transcripts; "
@@ -203,11 +224,10 @@ def _verify_file(file: Path, output: Output) -> None:
         else None,
     }
     if not print_object(facts, output):
-        rate = report.events / report.seconds if report.seconds > 0 else 0.0
         print(
-            f"{report.events:,} events were right, verified in {report.seconds:.2f} s"
-            f" ({rate:,.0f} a second); {report.contents:,} texts and {report.transcripts:,}"
-            f" transcripts; {report.erased:,} erased or not in the file"
+            f"{report.events:,} events were right, verified in"
+            f" {_pace(report.events, report.seconds)}; {report.contents:,} texts and"
+            f" {report.transcripts:,} transcripts; {report.erased:,} erased or not in the file"
         )
         if not wrong:
             print(_FILE_VERDICTS[report.scope or "log"])
@@ -222,55 +242,55 @@ _FILE_VERDICTS = {
     "tree": "each event has the bytes that its own hash covers; whether events are missing between"
     " them cannot be told of a tree; the last event:",
 }
-OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="The file to write, which must not be there. Without: standard output.",
-        show_default=False,
-    ),
-]
-FirstPosition = Annotated[
-    int | None,
-    typer.Option("--from", metavar="POSITION", min=1, max=2**62, help="The first position."),
-]
-LastPosition = Annotated[
-    int | None,
-    typer.Option("--to", metavar="POSITION", min=1, max=2**62, help="The last position."),
-]
-TreeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tree",
-        metavar="KEY",
-        help="Only the events of one tree: the key of its root session, in full.",
-        show_default=False,
-    ),
-]
 
 
-def export_events(
-    out: OutOption = None,
-    first: FirstPosition = None,
-    last: LastPosition = None,
-    tree: TreeOption = None,
+@dataclass(frozen=True, slots=True)
+class ExportFlags:
+    """What of the log is written, and where."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The file to write, which must not be there. Without: standard output.",
+            show_default=False,
+        ),
+    ] = None
+    first: Annotated[
+        int | None,
+        typer.Option("--from", metavar="POSITION", min=1, max=2**62, help="The first position."),
+    ] = None
+    last: Annotated[
+        int | None,
+        typer.Option("--to", metavar="POSITION", min=1, max=2**62, help="The last position."),
+    ] = None
+    tree: Annotated[
+        str | None,
+        typer.Option(
+            "--tree",
+            metavar="KEY",
+            help="Only the events of one tree: the key of its root session, in full.",
+            show_default=False,
+        ),
+    ] = None
     contents: Annotated[
         bool,
         typer.Option("--contents", help="With the texts, and the keys that prove them: secrets."),
-    ] = False,
+    ] = False
     transcripts: Annotated[
         bool, typer.Option("--transcripts", help="With the entries of transcripts.")
-    ] = False,
+    ] = False
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an export that was interrupted.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file, and begin anew.")
-    ] = False,
-    output: OutputOption = Output.TABLE,
-    *,
-    home: HomeOptions,
+    ] = False
+    force: Annotated[bool, typer.Option("--force", help="Replace the file, and begin anew.")] = (
+        False
+    )
+
+
+def export_events(
+    flags: ExportFlags, output: OutputOption = Output.TABLE, *, home: HomeOptions
 ) -> None:
     """Write the log as lines of CloudEvents, in one snapshot; servers go on meanwhile.
 
@@ -278,26 +298,14 @@ def export_events(
     """
     from infrastructure.server.operations import export_to_file
 
-    if resume and force:
+    if flags.resume and flags.force:
         raise CommandFailed("--resume goes on and --force begins anew; give one of them")
-    export_options = ExportOptions(
-        out=out,
-        first=first,
-        last=last,
-        tree=tree,
-        contents=contents,
-        transcripts=transcripts,
-        resume=resume,
-        force=force,
-    )
-    options = home.serve_options()
+    export_options = ExportOptions(**asdict(flags))
     try:
-        with show_transfer_progress("exporting events") as on_progress:
-            report = export_to_file(options, export_options, on_progress)
+        with _resumable(), show_transfer_progress("exporting events") as on_progress:
+            report = export_to_file(home.serve_options(), export_options, on_progress)
     except NameUnknown as error:
         raise NotFound(str(error)) from error
-    except KeyboardInterrupt:
-        raise CommandFailed("interrupted before the end; go on with --resume") from None
     facts = {
         "scope": report.scope,
         "events": report.events,
@@ -308,12 +316,9 @@ def export_events(
         "sha256": report.sha256,
         "seconds": round(report.seconds, 3),
     }
-    rate = (report.events - report.began) / report.seconds if report.seconds > 0 else 0.0
-    text = (
-        f"{report.events:,} events, {report.contents:,} texts and {report.entries:,} entries of"
-        f" transcripts in {report.seconds:.2f} s ({rate:,.0f} events a second)"
-    )
-    if out is None:
+    pace = _pace(report.events - report.began, report.seconds, "events ")
+    text = f"{_counts_text(report)} in {pace}"
+    if flags.out is None:
         print_note(text)
     elif not print_object(facts, output):
         print(f"{text}; the last event:\n{report.head}")
@@ -349,13 +354,9 @@ def import_events(
     """
     from infrastructure.server.operations import import_from_file
 
-    options = home.serve_options()
     import_options = ImportOptions(file=file, without_texts=without_texts, resume=resume)
-    try:
-        with show_transfer_progress("importing lines") as on_progress:
-            report = import_from_file(options, import_options, on_progress)
-    except KeyboardInterrupt:
-        raise CommandFailed("interrupted before the end; go on with --resume") from None
+    with _resumable(), show_transfer_progress("importing lines") as on_progress:
+        report = import_from_file(home.serve_options(), import_options, on_progress)
     facts = {
         "events": report.events,
         "began": report.began,
@@ -367,10 +368,8 @@ def import_events(
         "seconds": round(report.seconds, 3),
     }
     if not print_object(facts, output):
-        rate = report.events / report.seconds if report.seconds > 0 else 0.0
+        pace = _pace(report.events, report.seconds, "events ")
         print(
-            f"{report.events:,} events, {report.contents:,} texts and {report.entries:,} entries of"
-            f" transcripts gave {report.runs:,} runs and {report.sessions:,} sessions in"
-            f" {report.seconds:.2f} s ({rate:,.0f} events a second); the head of the log:"
+            f"{_counts_text(report)} gave {report.runs:,} runs and {report.sessions:,} sessions in"
+            f" {pace}; the head of the log:\n{report.head}"
         )
-        print(report.head)

@@ -12,7 +12,7 @@ import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.moments import moment_of
-from infrastructure.inbound.command_line.client.options import ApiPlace, OfRun, OfTree
+from infrastructure.inbound.command_line.client.options import ApiPlace, RunOption, TreeOption
 from infrastructure.inbound.command_line.commands.spawn_arguments import parse_json
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
@@ -120,8 +120,8 @@ class DecisionOptions:
     until: Annotated[
         str | None, typer.Option("--until", metavar="AS-OF", help="Up to then; else up to now.")
     ] = None
-    run: OfRun = None
-    tree: OfTree = None
+    run: RunOption = None
+    tree: TreeOption = None
     requester: Annotated[
         str | None,
         typer.Option("--requester", metavar="KEY", help="Of what this session asked for."),

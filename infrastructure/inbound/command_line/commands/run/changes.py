@@ -14,9 +14,9 @@ from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
     LimitOption,
-    OfRun,
-    OfTree,
     RunName,
+    RunOption,
+    TreeOption,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
@@ -89,11 +89,11 @@ def diff(
     right: Annotated[
         str, typer.Argument(metavar="TO", help="Another one, likewise.", show_default=False)
     ],
-    run: OfRun = None,
+    run: RunOption = None,
     session: Annotated[
         str | None, typer.Option(metavar="KEY", help="Of this session as it reads.")
     ] = None,
-    tree: OfTree = None,
+    tree: TreeOption = None,
     limit: LimitOption = 1_000,
     *,
     api: ApiOptions,

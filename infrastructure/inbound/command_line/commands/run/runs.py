@@ -12,8 +12,8 @@ from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
     LimitOption,
-    OfTree,
     RunName,
+    TreeOption,
 )
 from infrastructure.inbound.command_line.commands.spawn_arguments import attachments_summary
 from infrastructure.inbound.command_line.display.output import (
@@ -66,7 +66,7 @@ class RunFilterOptions:
             help="Only what this session asked for; me: that of SPAWNLOG_SESSION_KEY, else main.",
         ),
     ] = None
-    tree: OfTree = None
+    tree: TreeOption = None
     agent: Annotated[str | None, typer.Option(metavar="ID", help="Only this agent.")] = None
     label: Annotated[str | None, typer.Option(help="Only runs with this label.")] = None
     stage: Annotated[str | None, typer.Option(help=f"Only this stage: {_STAGES}.")] = None
