@@ -16,7 +16,7 @@ from application.queries.access import ALL_SCOPES, Caller
 from application.queries.errors import invalid_value
 from application.queries.views.view import Answer, View
 from application.queries.wait import reach_position
-from infrastructure.inbound.http.requests.parameters import MinPosition
+from infrastructure.inbound.http.requests.parameters import RUN_ID_SCHEMA, MinPosition
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem
@@ -52,7 +52,7 @@ async def caller_with_known_parameters(request: Request) -> Caller:
     """Who asks; 422 when it asks with parameters that the endpoint does not have, or says twice
     what may be said once. A parameter that may be repeated is declared as a tuple."""
     caller = await caller_of(request)
-    declared = _parameters_of(request.scope["route"].dependant)
+    declared = parameters_of(request.scope["route"].dependant)
     for name in request.query_params:
         if name not in declared:
             raise HttpProblem(
@@ -67,11 +67,11 @@ async def caller_with_known_parameters(request: Request) -> Caller:
     return caller
 
 
-def _parameters_of(dependant: Dependant) -> dict[str, ModelField]:
+def parameters_of(dependant: Dependant) -> dict[str, ModelField]:
     """Those of the endpoint, and of what it depends on."""
     declared = {one.alias: one for one in dependant.query_params}
     for below in dependant.dependencies:
-        declared |= _parameters_of(below)
+        declared |= parameters_of(below)
     return declared
 
 
@@ -93,10 +93,6 @@ async def _reach_min_position(
 
 AT_POSITION = [Depends(_reach_min_position)]
 """For reads: they are answered once the position that their caller names is known here."""
-
-
-RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
-"""What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
 
 
 RunInPath = Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)]

@@ -1,13 +1,65 @@
 """Query parameters that several endpoints take."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import Field
 
 from application.queries.as_of import AS_OF_CHARACTERS_MAX
+from application.queries.events import TYPES
 from application.queries.paging import LIMIT_MAX
 
 POSITION_MAX = 2**62
+TEXT_CHARS_MAX = 2048
+CURSOR_CHARS_MAX = 2048
+TYPE_SCHEMA: dict[str, Any] = {"enum": sorted(TYPES)}
+RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
+"""What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
+
+
+ByCursor = Annotated[
+    str | None,
+    Query(max_length=CURSOR_CHARS_MAX, description="`nextCursor` of the page before this one."),
+]
+TypesParameter = Annotated[
+    tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
+    Query(description="Of any of these types: one each time, or names by commas."),
+]
+RunParameter = Annotated[
+    str | None,
+    Query(
+        alias="runId",
+        max_length=64,
+        description="Of this run only.",
+        json_schema_extra=RUN_ID_SCHEMA,
+    ),
+]
+TreeParameter = Annotated[
+    str | None,
+    Query(
+        alias="tree",
+        max_length=TEXT_CHARS_MAX,
+        description="In the tree below this root session: a key, a session id, or `current`.",
+    ),
+]
+FromParameter = Annotated[
+    str | None,
+    Query(
+        alias="from",
+        max_length=AS_OF_CHARACTERS_MAX,
+        description="What is behind this: `pos:N` or an RFC 3339 instant; all when left out.",
+        examples=["pos:0"],
+    ),
+]
+ToParameter = Annotated[
+    str | None,
+    Query(
+        alias="to",
+        max_length=AS_OF_CHARACTERS_MAX,
+        description="And not behind this: `pos:N` or an RFC 3339 instant; now when left out.",
+        examples=["pos:18342"],
+    ),
+]
 LimitParameter = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many items at most.")]
 After = Annotated[
     int,

@@ -12,19 +12,20 @@ from application.queries.changes.history import RunHistoryView
 from application.queries.paging import LIMIT_DEFAULT
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
-    RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
     RunInPath,
     view_response,
 )
-from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter
-from infrastructure.inbound.http.responses.described import endpoint_responses
-from infrastructure.inbound.http.routes.runs import (
+from infrastructure.inbound.http.requests.parameters import (
+    RUN_ID_SCHEMA,
     TEXT_CHARS_MAX,
-    VERSION_MAX,
+    AsOfParameter,
     ByCursor,
+    LimitParameter,
 )
+from infrastructure.inbound.http.responses.described import endpoint_responses
+from infrastructure.inbound.http.routes.runs import VERSION_MAX
 
 AS_OF_CHARS_MAX = 256
 FIELD_CHARS_MAX = 256

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
-from pydantic import Field
+from fastapi import APIRouter, Depends, Query, Response
 
+from application.queries.as_of import AS_OF_CHARACTERS_MAX
 from application.queries.search.find import (
     BREAKPOINTS_MAX,
     SearchQuestion,
@@ -14,18 +14,102 @@ from application.queries.search.find import (
 from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
-    RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
     view_response,
 )
+from infrastructure.inbound.http.requests.parameters import (
+    TEXT_CHARS_MAX,
+    ByCursor,
+    RunParameter,
+    ToParameter,
+    TreeParameter,
+    TypesParameter,
+)
 from infrastructure.inbound.http.responses.described import endpoint_responses
-from infrastructure.inbound.http.routes.events import TYPE_SCHEMA
 
 router = APIRouter(tags=["log"])
-TEXT_CHARS_MAX = 2048
-CURSOR_CHARS_MAX = 2048
 RULE_SCHEMA: dict[str, Any] = {"enum": [*RULE_NAMES]}
+WhenParameter = Annotated[
+    str | None,
+    Query(
+        max_length=TEXT_CHARS_MAX,
+        description=(
+            "A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`, `or`, `not` and"
+            " parentheses."
+        ),
+        examples=["running > 6 and not config = 2"],
+    ),
+]
+FieldParameter = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        description="A field of a run's state, or of that of `session`, by the view's name.",
+    ),
+]
+BecomesParameter = Annotated[
+    str | None, Query(max_length=TEXT_CHARS_MAX, description="The value that it comes to have.")
+]
+RefusedBy = Annotated[
+    str | None,
+    Query(max_length=64, description="Refusals by this rule alone.", json_schema_extra=RULE_SCHEMA),
+]
+SessionParameter = Annotated[
+    str | None,
+    Query(
+        max_length=TEXT_CHARS_MAX,
+        description="Of this session and the runs that it asked for: a key, an id, `current`.",
+    ),
+]
+AgentParameter = Annotated[
+    str | None,
+    Query(alias="agentId", max_length=64, description="Of runs of this agent, as it is then."),
+]
+
+BeginParameter = Annotated[
+    str | None,
+    Query(
+        alias="from",
+        max_length=AS_OF_CHARACTERS_MAX,
+        description="Where to begin: `pos:N` or an RFC 3339 instant; else the log's beginning.",
+    ),
+]
+
+
+# Not a plain function: one would be called in a thread of its own for every request.
+async def search_question(
+    when: WhenParameter = None,
+    field: FieldParameter = None,
+    becomes: BecomesParameter = None,
+    changes: Annotated[bool, Query(description="Any change of the field.")] = False,
+    types: TypesParameter = (),
+    rule: RefusedBy = None,
+    run_id: RunParameter = None,
+    session: SessionParameter = None,
+    tree: TreeParameter = None,
+    agent_id: AgentParameter = None,
+    since: BeginParameter = None,
+    until: ToParameter = None,
+) -> SearchQuestion:
+    """What is looked for, as the query says it."""
+    return SearchQuestion(
+        when=when,
+        field=field,
+        becomes=becomes,
+        changes=changes,
+        types=types,
+        rule=rule,
+        run_id=run_id,
+        session=session,
+        tree=tree,
+        agent_id=agent_id,
+        since=since,
+        until=until,
+    )
+
+
+SearchParameters = Annotated[SearchQuestion, Depends(search_question)]
 
 
 @router.get(
@@ -49,99 +133,12 @@ RULE_SCHEMA: dict[str, Any] = {"enum": [*RULE_NAMES]}
 async def find_events(
     services: InjectedServices,
     caller: ByCaller,
-    when: Annotated[
-        str | None,
-        Query(
-            max_length=TEXT_CHARS_MAX,
-            description=(
-                "A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`, `or`, `not`"
-                " and parentheses."
-            ),
-            examples=["running > 6 and not config = 2"],
-        ),
-    ] = None,
-    field: Annotated[
-        str | None,
-        Query(
-            max_length=64,
-            description="A field of a run's state, or of that of `session`, by the view's name.",
-        ),
-    ] = None,
-    becomes: Annotated[
-        str | None, Query(max_length=TEXT_CHARS_MAX, description="The value that it comes to have.")
-    ] = None,
-    changes: Annotated[bool, Query(description="Any change of the field.")] = False,
-    types: Annotated[
-        tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
-        Query(description="Events of any of these types: one each time, or names by commas."),
-    ] = (),
-    rule: Annotated[
-        str | None,
-        Query(
-            max_length=64,
-            description="Refusals by this rule alone.",
-            json_schema_extra=RULE_SCHEMA,
-        ),
-    ] = None,
-    runId: Annotated[
-        str | None,
-        Query(max_length=64, description="Of this run.", json_schema_extra=RUN_ID_SCHEMA),
-    ] = None,
-    session: Annotated[
-        str | None,
-        Query(
-            max_length=TEXT_CHARS_MAX,
-            description="Of this session and the runs that it asked for: a key, an id, `current`.",
-        ),
-    ] = None,
-    tree: Annotated[
-        str | None,
-        Query(
-            max_length=TEXT_CHARS_MAX,
-            description="Of the tree below this root session: a key, a session id, or `current`.",
-        ),
-    ] = None,
-    agentId: Annotated[
-        str | None, Query(max_length=64, description="Of runs of this agent, as it is then.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        Query(
-            alias="from",
-            max_length=64,
-            description="Where to begin: `pos:N` or an RFC 3339 instant; else the log's beginning.",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        Query(
-            alias="to",
-            max_length=64,
-            description="Where to end: `pos:N` or an RFC 3339 instant; now when left out.",
-        ),
-    ] = None,
+    question: SearchParameters,
     limit: Annotated[
         int, Query(ge=1, le=BREAKPOINTS_MAX, description="How many positions at most.")
     ] = 1,
-    cursor: Annotated[
-        str | None,
-        Query(max_length=CURSOR_CHARS_MAX, description="`nextCursor` of the answer before."),
-    ] = None,
+    cursor: ByCursor = None,
 ) -> Response:
     """The breakpoints."""
-    question = SearchQuestion(
-        when=when,
-        field=field,
-        becomes=becomes,
-        changes=changes,
-        types=types,
-        rule=rule,
-        run_id=runId,
-        session=session,
-        tree=tree,
-        agent_id=agentId,
-        since=since,
-        until=until,
-    )
     found = await find_breakpoints(services, caller, question, limit=limit, cursor=cursor)
     return view_response(services, found)

@@ -4,21 +4,25 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field
 
 from application.queries import events as queries
-from application.queries.events import TYPES, EventFilter
+from application.queries.events import EventFilter
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.views.event import EventListView
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
-    RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
     position_headers,
     view_response,
 )
-from infrastructure.inbound.http.requests.parameters import POSITION_MAX, LimitParameter
+from infrastructure.inbound.http.requests.parameters import (
+    POSITION_MAX,
+    LimitParameter,
+    RunParameter,
+    TreeParameter,
+    TypesParameter,
+)
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import endpoint_responses
 from infrastructure.inbound.http.responses.examples import OPERATIONS
@@ -27,7 +31,6 @@ from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE as STREAM
 from infrastructure.inbound.http.routes.event_stream import EventStream, Frames
 
 router = APIRouter(tags=["log"])
-TYPE_SCHEMA: dict[str, Any] = {"enum": sorted(TYPES)}
 _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 
@@ -63,26 +66,12 @@ async def list_events(
         Query(ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."),
     ] = None,
     limit: LimitParameter = LIMIT_DEFAULT,
-    types: Annotated[
-        tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
-        Query(description="Of any of these types: one each time, or names by commas."),
-    ] = (),
-    runId: Annotated[
-        str | None,
-        Query(max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA),
-    ] = None,
-    tree: Annotated[
-        str | None,
-        Query(
-            max_length=2048,
-            description=(
-                "Of the tree below this root session only: a key, a session id, or `current`."
-            ),
-        ),
-    ] = None,
+    types: TypesParameter = (),
+    run_id: RunParameter = None,
+    tree: TreeParameter = None,
 ) -> Response:
     """The log."""
-    criteria = await queries.event_filter(services, caller, types=types, run_id=runId, tree=tree)
+    criteria = await queries.event_filter(services, caller, types=types, run_id=run_id, tree=tree)
     if STREAM in request.headers.get("accept", ""):
         return await _stream(request, services, criteria, after)
     page = await queries.list_events(services, criteria, after=after or 0, limit=limit)

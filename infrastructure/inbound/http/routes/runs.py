@@ -2,28 +2,20 @@
 
 import re
 from typing import Annotated, Literal, cast
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field
 
 from application.queries import runs as queries
 from application.queries.paging import LIMIT_DEFAULT
-from application.queries.runs import RunFilter
 from application.queries.views.run import (
-    RecordedStage,
     RunListView,
-    RunStatus,
     RunSummary,
     RunView,
 )
 from application.queries.views.view import Answer
 from application.queries.wait import WaitStage
-from domain.run.facts import RunOutcome
-from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
-    RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
     RunInPath,
@@ -34,93 +26,15 @@ from infrastructure.inbound.http.requests.caller import (
 )
 from infrastructure.inbound.http.requests.parameters import (
     AsOfParameter,
+    ByCursor,
     LimitParameter,
     MinPosition,
     Wait,
 )
+from infrastructure.inbound.http.requests.run_filter import FilteredRuns
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
-TEXT_CHARS_MAX = 2048
-CURSOR_CHARS_MAX = 1024
-DEPTH_MAX = 64
-ByRequester = Annotated[
-    str | None,
-    Query(
-        max_length=TEXT_CHARS_MAX,
-        description="Spawned by this session: its key in any spelling, its id, or `current`.",
-    ),
-]
-ByTree = Annotated[
-    str | None,
-    Query(
-        max_length=TEXT_CHARS_MAX,
-        description="In the tree below this root session: a key, a session id, or `current`.",
-    ),
-]
-ByAgent = Annotated[
-    tuple[Annotated[str, Field(max_length=64)], ...],
-    Query(alias="agentId", description="Of this agent, after any override; of any of several."),
-]
-ByLabel = Annotated[
-    tuple[Annotated[str, Field(max_length=TEXT_CHARS_MAX)], ...],
-    Query(alias="label", description="With exactly this label, or any of several."),
-]
-ByStage = Annotated[
-    tuple[RecordedStage, ...], Query(alias="stage", description="At this stage, or any of several.")
-]
-ByStatus = Annotated[
-    tuple[RunStatus, ...],
-    Query(alias="status", description="With this status, or any of several."),
-]
-ByOutcome = Annotated[
-    tuple[RunOutcome, ...],
-    Query(alias="outcome", description="Ended like this, or like any of several."),
-]
-CreatedSince = Annotated[
-    str | None, Query(max_length=64, description="Created at this RFC 3339 instant or later.")
-]
-CreatedBefore = Annotated[
-    str | None, Query(max_length=64, description="Created before this RFC 3339 instant.")
-]
-ByRule = Annotated[
-    str | None,
-    Query(
-        max_length=64,
-        description="Refused by this rule.",
-        json_schema_extra={"enum": [*RULE_NAMES]},
-    ),
-]
-ByDepth = Annotated[
-    int | None,
-    Query(
-        ge=0,
-        le=DEPTH_MAX,
-        description="So deep; needs `requester`, `tree` or `rule` beside it.",
-    ),
-]
-ByLabelPrefix = Annotated[
-    str | None,
-    Query(
-        alias="labelPrefix",
-        max_length=TEXT_CHARS_MAX,
-        description=(
-            "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
-        ),
-    ),
-]
-ByEarlierRun = Annotated[
-    UUID | None,
-    Query(
-        alias="respawnedFrom",
-        description="Respawned from the run with this id.",
-        json_schema_extra=RUN_ID_SCHEMA,
-    ),
-]
-ByCursor = Annotated[
-    str | None,
-    Query(max_length=CURSOR_CHARS_MAX, description="`nextCursor` of the page before this one."),
-]
 SortOrder = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
 
 
@@ -153,42 +67,15 @@ Version = Annotated[
 async def list_runs(
     services: InjectedServices,
     caller: ByCaller,
-    requester: ByRequester = None,
-    tree: ByTree = None,
-    agent_ids: ByAgent = (),
-    labels: ByLabel = (),
-    stages: ByStage = (),
-    statuses: ByStatus = (),
-    outcomes: ByOutcome = (),
-    since: CreatedSince = None,
-    until: CreatedBefore = None,
-    rule: ByRule = None,
-    depth: ByDepth = None,
-    label_prefix: ByLabelPrefix = None,
-    respawned_from: ByEarlierRun = None,
+    filters: FilteredRuns,
     at: AsOfParameter = None,
     limit: LimitParameter = LIMIT_DEFAULT,
     cursor: ByCursor = None,
     order: SortOrder = "desc",
 ) -> Response:
     """A page of the registry."""
-    criteria = RunFilter(
-        requester=requester,
-        tree=tree,
-        agent_ids=agent_ids,
-        labels=labels,
-        stages=stages,
-        statuses=statuses,
-        outcomes=outcomes,
-        since=since,
-        until=until,
-        rule=rule,
-        depth=depth,
-        label_prefix=label_prefix,
-        respawned_from=respawned_from,
-    )
     page = await queries.list_runs(
-        services, caller, criteria, at=at, limit=limit, cursor=cursor, order=order
+        services, caller, filters, at=at, limit=limit, cursor=cursor, order=order
     )
     return view_response(services, page)
 

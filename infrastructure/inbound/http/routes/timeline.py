@@ -3,9 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import Field
 
-from application.queries.runs import RunFilter
 from application.queries.timeline import bars, histogram, moments
 from application.queries.timeline.bars import BARS_DEFAULT, BARS_MAX, TimelineView
 from application.queries.timeline.histogram import (
@@ -17,54 +15,24 @@ from application.queries.timeline.histogram import (
 from application.queries.timeline.moments import AROUND_DEFAULT, AROUND_MAX, MomentView
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
-    RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
     view_response,
 )
-from infrastructure.inbound.http.requests.parameters import AsOfParameter
-from infrastructure.inbound.http.responses.described import endpoint_responses
-from infrastructure.inbound.http.routes.events import TYPE_SCHEMA
-from infrastructure.inbound.http.routes.runs import (
+from infrastructure.inbound.http.requests.parameters import (
     TEXT_CHARS_MAX,
-    ByAgent,
+    AsOfParameter,
     ByCursor,
-    ByDepth,
-    ByLabel,
-    ByLabelPrefix,
-    ByOutcome,
-    ByRequester,
-    ByRule,
-    ByStage,
-    ByStatus,
-    ByTree,
-    CreatedBefore,
-    CreatedSince,
+    FromParameter,
+    RunParameter,
+    ToParameter,
+    TreeParameter,
+    TypesParameter,
 )
+from infrastructure.inbound.http.requests.run_filter import FilteredRuns
+from infrastructure.inbound.http.responses.described import endpoint_responses
 
 router = APIRouter(tags=["log"])
-FromParameter = Annotated[
-    str | None,
-    Query(
-        alias="from",
-        max_length=64,
-        description="What is behind this: `pos:N` or an RFC 3339 instant; all when left out.",
-        examples=["pos:0"],
-    ),
-]
-ToParameter = Annotated[
-    str | None,
-    Query(
-        alias="to",
-        max_length=64,
-        description="And not behind this: `pos:N` or an RFC 3339 instant; now when left out.",
-        examples=["pos:18342"],
-    ),
-]
-TypesParameter = Annotated[
-    tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
-    Query(description="Of any of these types: one each time, or names by commas."),
-]
 
 
 @router.get(
@@ -95,11 +63,8 @@ async def count_events(
     begin: FromParameter = None,
     end: ToParameter = None,
     types: TypesParameter = (),
-    runId: Annotated[
-        str | None,
-        Query(max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA),
-    ] = None,
-    tree: ByTree = None,
+    run_id: RunParameter = None,
+    tree: TreeParameter = None,
     actor: Annotated[
         str | None,
         Query(
@@ -120,7 +85,7 @@ async def count_events(
         begin=begin,
         end=end,
         types=types,
-        run_id=runId,
+        run_id=run_id,
         tree=tree,
         actor=actor,
     )
@@ -146,20 +111,9 @@ async def count_events(
 async def list_timeline(
     services: InjectedServices,
     caller: ByCaller,
+    filters: FilteredRuns,
     begin: FromParameter = None,
     end: ToParameter = None,
-    requester: ByRequester = None,
-    tree: ByTree = None,
-    agent_ids: ByAgent = (),
-    labels: ByLabel = (),
-    stages: ByStage = (),
-    statuses: ByStatus = (),
-    outcomes: ByOutcome = (),
-    since: CreatedSince = None,
-    until: CreatedBefore = None,
-    rule: ByRule = None,
-    depth: ByDepth = None,
-    label_prefix: ByLabelPrefix = None,
     at: AsOfParameter = None,
     limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="How many runs at most.")] = (
         BARS_DEFAULT
@@ -175,24 +129,10 @@ async def list_timeline(
     ] = None,
 ) -> Response:
     """The timeline."""
-    criteria = RunFilter(
-        requester=requester,
-        tree=tree,
-        agent_ids=agent_ids,
-        labels=labels,
-        stages=stages,
-        statuses=statuses,
-        outcomes=outcomes,
-        since=since,
-        until=until,
-        rule=rule,
-        depth=depth,
-        label_prefix=label_prefix,
-    )
     found = await bars.list_bars(
         services,
         caller,
-        criteria,
+        filters,
         begin=begin,
         end=end,
         at=at,

@@ -18,9 +18,14 @@ from infrastructure.outbound.log.codec.chain import link_hash, microseconds
 from infrastructure.outbound.log.verify.rows import StoredEventRow
 
 POSITION_MAX = 2**62
+_INT_MAX = 2**31 - 1
+_SHORT_MAX = 2**15 - 1
 CACHED_MAX = 8_192
 EVENT_TYPE = "spawnlog.event."
 HASH_BYTES = 32
+_INSTANT_FORM = re.compile(
+    rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEAR_2000_MICROSECONDS = 946_684_800_000_000
 _ABSENT = b"\xff\xff\xff\xff"
@@ -60,13 +65,13 @@ def instant_text(instant: int) -> bytes:
 @lru_cache(maxsize=CACHED_MAX)
 def instant_of(text: bytes) -> int:
     """The microseconds of an instant in this form. `LineFault` for any other text."""
-    try:
-        instant = microseconds(datetime.fromisoformat(text.decode("ascii")))
-    except ValueError:
-        instant = None
-    if instant is None or instant_text(instant) != text:
-        raise LineFault(f"{_shown(text)} is no instant of the form 2026-01-31T12:00:00.000000Z")
-    return instant
+    # Of this form a date has one text only, so it need not be printed again to be compared.
+    if _INSTANT_FORM.fullmatch(text):
+        try:
+            return microseconds(datetime.fromisoformat(text.decode("ascii")))
+        except ValueError:
+            pass
+    raise LineFault(f"{_shown(text)} is no instant of the form 2026-01-31T12:00:00.000000Z")
 
 
 @lru_cache(maxsize=CACHED_MAX)
@@ -243,116 +248,122 @@ def parse_event_line(line: bytes, source: bytes) -> EventLine:
     found = _LINE.fullmatch(line)
     if found is None:
         raise LineFault("it is not the line of an event in the form of this file")
-    (
-        event_id,
-        of_log,
-        kind,
-        subject,
-        recorded,
-        printed_position,
-        printed_version,
-        printed_type_version,
-        occurred,
-        command_id,
-        actor,
-        token,
-        session,
-        causation,
-        correlation,
-        run_id,
-        trace,
-        printed_revision,
-        writer,
-        printed_append_last,
-        ends_commit,
-        previous_hash,
-        chain_hash,
-        name,
-        member,
-    ) = found.groups()
+    members = found.groups()
+    event_id, of_log, kind, subject, recorded = members[:5]
+    occurred, command_id = members[8:10]
+    writer, _, ends_commit, previous_hash, chain_hash, name, member = members[18:]
     if b'"%b"' % of_log != source:
         raise LineFault("its source is not the log of the first line")
-    position = _bounded(printed_position, POSITION_MAX)
-    append_last = _bounded(printed_append_last, POSITION_MAX)
-    version = _bounded(printed_version, 2**31 - 1)
-    type_version = _bounded(printed_type_version, 2**15 - 1)
-    revision = _bounded(printed_revision, 2**31 - 1)
-    recorded_at, occurred_at = instant_of(recorded), instant_of(occurred)
-    ids = (_uuid(event_id), _uuid(command_id))
-    stream = _text_field(subject)
-    kind_field = _FIELD_LENGTH.pack(len(kind)) + kind
-    middle = b"".join(
-        (
-            *ids,
-            _text_field(actor),
-            _ABSENT if token is None else _text_field(token),
-            _ABSENT if session is None else _text_field(session),
-            _ABSENT if causation is None else _uuid(causation),
-            _ABSENT if correlation is None else _text_field(correlation),
-            _ABSENT if run_id is None else _uuid(run_id),
-            _ABSENT if trace is None else _text_field(trace),
-        )
-    )
+    numbers = _numbers(members)
+    instants = instant_of(recorded), instant_of(occurred)
+    ids = _uuid(event_id), _uuid(command_id)
+    texts = _text_field(subject), _text_field(kind)
     # Whether it is JSON at all is found out when it is decoded, which every reader does.
     state = member if name == b"data" else data_of(name, member)
+    middle = b"".join((*ids, *_provenance(*members[10:17])))
     behind = b"".join(
-        (
-            _text_field(writer),
-            _NUMBER_FIELD(8, append_last),
-            _FIELD_LENGTH.pack(len(state)),
-            state,
-        )
-    )
-    position_field = _NUMBER_FIELD(8, position)
-    encoded = bytearray().join(
-        (
-            position_field,
-            stream,
-            _NUMBER_FIELD(8, version),
-            kind_field,
-            _NUMBER_FIELD(8, type_version),
-            _NUMBER_FIELD(8, recorded_at),
-            _NUMBER_FIELD(8, occurred_at),
-            middle,
-            _NUMBER_FIELD(8, revision),
-            behind,
-        )
+        (_text_field(writer), _NUMBER_FIELD(8, numbers[4]), _FIELD_LENGTH.pack(len(state)), state)
     )
     digest = unhexlify(chain_hash)
-    copied = b"".join(
-        (
-            _COLUMN_COUNT,
-            position_field,
-            stream,
-            _INT_FIELD(4, version),
-            kind_field,
-            _SHORT_FIELD(2, type_version),
-            _NUMBER_FIELD(8, recorded_at - _YEAR_2000_MICROSECONDS),
-            _NUMBER_FIELD(8, occurred_at - _YEAR_2000_MICROSECONDS),
-            middle,
-            _INT_FIELD(4, revision),
-            behind,
-            b"\0\0\0\x20",
-            digest,
-        )
-    )
+    encoded, copied = _encoded_and_copied(numbers, texts, instants, middle, behind, digest)
     row = StoredEventRow(
-        position,
-        stream[4:].decode(),
-        version,
+        numbers[0],
+        texts[0][4:].decode(),
+        numbers[1],
         kind.decode(),
-        type_version,
-        recorded_at,
+        numbers[2],
+        instants[0],
         ids[0][4:],
         ids[1][4:],
-        append_last,
+        numbers[4],
         state,
         digest,
         encoded,
     )
-    return EventLine(
-        row, ends_commit is not None, unhexlify(previous_hash) if previous_hash else None, copied
+    previous = unhexlify(previous_hash) if previous_hash else None
+    return EventLine(row, ends_commit is not None, previous, copied)
+
+
+Numbers = tuple[int, int, int, int, int]
+"""Position, version, version of the type, revision of the configuration, end of the append."""
+
+
+def _numbers(members: tuple[bytes, ...]) -> Numbers:
+    """`LineFault` for one that no row could hold."""
+    numbers = int(members[5]), int(members[6]), int(members[7]), int(members[17]), int(members[19])
+    position, version, type_version, revision, append_last = numbers
+    if (
+        position > POSITION_MAX
+        or append_last > POSITION_MAX
+        or version > _INT_MAX
+        or revision > _INT_MAX
+        or type_version > _SHORT_MAX
+    ):
+        raise LineFault(f"one of the numbers {', '.join(map(str, numbers))} is too large")
+    return numbers
+
+
+def _provenance(
+    actor: bytes,
+    token: bytes | None,
+    session: bytes | None,
+    causation: bytes | None,
+    correlation: bytes | None,
+    run_id: bytes | None,
+    trace: bytes | None,
+) -> tuple[bytes, ...]:
+    """Who acted and why, as fields."""
+    return (
+        _text_field(actor),
+        _ABSENT if token is None else _text_field(token),
+        _ABSENT if session is None else _text_field(session),
+        _ABSENT if causation is None else _uuid(causation),
+        _ABSENT if correlation is None else _text_field(correlation),
+        _ABSENT if run_id is None else _uuid(run_id),
+        _ABSENT if trace is None else _text_field(trace),
     )
+
+
+def _encoded_and_copied(
+    numbers: Numbers,
+    texts: tuple[bytes, bytes],
+    instants: tuple[int, int],
+    middle: bytes,
+    behind: bytes,
+    digest: bytes,
+) -> tuple[bytearray, bytes]:
+    """The bytes that the hash of an event covers, and its row as COPY takes it."""
+    position, version, type_version, revision, _ = numbers
+    (stream, kind), (recorded, occurred) = texts, instants
+    position_field = _NUMBER_FIELD(8, position)
+    encoded = (
+        position_field,
+        stream,
+        _NUMBER_FIELD(8, version),
+        kind,
+        _NUMBER_FIELD(8, type_version),
+        _NUMBER_FIELD(8, recorded),
+        _NUMBER_FIELD(8, occurred),
+        middle,
+        _NUMBER_FIELD(8, revision),
+        behind,
+    )
+    copied = (
+        _COLUMN_COUNT,
+        position_field,
+        stream,
+        _INT_FIELD(4, version),
+        kind,
+        _SHORT_FIELD(2, type_version),
+        _NUMBER_FIELD(8, recorded - _YEAR_2000_MICROSECONDS),
+        _NUMBER_FIELD(8, occurred - _YEAR_2000_MICROSECONDS),
+        middle,
+        _INT_FIELD(4, revision),
+        behind,
+        b"\0\0\0\x20",
+        digest,
+    )
+    return bytearray().join(encoded), b"".join(copied)
 
 
 EVENT_COLUMNS = (
@@ -377,13 +388,6 @@ def _text_field(printed: bytes) -> bytes:
 
 def _uuid(printed: bytes) -> bytes:
     return b"\0\0\0\x10" + unhexlify(printed.replace(b"-", b""))
-
-
-def _bounded(printed: bytes, most: int) -> int:
-    number = int(printed)
-    if number > most:
-        raise LineFault(f"the number {number} is above {most}")
-    return number
 
 
 def _shown(text: bytes) -> str:

@@ -14,6 +14,8 @@ from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.transfer.event_line import (
     LineFault,
     event_line,
+    instant_of,
+    instant_text,
     parse_event_line,
 )
 from infrastructure.outbound.log.verify.rows import StoredEventRow
@@ -167,3 +169,45 @@ def _line() -> bytes:
         bytearray(encoded),
     )
     return event_line(SOURCE, row, ends_commit=False)
+
+
+@given(
+    st.from_regex(
+        rb"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{5,7}Z?",
+        fullmatch=True,
+    )
+    | instants.map(lambda one: one.isoformat(timespec="microseconds")[:26].encode() + b"Z")
+)
+def test_an_instant_is_read_in_the_form_alone_in_which_it_is_written(text: bytes) -> None:
+    try:
+        instant = instant_of(text)
+    except LineFault:
+        return
+    assert instant_text(instant) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-31T24:00:00.000000Z",
+        "2026-W05-6T12:00:00.0000000",
+        "2026-01-31 12:00:00.000000Z",
+        "2026-01-31T12:00:00,000000Z",
+        "0000-01-31T12:00:00.000000Z",
+        "2026-01-31T12:00:60.000000Z",
+        "2026-01-31T12:00:00.000000Z\n",
+    ],
+)
+def test_an_instant_in_another_form_is_not_read(text: str) -> None:
+    with pytest.raises(LineFault, match="is no instant"):
+        instant_of(text.encode())
+
+
+@pytest.mark.parametrize(
+    "member", [b'"position":"', b'"streamversion":', b'"typeversion":', b'"configrevision":']
+)
+def test_a_number_that_no_row_could_hold_is_not_read(member: bytes) -> None:
+    line = _line().replace(member, member + b"700000000000000000")
+    assert line != _line()
+    with pytest.raises(LineFault, match="is too large"):
+        parse_event_line(line, SOURCE)
