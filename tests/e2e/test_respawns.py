@@ -104,7 +104,7 @@ def test_what_a_cap_refused_is_respawned_once_the_cap_is_larger(server: Changing
     listed = server.http.get("/v1/runs", params={"respawnedFrom": problem["runId"]}).json()
     assert [one["runId"] for one in listed["items"]] == [run["runId"], again["runId"]]
     bars = server.http.get("/v1/timeline", params={"respawnedFrom": problem["runId"]}).json()
-    assert [one["runId"] for one in bars["items"]] == [run["runId"]]
+    assert [one["runId"] for one in bars["items"]] == [run["runId"], again["runId"]]
     tree = server.http.get(f"/v1/sessions/{session}/tree").json()["root"]
     drawn = {
         one["runId"]: one["respawnedFrom"] for node in tree["children"] for one in node["runs"]
