@@ -217,9 +217,13 @@ class EventLog(Protocol):
         types: Sequence[str] = (),
         run_id: UUID | None = None,
         correlations: Sequence[str] | None = None,
+        actor: str | None = None,
         until: int | None = None,
+        newest_first: bool = False,
     ) -> Sequence[RecordedEvent]:
-        """Events in order of position, those behind `after`, at most `limit`."""
+        """Events in order of position, those behind `after` and not behind `until`, at most
+        `limit`: the first ones, or the last ones in the opposite order. `actor` is a kind, the id
+        of a token or the key of a session that acted."""
         ...
 
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:

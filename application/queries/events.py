@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
-from application.queries.errors import QueryError
+from application.queries.errors import QueryError, invalid_value
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
@@ -26,17 +27,20 @@ POSITIONS_PASSED_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted, and whose the caller may see."""
+    """Which events are wanted, and whose the caller may see. `actor` is a kind, the id of a token
+    or the key of a session that acted; `at` the position as of which it is read, if not now."""
 
     types: tuple[str, ...]
     run_id: UUID | None
     tree: str | None
     caller: Caller
+    actor: str | None = None
+    at: int | None = None
 
     @property
     def takes_everything(self) -> bool:
         """Whether nothing is left out."""
-        narrowed = self.types or self.run_id or self.tree
+        narrowed = self.types or self.run_id or self.tree or self.actor is not None
         return not narrowed and self.caller.sees_everything
 
     @property
@@ -56,6 +60,8 @@ class EventFilter:
             return False
         if self.tree is not None and source.correlation != self.tree:
             return False
+        if self.actor is not None and self.actor not in source.actor:
+            return False
         if self.caller.sees_everything or self.run_id is not None:
             return True
         return source.correlation is not None and self.caller.acts_for(source.correlation)
@@ -63,7 +69,8 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events, and the position up to which the log was looked through."""
+    """Events, and the position up to which the log was looked through; with the newest first,
+    behind which it was."""
 
     events: list[RecordedEvent]
     position: int
@@ -78,36 +85,44 @@ async def page_of_events(
     head: int,
     examined_max: int = EVENTS_EXAMINED_MAX,
     passed_max: int = POSITIONS_PASSED_MAX,
+    newest_first: bool = False,
 ) -> EventPage:
-    """Up to `limit` events behind `after`, out of at most `examined_max`, no further than
-    `passed_max` positions on. A question that few events answer goes on from where it ends.
+    """Up to `limit` events behind `after` and not behind `head`, out of at most `examined_max`, no
+    further than `passed_max` positions on. A question that few events answer goes on from where it
+    ends.
 
-    The events of a run stand in an index of their own, so these are looked for up to the head.
+    The events of a run stand in an index of their own, so these are looked for up to the end.
     """
-    end = head if criteria.run_id is not None else min(head, after + passed_max)
+    low, high = after, head
+    if criteria.run_id is None and newest_first:
+        low = max(low, high - passed_max)
+    elif criteria.run_id is None:
+        high = min(high, low + passed_max)
     events: list[RecordedEvent] = []
-    position = after
     examined = 0
-    while position < end and examined < examined_max:
+    while low < high and examined < examined_max:
         page_length = min(EVENTS_AT_ONCE, examined_max - examined)
         found = await log.read(
-            after=position,
+            after=low,
             limit=page_length,
-            until=end,
+            until=high,
             types=criteria.types,
             run_id=criteria.run_id,
             correlations=criteria.trees,
+            actor=criteria.actor,
+            newest_first=newest_first,
         )
         for recorded in found:
             position = recorded.envelope.position
+            low, high = (low, position - 1) if newest_first else (position, high)
             if criteria.takes(recorded):
                 events.append(recorded)
                 if len(events) == limit:
-                    return EventPage(events, position)
+                    return EventPage(events, high if newest_first else low)
         if len(found) < page_length:
-            return EventPage(events, end)
+            return EventPage(events, low if newest_first else high)
         examined += len(found)
-    return EventPage(events, position)
+    return EventPage(events, high if newest_first else low)
 
 
 async def event_filter(
@@ -117,11 +132,13 @@ async def event_filter(
     types: Sequence[str] = (),
     run_id: str | None = None,
     tree: str | None = None,
-    at: int | None = None,
+    tree_at: int | None = None,
+    actor: str | None = None,
+    at: str | None = None,
 ) -> EventFilter:
-    """The events that a caller wants of those that it may see. A type may stand for several, by
-    commas; `tree` is a root session in any spelling, as it was understood at position `at`, or is
-    now."""
+    """The events that a caller wants of those that it may see, as of `at`. A type may stand for
+    several, by commas; `tree` is a root session in any spelling, as it was understood then, or at
+    position `tree_at`."""
     require_scope(caller, "read")
     names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
@@ -130,8 +147,8 @@ async def event_filter(
             "invalid_request",
             f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}",
         )
-    now = await resolve_as_of(services, caller, None)
-    run = await readable_run(services, caller, run_id, now) if run_id else None
+    when = await resolve_as_of(services, caller, at)
+    run = await readable_run(services, caller, run_id, when) if run_id else None
     if run is None and caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token reads events of one run: give runId")
     if tree:
@@ -140,16 +157,52 @@ async def event_filter(
             caller,
             tree,
             pointer="/query/tree",
-            at=now.position if at is None else at,
+            at=when.position if tree_at is None else tree_at,
         )
-    return EventFilter(names, run.run_id if run else None, tree or None, caller)
+    return EventFilter(
+        names,
+        run.run_id if run else None,
+        tree or None,
+        caller,
+        actor or None,
+        when.position if at is not None else None,
+    )
+
+
+EventOrder = Literal["asc", "desc"]
 
 
 async def list_events(
-    services: QueryServices, criteria: EventFilter, *, after: int = 0, limit: int = LIMIT_DEFAULT
+    services: QueryServices,
+    criteria: EventFilter,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    order: EventOrder | None = None,
+    limit: int = LIMIT_DEFAULT,
 ) -> Answer[EventListView]:
-    """A page of the log, behind `after`."""
-    head = await services.work.log.head()
-    page = await page_of_events(services.work.log, criteria, after=after, limit=limit, head=head)
-    items = [event_view(recorded) for recorded in page.events]
-    return Answer(EventListView(items=items, next_after=page.position, head=head), head)
+    """A page of the log: the first events behind `after`, or, with `before` or in the order `desc`,
+    the last ones before it, the newest first."""
+    if before is not None and order == "asc":
+        raise invalid_value(
+            "/query/order",
+            "is desc where before is given: leave one of them out",
+        )
+    head = criteria.at if criteria.at is not None else await services.work.log.head()
+    newest_first = order == "desc" or before is not None
+    end = head if before is None else min(head, before - 1)
+    page = await page_of_events(
+        services.work.log,
+        criteria,
+        after=after,
+        limit=limit,
+        head=end,
+        newest_first=newest_first,
+    )
+    view = EventListView(
+        items=[event_view(recorded) for recorded in page.events],
+        next_after=end if newest_first else page.position,
+        next_before=page.position + 1 if newest_first and page.position > after else None,
+        head=head,
+    )
+    return Answer(view, head)

@@ -35,6 +35,39 @@ PLACES = 20
 CALLERS = 64
 
 
+async def test_events_are_read_from_either_end(running: ServedLog, family: LoggedFamily) -> None:
+    await family.live("first")
+    await family.queue("second")
+    log = running.log
+    all_of_them = list(await log.read(limit=10_000))
+    positions = [one.envelope.position for one in all_of_them]
+
+    async def newest(**question: Any) -> list[int]:
+        found = await log.read(newest_first=True, **question)
+        return [one.envelope.position for one in found]
+
+    assert positions == list(range(1, len(positions) + 1))
+    assert await newest(limit=10_000) == positions[::-1]
+    assert await newest(limit=3) == positions[:-4:-1]
+    assert await newest(limit=3, after=2, until=6) == [6, 5, 4]
+    assert await newest(limit=9, after=2, until=6) == [6, 5, 4, 3]
+    run_id = family.id("first")
+    of_run = [one for one in all_of_them if one.envelope.provenance.run_id == run_id]
+    assert await newest(limit=2, run_id=run_id) == [one.envelope.position for one in of_run[:-3:-1]]
+    ended = [one.envelope.position for one in all_of_them if one.envelope.type == "RunEnded"]
+    assert await newest(limit=9, types=("RunEnded",), correlations=(ROOT,)) == ended[::-1]
+
+
+async def test_events_are_read_by_who_acted(running: ServedLog, family: LoggedFamily) -> None:
+    await family.live("first")
+    everything = list(await running.log.read(limit=10_000))
+    words = {word for one in everything for word in one.envelope.provenance.actor if word}
+    assert words
+    for word in (*words, "nobody"):
+        found = await running.log.read(limit=10_000, actor=word)
+        assert list(found) == [one for one in everything if word in one.envelope.provenance.actor]
+
+
 async def test_an_empty_log_is_at_position_zero(running: ServedLog) -> None:
     assert await running.log.head() == 0
     assert await running.log.read(limit=10) == []

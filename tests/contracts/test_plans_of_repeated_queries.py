@@ -20,10 +20,11 @@ import pytest
 from application.ports.event_counts import BLOCK_EVENTS
 from application.ports.registry import RunQuery
 from application.projections.fold import FOREVER
+from application.queries.events import POSITIONS_PASSED_MAX
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.read.events import EVENTS_BEHIND
+from infrastructure.outbound.log.read.events import EVENTS_BEHIND, events_between
 from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
 from infrastructure.outbound.log.schema.connections import PLANNING
@@ -135,6 +136,24 @@ ASKED_IN_TIME: Mapping[str, RepeatedQuery] = {
     "positions of instants": RepeatedQuery(POSITIONS, [[datetime(2026, 3, 1, tzinfo=UTC)] * 3]),
     "runs that were at work": RepeatedQuery(LAST_NOTED, [EVENTS // 2]),
     "what has become of them": RepeatedQuery(BEGUN_AND_ENDED, [EVENTS - 500, EVENTS]),
+    "the newest events": RepeatedQuery(
+        *events_between(after=0, until=EVENTS, limit=500, newest_first=True)
+    ),
+    "the events before a position": RepeatedQuery(
+        *events_between(after=0, until=EVENTS // 2, limit=500, newest_first=True)
+    ),
+    "the newest events of a run": RepeatedQuery(
+        *events_between(after=0, until=EVENTS, limit=500, run_id=_RUNS_NAMED[0], newest_first=True)
+    ),
+    "the newest events of a tree": RepeatedQuery(
+        *events_between(
+            after=EVENTS - POSITIONS_PASSED_MAX,
+            until=EVENTS,
+            limit=500,
+            correlations=["agent:main:main"],
+            newest_first=True,
+        )
+    ),
 }
 
 # A life has ten rows, of which all but the last were in somebody's hands. Half of the runs that are

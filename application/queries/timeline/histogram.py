@@ -114,7 +114,7 @@ async def count_events(
     require_scope(caller, "read")
     window = await log_window(services, caller, begin, end)
     criteria = await event_filter(
-        services, caller, types=types, run_id=run_id, tree=tree, at=window.until
+        services, caller, types=types, run_id=run_id, tree=tree, tree_at=window.until
     )
     return Answer(await histogram(services, criteria, window, buckets, by, actor), window.until)
 

@@ -63,10 +63,14 @@ class EventWithTexts(EventView):
 
 
 class EventListView(View):
-    """A page of the log. It was looked through up to `nextAfter`; `head` is where the log ends."""
+    """A page of the log. It was looked through up to `nextAfter`; `head` is where the log ends, or
+    ended at the moment that was asked about. With the newest first it was looked through from
+    `nextAfter` down to `nextBefore`, which is null when nothing that was asked for is older, and on
+    pages with the oldest first."""
 
     items: list[EventView]
     next_after: int
+    next_before: int | None
     head: int
 
 

@@ -147,9 +147,11 @@ class PostgresLog:
         types: Sequence[str] = (),
         run_id: UUID | None = None,
         correlations: Sequence[str] | None = None,
+        actor: str | None = None,
         until: int | None = None,
+        newest_first: bool = False,
     ) -> Sequence[RecordedEvent]:
-        """Events in order of position."""
+        """Events in order of position, or in the opposite one."""
         async with borrow_connection(self._pool) as connection:
             return await read_events(
                 connection,
@@ -160,6 +162,8 @@ class PostgresLog:
                 types=types,
                 run_id=run_id,
                 correlations=correlations,
+                actor=actor,
+                newest_first=newest_first,
             )
 
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:

@@ -201,6 +201,41 @@ async def test_a_page_of_the_log_ends_where_its_bounds_are(
     assert pages >= head // passed_max
 
 
+@pytest.mark.parametrize("examined_max", [1, 4, 100])
+@pytest.mark.parametrize("passed_max", [1, 7, 100])
+@pytest.mark.parametrize("actor", [None, "system", "nobody"])
+@pytest.mark.parametrize("pattern", ["*", "agent:main:o*"])
+async def test_pages_with_the_newest_first_are_those_of_the_log_turned_round(
+    running: RunningLog,
+    head: int,
+    pattern: str,
+    actor: str | None,
+    examined_max: int,
+    passed_max: int,
+) -> None:
+    wanted = EventFilter((), None, None, caller(pattern), actor)
+    expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
+    for after, limit in ((0, 3), (5, 50)):
+        seen: list[int] = []
+        end = head
+        while end > after:
+            page = await page_of_events(
+                running.log,
+                wanted,
+                after=after,
+                limit=limit,
+                head=end,
+                examined_max=examined_max,
+                passed_max=passed_max,
+                newest_first=True,
+            )
+            assert max(after, end - passed_max) <= page.position < end
+            assert len(page.events) <= min(limit, examined_max)
+            seen += [one.envelope.position for one in page.events]
+            end = page.position
+        assert seen == [one for one in reversed(expected) if one > after]
+
+
 async def test_the_events_of_a_run_are_found_however_far_off(
     running: RunningLog, family: LoggedFamily, head: int
 ) -> None:
@@ -209,3 +244,7 @@ async def test_the_events_of_a_run_are_found_however_far_off(
     page = await page_of_events(running.log, wanted, after=0, limit=50, head=head, passed_max=1)
     assert {one.envelope.provenance.run_id for one in page.events} == {run_id}
     assert page.position == head
+    turned = await page_of_events(
+        running.log, wanted, after=0, limit=50, head=head, passed_max=1, newest_first=True
+    )
+    assert (turned.events, turned.position) == (page.events[::-1], 0)

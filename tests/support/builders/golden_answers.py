@@ -29,6 +29,7 @@ PLACES = (0.1, 0.35, 0.85)
 
 WORDED = {
     "explainRun",
+    "listEvents",
     "listRunEvents",
     "getRunHistory",
     "getSessionTree",

@@ -9,7 +9,7 @@ from uuid import UUID
 from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
-from application.queries import agents, explain, inbox, lanes, revisions, runs, sessions
+from application.queries import agents, events, explain, inbox, lanes, revisions, runs, sessions
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.changes import history
 from application.queries.errors import QueryError
@@ -32,9 +32,19 @@ EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
 Question = Callable[[QueryServices, Caller, str, str | None], Awaitable[Answer[View]]]
 """By whom, about what, and as of when it is asked."""
 
+
+EVENTS_ASKED = 5
+
+
+async def _events(to: QueryServices, by: Caller, _: str, at: str | None) -> Answer[View]:
+    wanted = await events.event_filter(to, by, at=at)
+    return await events.list_events(to, wanted, order="desc", limit=EVENTS_ASKED)
+
+
 OF_ALL: Mapping[str, Question] = {
     "listRuns": lambda to, by, _, at: runs.list_runs(to, by, RunFilter(), at=at, limit=LIMIT_MAX),
     "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, at=at),
+    "listEvents": _events,
     "listTimeline": lambda to, by, _, at: bars.list_bars(to, by, RunFilter(), at=at),
     "listLedger": lambda to, by, _, at: inbox.list_ledger(to, by, at=at, limit=LIMIT_MAX),
 }

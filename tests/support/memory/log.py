@@ -249,9 +249,11 @@ class MemoryLog:
         types: Sequence[str] = (),
         run_id: UUID | None = None,
         correlations: Sequence[str] | None = None,
+        actor: str | None = None,
         until: int | None = None,
+        newest_first: bool = False,
     ) -> Sequence[RecordedEvent]:
-        """Events in order of position."""
+        """Events in order of position, or in the opposite one."""
         return await self._line.ask(
             lambda: self._store.read(
                 after=after,
@@ -259,7 +261,9 @@ class MemoryLog:
                 types=types,
                 run_id=run_id,
                 correlations=correlations,
+                actor=actor,
                 until=until,
+                newest_first=newest_first,
             )
         )
 

@@ -518,16 +518,20 @@ class Store:
         types: Sequence[str] = (),
         run_id: UUID | None = None,
         correlations: Sequence[str] | None = None,
+        actor: str | None = None,
         until: int | None = None,
+        newest_first: bool = False,
     ) -> list[RecordedEvent]:
         """Events behind `after` and not behind `until`, at most `limit`."""
         found: list[RecordedEvent] = []
-        for recorded in self.events[after:until]:
+        events = self.events[after:until]
+        for recorded in reversed(events) if newest_first else events:
             envelope = recorded.envelope
             if (
                 (not types or envelope.type in types)
                 and (run_id is None or envelope.provenance.run_id == run_id)
                 and (correlations is None or envelope.provenance.correlation in correlations)
+                and (actor is None or actor in envelope.provenance.actor)
             ):
                 found.append(recorded)
                 if len(found) == limit:

@@ -106,6 +106,7 @@ class Client:
     ) -> Listing:
         """Up to `limit` items, by as many pages as that takes."""
         query = dict(parameters)
+        newest_first = query.get("before") is not None or query.get("order") == "desc"
         items: list[JsonObject] = []
         while True:
             query["limit"] = min(page_items, limit - len(items))
@@ -113,11 +114,16 @@ class Client:
             items += items_of(answer.body)
             after = query.get("after")
             following = next_page_parameters(
-                answer.body, None if isinstance(after, tuple) else after
+                answer.body, None if isinstance(after, tuple) else after, newest_first=newest_first
             )
             if following is None or len(items) >= limit:
-                next_after = answer.body.get("nextAfter")
-                return Listing(items[:limit], following is not None, answer.position, next_after)
+                return Listing(
+                    items[:limit],
+                    following is not None,
+                    answer.position,
+                    next_after=None if newest_first else answer.body.get("nextAfter"),
+                    next_before=answer.body.get("nextBefore") if newest_first else None,
+                )
             query |= following
             if "cursor" not in following and query.get("at") and answer.position is not None:
                 # What was five minutes ago for the first page is so for all of them.

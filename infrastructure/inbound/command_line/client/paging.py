@@ -14,13 +14,18 @@ def items_of(body: JsonObject) -> list[JsonObject]:
     return items
 
 
-def next_page_parameters(body: JsonObject, after: int | str | None) -> dict[str, int | str] | None:
+def next_page_parameters(
+    body: JsonObject, after: int | str | None, *, newest_first: bool = False
+) -> dict[str, int | str] | None:
     """The parameters of the page that follows this one; None when it was the last.
 
-    `after` is what this page was asked for with.
+    `after` is what this page was asked for with, `newest_first` in which order.
     """
     if cursor := body.get("nextCursor"):
         return {"cursor": str(cursor)}
+    if newest_first:
+        older = body.get("nextBefore")
+        return {"before": older} if isinstance(older, int) else None
     following = body.get("nextAfter")
     if not isinstance(following, int | str) or str(following) == str(after or 0):
         return None

@@ -9,6 +9,7 @@ from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     AfterPosition,
     ApiOptions,
+    AsOfOption,
     LimitOption,
     RunOption,
     TreeOption,
@@ -69,6 +70,19 @@ class EventOptions:
 
 def list_events(
     after: AfterPosition = None,
+    before: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="POSITION", help="Only before it, the newest first."),
+    ] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
+    actor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHO",
+            help="Only on this word: token, child, anybody, system, a token's id, a session's key.",
+        ),
+    ] = None,
+    at: AsOfOption = None,
     limit: LimitOption = 50,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
@@ -77,10 +91,13 @@ def list_events(
     events: EventOptions,
     api: ApiOptions,
 ) -> None:
-    """Show the log in order, from its beginning; with --follow from now on."""
+    """Show the log in order, from its beginning, or the newest first; with --follow from now on."""
     with api.client() as client:
-        parameters = {"after": after, **events.query(client)}
+        parameters = {"after": after, "actor": actor, **events.query(client)}
+        if follow and (newest or before is not None or at is not None):
+            raise CommandFailed("--follow goes on from now: leave --newest, --before and --at out")
         if not follow:
+            parameters |= {"before": before, "order": "desc" if newest else None, "at": at}
             listing = client.items("/v1/events", parameters, limit=limit)
             print_listing(listing, _COLUMNS, api.output)
             return

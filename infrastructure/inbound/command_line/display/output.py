@@ -18,13 +18,14 @@ class Listing:
     """Items of one or more pages, true at log position `position`.
 
     `more` is whether the server has others; `next_after` where they begin, for lists that are
-    read on by `after`.
+    read on by `after`, and `next_before` for those with the newest first.
     """
 
     items: list[JsonObject]
     more: bool
     position: int | None = None
     next_after: int | str | None = None
+    next_before: int | None = None
 
 
 class Output(StrEnum):
@@ -46,6 +47,8 @@ def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Outp
         print_table(listing.items, columns)
         if listing.more and listing.next_after is not None:
             print_note(f"there are more: go on with --after {printable_line(listing.next_after)}")
+        elif listing.more and listing.next_before is not None:
+            print_note(f"there are more: go on with --before {listing.next_before}")
         elif listing.more:
             print_note("there are more: raise --limit, or narrow the list")
 

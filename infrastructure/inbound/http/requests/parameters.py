@@ -42,6 +42,17 @@ TreeParameter = Annotated[
         description="In the tree below this root session: a key, a session id, or `current`.",
     ),
 ]
+ActorParameter = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=TEXT_CHARS_MAX,
+        description=(
+            "On the word of this actor: a kind (`token`, `child`, `anybody`, `system`), the id of a"
+            " token, or the key of a session that acted."
+        ),
+    ),
+]
 FromParameter = Annotated[
     str | None,
     Query(

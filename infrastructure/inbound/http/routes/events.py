@@ -18,6 +18,8 @@ from infrastructure.inbound.http.requests.caller import (
 )
 from infrastructure.inbound.http.requests.parameters import (
     POSITION_MAX,
+    ActorParameter,
+    AsOfParameter,
     LimitParameter,
     RunParameter,
     TreeParameter,
@@ -48,12 +50,13 @@ def _page_or_stream() -> dict[int | str, dict[str, Any]]:
     response_model=EventListView,
     summary="The log",
     description=(
-        "A page of events behind `after`, or, with `Accept: text/event-stream`, a live stream that"
-        " resumes from `Last-Event-ID`, else `after`, else the head. With filters the stream sends"
-        " `checkpoint` events, so that a resume skips what was filtered. A reader that is too slow"
-        " is disconnected and resumes where it was. One request for a page looks at a bounded"
-        " number of events, so a page may be short or empty: go on behind `nextAfter` until it is"
-        " `head`."
+        "A page of events behind `after`, or of the newest ones with `before` or `order=desc`, as"
+        " of `at`. With `Accept: text/event-stream` it is a live stream that resumes from"
+        " `Last-Event-ID`, else `after`, else the head. With filters the stream sends `checkpoint`"
+        " events, so that a resume skips what was filtered. A reader that is too slow is"
+        " disconnected and resumes where it was. One request for a page looks at a bounded number"
+        " of events, so a page may be short or empty: go on behind `nextAfter` until it is `head`,"
+        " and with the newest first before `nextBefore` until that is null."
     ),
     responses=_page_or_stream(),
 )
@@ -69,12 +72,31 @@ async def list_events(
     types: TypesParameter = (),
     run_id: RunParameter = None,
     tree: TreeParameter = None,
+    actor: ActorParameter = None,
+    before: Annotated[
+        int | None,
+        Query(ge=1, le=POSITION_MAX, description="Before this position, the newest first."),
+    ] = None,
+    order: Annotated[
+        queries.EventOrder | None,
+        Query(description="`desc` for the newest first, which is so with `before` anyway."),
+    ] = None,
+    at: AsOfParameter = None,
 ) -> Response:
     """The log."""
-    criteria = await queries.event_filter(services, caller, types=types, run_id=run_id, tree=tree)
+    criteria = await queries.event_filter(
+        services, caller, types=types, run_id=run_id, tree=tree, actor=actor, at=at
+    )
     if STREAM in request.headers.get("accept", ""):
+        if before is not None or order == "desc" or at is not None:
+            raise HttpProblem(
+                "invalid_request",
+                "a stream goes on from now: leave before, order=desc and at out, or ask for pages",
+            )
         return await _stream(request, services, criteria, after)
-    page = await queries.list_events(services, criteria, after=after or 0, limit=limit)
+    page = await queries.list_events(
+        services, criteria, after=after or 0, before=before, order=order, limit=limit
+    )
     return view_response(services, page)
 
 

@@ -20,7 +20,7 @@ from infrastructure.inbound.http.requests.caller import (
     view_response,
 )
 from infrastructure.inbound.http.requests.parameters import (
-    TEXT_CHARS_MAX,
+    ActorParameter,
     AsOfParameter,
     ByCursor,
     FromParameter,
@@ -46,8 +46,8 @@ router = APIRouter(tags=["log"])
         " as much time, with their counts by type, by outcome of runs that ended, and by rule that"
         " refused a spawn. It takes as long for a log of millions as for a short one. With `runId`"
         " or `tree` their events are looked at one by one, 20,000 at most: `countedTo` says where"
-        " that ended, and is null when all were counted. Without one of them the token needs the"
-        " pattern `*`."
+        " that ended, and is null when all were counted. `actor` needs one of the two. Without"
+        " them the token needs the pattern `*`."
     ),
     responses=endpoint_responses("not_found"),
 )
@@ -65,16 +65,7 @@ async def count_events(
     types: TypesParameter = (),
     run_id: RunParameter = None,
     tree: TreeParameter = None,
-    actor: Annotated[
-        str | None,
-        Query(
-            max_length=TEXT_CHARS_MAX,
-            description=(
-                "On the word of this actor: a kind (`token`, `child`, `anybody`, `system`), the id"
-                " of a token, or the key of a session that acted. Needs `runId` or `tree`."
-            ),
-        ),
-    ] = None,
+    actor: ActorParameter = None,
 ) -> Response:
     """The histogram."""
     counted = await histogram.count_events(

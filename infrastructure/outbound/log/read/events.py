@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Required, TypedDict, Unpack
 from uuid import UUID
 
 from application.log.envelope import Actor, Envelope, Provenance, RecordedEvent
@@ -43,42 +43,55 @@ def recorded_event(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
     return RecordedEvent(envelope, mapper.event(row[1], row[2], row[3], row[4], bytes(row[20])))
 
 
-def _events_query(*clauses: str) -> str:
-    return f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(clauses)} ORDER BY position LIMIT %s"
+def _events_query(*clauses: str, order: str = "ASC") -> str:
+    return (
+        f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(clauses)}"
+        f" ORDER BY position {order} LIMIT %s"
+    )
 
 
 EVENTS_BEHIND = _events_query("position > %s")
 """The values are the position and how many at most."""
 
 
+class EventRange(TypedDict, total=False):
+    """Which events are read, behind `after` and not behind `until`, in order, at most `limit`: the
+    first ones, or the last ones in the opposite order. `actor` is a kind, the id of a token or the
+    key of a session that acted."""
+
+    after: Required[int]
+    limit: Required[int]
+    until: int | None
+    types: Sequence[str]
+    run_id: UUID | None
+    correlations: Sequence[str] | None
+    actor: str | None
+    newest_first: bool
+
+
+def events_between(**range_: Unpack[EventRange]) -> tuple[str, list[Any]]:
+    """The query of a range of events, and its values."""
+    conditions: dict[str, Any] = {"position > %s": range_["after"]}
+    if (until := range_.get("until")) is not None:
+        conditions["position <= %s"] = until
+    if types := range_.get("types"):
+        conditions["type = ANY(%s::text[])"] = list(types)
+    if (run_id := range_.get("run_id")) is not None:
+        conditions["run_id = %s"] = run_id
+    if (correlations := range_.get("correlations")) is not None:
+        conditions["correlation = ANY(%s::text[])"] = list(correlations)
+    if (actor := range_.get("actor")) is not None:
+        conditions["%s IN (actor_kind, actor_token, actor_session)"] = actor
+    order = "DESC" if range_.get("newest_first") else "ASC"
+    return _events_query(*conditions, order=order), [*conditions.values(), range_["limit"]]
+
+
 async def read_events(
-    connection: LogConnection,
-    mapper: EventMapper,
-    *,
-    after: int,
-    limit: int,
-    until: int | None = None,
-    types: Sequence[str] = (),
-    run_id: UUID | None = None,
-    correlations: Sequence[str] | None = None,
+    connection: LogConnection, mapper: EventMapper, **range_: Unpack[EventRange]
 ) -> list[RecordedEvent]:
-    """Events behind `after` and not behind `until`, in order, at most `limit`."""
-    clauses = ["position > %s"]
-    values: list[Any] = [after]
-    if until is not None:
-        clauses.append("position <= %s")
-        values.append(until)
-    if types:
-        clauses.append("type = ANY(%s::text[])")
-        values.append(list(types))
-    if run_id is not None:
-        clauses.append("run_id = %s")
-        values.append(run_id)
-    if correlations is not None:
-        clauses.append("correlation = ANY(%s::text[])")
-        values.append(list(correlations))
-    values.append(limit)
-    cursor = await connection.execute(_events_query(*clauses), values, binary=True)
+    """A range of events."""
+    query, values = events_between(**range_)
+    cursor = await connection.execute(query, values, binary=True)
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 

@@ -284,11 +284,11 @@ def parse_event_line(line: bytes, source: bytes) -> EventLine:
     return EventLine(row, ends_commit is not None, previous, copied)
 
 
-Numbers = tuple[int, int, int, int, int]
+EventNumbers = tuple[int, int, int, int, int]
 """Position, version, version of the type, revision of the configuration, end of the append."""
 
 
-def _numbers(members: tuple[bytes, ...]) -> Numbers:
+def _numbers(members: tuple[bytes, ...]) -> EventNumbers:
     """`LineFault` for one that no row could hold."""
     numbers = int(members[5]), int(members[6]), int(members[7]), int(members[17]), int(members[19])
     position, version, type_version, revision, append_last = numbers
@@ -325,7 +325,7 @@ def _provenance(
 
 
 def _encoded_and_copied(
-    numbers: Numbers,
+    numbers: EventNumbers,
     texts: tuple[bytes, bytes],
     instants: tuple[int, int],
     middle: bytes,

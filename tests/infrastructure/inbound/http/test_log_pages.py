@@ -40,6 +40,107 @@ def test_positions_have_no_gaps_and_pages_no_seams(house: House, run: dict[str, 
     assert small[: len(positions) - start] == positions[start:]
 
 
+def newest(house: House, **query: Any) -> list[dict[str, Any]]:
+    """Every event of a question from the newest on, through all pages."""
+    items: list[dict[str, Any]] = []
+    before: int | None = None
+    while True:
+        question = {**query, "order": "desc"} if before is None else {**query, "before": before}
+        answer = house.http.get("/v1/events", params=question)
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert len(page["items"]) <= int(query.get("limit", 50))
+        items += page["items"]
+        if page["nextBefore"] is None:
+            return items
+        before = page["nextBefore"]
+
+
+def test_the_newest_events_come_first_when_wanted(house: House, run: dict[str, Any]) -> None:
+    at = f"pos:{house.head()}"
+    every = whole(house, at=at, limit=500)
+    assert newest(house, at=at, limit=500) == every[::-1]
+    for question in (
+        {"runId": run["runId"]},
+        {"tree": run["requesterSessionKey"]},
+        {"types": "RunEnded,RunStarted"},
+        {"actor": "system", "runId": run["runId"]},
+    ):
+        found = newest(house, at=at, limit=7, **question)
+        assert found
+        assert found == whole(house, at=at, limit=500, **question)[::-1]
+    page = house.http.get("/v1/events", params={"before": 5, "limit": 2}).json()
+    assert [item["position"] for item in page["items"]] == [4, 3]
+    assert (page["nextAfter"], page["nextBefore"]) == (4, 3)
+    rest = house.http.get("/v1/events", params={"before": 5, "after": 2}).json()
+    assert [item["position"] for item in rest["items"]] == [4, 3]
+    assert rest["nextBefore"] is None
+    assert house.http.get("/v1/events", params={"before": 1}).json()["items"] == []
+    assert house.http.get("/v1/events", params={"limit": 2}).json()["nextBefore"] is None
+
+
+def test_what_follows_the_newest_page_stands_behind_it(house: House) -> None:
+    page = house.http.get("/v1/events", params={"order": "desc", "limit": 1}).json()
+    assert page["items"][0]["position"] == page["nextAfter"] == page["head"]
+    house.ended(house.session())
+    later = house.http.get("/v1/events", params={"after": page["nextAfter"], "limit": 1}).json()
+    assert later["items"][0]["position"] == page["nextAfter"] + 1
+
+
+def test_the_log_reads_as_it_was(house: House, run: dict[str, Any]) -> None:
+    own = whole(house, runId=run["runId"])
+    middle = own[4]["position"]
+    answer = house.http.get("/v1/events", params={"at": f"pos:{middle}", "runId": run["runId"]})
+    assert answer.headers["spawnlog-position"] == str(middle)
+    page = answer.json()
+    assert page["items"] == own[:5]
+    assert (page["nextAfter"], page["head"]) == (middle, middle)
+    latest = house.http.get("/v1/events", params={"at": f"pos:{middle}", "order": "desc"}).json()
+    assert latest["items"][0] == own[4]
+    asked = own[0]["position"]
+    unborn = house.http.get("/v1/events", params={"at": f"pos:{asked - 1}", "runId": run["runId"]})
+    problem_of(unborn, 404, "not_found")
+    ahead = house.http.get("/v1/events", params={"at": f"pos:{house.head() + 10_000}"})
+    problem_of(ahead, 422, "invalid_request")
+
+
+def test_events_are_narrowed_by_who_acted(house: House, run: dict[str, Any]) -> None:
+    of_run = whole(house, runId=run["runId"])
+    for word in ("token", "admin", "system"):
+        found = whole(house, runId=run["runId"], actor=word)
+        assert found
+        assert found == [one for one in of_run if word in one["actor"].values()]
+    assert whole(house, runId=run["runId"], actor="nobody") == []
+    head = house.head()
+    page = house.http.get("/v1/events", params={"actor": "nobody", "limit": 500}).json()
+    assert page["items"] == []
+    assert page["nextAfter"] >= head
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ({"before": 5, "order": "asc"}, "/query/order"),
+        ({"before": 0}, "/query/before"),
+        ({"order": "sideways"}, "/query/order"),
+        ({"actor": ""}, "/query/actor"),
+    ],
+)
+def test_a_page_that_has_no_sense_is_refused_by_name(
+    house: House, query: dict[str, Any], pointer: str
+) -> None:
+    answer = house.http.get("/v1/events", params=query)
+    problem = problem_of(answer, 422, "invalid_request")
+    assert [one["pointer"] for one in problem["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize("query", [{"before": 5}, {"order": "desc"}, {"at": "pos:1"}])
+def test_a_stream_goes_on_from_now_alone(house: House, query: dict[str, Any]) -> None:
+    answer = house.http.get("/v1/events", params=query, headers={"Accept": "text/event-stream"})
+    problem = problem_of(answer, 422, "invalid_request")
+    assert "a stream goes on from now" in problem["detail"]
+
+
 def test_an_event_has_its_whole_envelope(house: House, run: dict[str, Any]) -> None:
     for item in whole(house, runId=run["runId"]):
         assert set(item) == set(ENVELOPE.split())

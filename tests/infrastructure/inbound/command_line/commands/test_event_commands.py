@@ -78,6 +78,49 @@ def test_pages_are_read_until_the_limit_and_the_rest_is_told(
     assert "--after 600" in result.stderr
 
 
+def test_the_newest_events_are_read_backwards(spawnlog: Command, api: RecordedApi) -> None:
+    def page(asked: Asked) -> Reply:
+        end = int(asked.query.get("before", 4001)) - 1
+        first = end - min(int(asked.query["limit"]), 500) + 1
+        items = [event(number) for number in range(end, first - 1, -1)]
+        return Reply({"items": items, "nextAfter": end, "nextBefore": first, "head": 5000})
+
+    api.on("GET", "/v1/events", page)
+    result = spawnlog("event", "list", "--newest", "--limit", "600", "--actor", "admin")
+    assert result.stdout.splitlines()[1].split()[0] == "4000"
+    assert len(result.stdout.splitlines()) == 601
+    assert [asked.query.get("before") for asked in api.asked] == [None, "3501"]
+    assert {asked.query["order"] for asked in api.asked} == {"desc"}
+    assert {asked.query["actor"] for asked in api.asked} == {"admin"}
+    assert "--before 3401" in result.stderr
+    spawnlog("event", "list", "--before", "5", "--at", "pos:9", "--limit", "1")
+    assert {name: api.asked[-1].query.get(name) for name in ("before", "at", "order")} == {
+        "before": "5",
+        "at": "pos:9",
+        "order": None,
+    }
+
+
+def test_the_oldest_page_is_the_last_one(spawnlog: Command, api: RecordedApi) -> None:
+    last = Reply({"items": [event(2), event(1)], "nextAfter": 2, "nextBefore": None, "head": 900})
+    api.on("GET", "/v1/events", last)
+    result = spawnlog("event", "list", "--before", "3", "-o", "json")
+    found = json.loads(result.stdout)
+    assert [one["position"] for one in found["items"]] == [2, 1]
+    assert found["more"] is False
+    assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize("given", [["--newest"], ["--before", "7"], ["--at", "-5m"]])
+def test_what_is_followed_goes_on_from_now(
+    spawnlog: Command, api: RecordedApi, given: list[str]
+) -> None:
+    result = spawnlog("event", "list", "--follow", *given)
+    assert result.exit_code == 2
+    assert "--follow goes on from now" in result.stderr
+    assert api.asked == []
+
+
 def test_pages_end_at_the_head_even_when_filters_leave_them_empty(
     spawnlog: Command, api: RecordedApi
 ) -> None:

@@ -1,6 +1,7 @@
 """Reading by position: pages without a seam, whatever the session of the reader is set to."""
 
 from datetime import UTC
+from itertools import product
 
 import pytest
 
@@ -59,14 +60,16 @@ async def test_filters_use_the_indexes_made_for_them(
 ) -> None:
     await tell_everything(running)
     await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
-    for condition, index in {
+    indexes = {
         "run_id = '00000000-0000-4000-8000-000000000001'": "events_of_a_run",
         "correlation = 'agent:main:main'": "events_of_a_tree",
         "position > 7": "events_pkey",
-    }.items():
+        "'admin' IN (actor_kind, actor_token, actor_session)": "events_pkey",
+    }
+    for (condition, index), order in product(indexes.items(), ("ASC", "DESC")):
         cursor = await connection.execute(
             f"EXPLAIN SELECT 1 FROM events WHERE {condition} AND position > 3"
-            " ORDER BY position LIMIT 5"
+            f" ORDER BY position {order} LIMIT 5"
         )
         plan = " ".join(row[0] for row in await cursor.fetchall())
         assert index in plan, plan
