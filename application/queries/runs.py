@@ -466,7 +466,7 @@ async def get_run_transcript(
     moment = await resolve_as_of(services, caller, at)
     run = await readable_run(services, caller, run_id, moment)
     kinds = None if tools else SPOKEN_KINDS
-    until = await _entries_until(services, run, moment)
+    until = await entries_until(services, run, moment)
     if last is not None:
         if after:
             raise invalid_value("/query/last", "is for the end; leave after out")
@@ -482,7 +482,7 @@ async def get_run_transcript(
     return Answer(TranscriptView(items=items, next_after=following), moment.position)
 
 
-async def _entries_until(services: QueryServices, run: Run, at: AsOf) -> int | None:
+async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | None:
     """The number of the last entry that the transcript had then; None for whatever there is.
 
     Entries stand beside the log. Those of a run that had ended are what its end says: what a

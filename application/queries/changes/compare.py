@@ -18,11 +18,11 @@ from pydantic import JsonValue
 from application.delivery.announce import estimated_cost_usd
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Caller, require_scope
-from application.queries.as_of import AsOf
+from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
 from application.queries.explain import RuleView, explanation_of
-from application.queries.runs import readable_run
+from application.queries.runs import entries_until, readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
 from application.queries.views.run import RecordedStage, RunStatus, status_of
@@ -152,27 +152,28 @@ class RunComparisonView(View):
 
 
 async def compare_runs(
-    services: QueryServices, caller: Caller, run_id: str, other_id: str
+    services: QueryServices, caller: Caller, run_id: str, other_id: str, *, at: str | None = None
 ) -> Answer[RunComparisonView]:
-    """Two runs that the caller may read, as they are now."""
+    """Two runs that the caller may read, as they are now or were as of `at`."""
     require_scope(caller, "read")
-    now = AsOf(await services.work.log.head(), now=True)
+    moment = await resolve_as_of(services, caller, at)
     is_full = caller.may("content")
-    left = _Side(await readable_run(services, caller, run_id, now), is_full)
-    right = _Side(await readable_run(services, caller, other_id, now), is_full)
+    left = _Side(await readable_run(services, caller, run_id, moment), is_full)
+    right = _Side(await readable_run(services, caller, other_id, moment), is_full)
     refs = [*left.section_texts(), *right.section_texts()]
     contents = services.work.contents
     texts = await (contents.texts if is_full else contents.previews)(refs)
     request = _section(left, right, left.request(texts), right.request(texts), texts)
     plan = _section(left, right, left.plan(), right.plan(), texts)
     outcome = _section(left, right, left.outcome(texts), right.outcome(texts), texts)
-    rules = [
-        (await explanation_of(services.work, one.run, until=now.position, full=is_full)).decisions
+    until = moment.position
+    explained = [
+        await explanation_of(services.work, one.run, until=until, full=is_full)
         for one in (left, right)
     ]
-    decisions = _decisions(left, right, *rules)
+    decisions = _decisions(left, right, *(one.decisions for one in explained))
     prompt = await _prompts(services, left, right) if is_full else None
-    transcript = await _transcripts(services, left, right) if is_full else None
+    transcript = await _transcripts(services, left, right, moment) if is_full else None
     view = RunComparisonView(
         same=all(one.same for one in (request, plan, outcome))
         and all(one.same for one in decisions)
@@ -187,7 +188,7 @@ async def compare_runs(
         transcript=transcript,
         outcome=outcome,
     )
-    return Answer(view, now.position)
+    return Answer(view, moment.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,8 +480,9 @@ def unified_diff(left: str, right: str) -> str | None:
 
 
 async def _transcripts(
-    services: QueryServices, left: _Side, right: _Side
+    services: QueryServices, left: _Side, right: _Side, moment: AsOf
 ) -> ComparedTranscriptsView:
+    ends = [await entries_until(services, side.run, moment) for side in (left, right)]
     counts = [
         side.run.transcript.count if side.run.transcript is not None else None
         for side in (left, right)
@@ -489,7 +491,10 @@ async def _transcripts(
     first: FirstDifferenceView | None = None
     same: bool | None = None
     while equal < ENTRIES_COMPARED_MAX and first is None:
-        ours, others = [await _entries(services, side.run, after=equal) for side in (left, right)]
+        ours, others = [
+            await _entries(services, side.run, after=equal, until=end)
+            for side, end in zip((left, right), ends, strict=True)
+        ]
         for number in range(max(len(ours), len(others))):
             one = _entry_view(left, ours[number]) if number < len(ours) else None
             other = _entry_view(right, others[number]) if number < len(others) else None
@@ -509,10 +514,11 @@ async def _transcripts(
     )
 
 
-async def _entries(services: QueryServices, run: Run, *, after: int) -> list[RecordedEntry]:
+async def _entries(
+    services: QueryServices, run: Run, *, after: int, until: int | None
+) -> list[RecordedEntry]:
     found = await services.transcripts.read(run.run_id, after=after, limit=ENTRIES_AT_ONCE)
-    sealed = run.transcript.count if run.transcript is not None else None
-    return [one for one in found if sealed is None or one.sequence <= sealed]
+    return [one for one in found if until is None or one.sequence <= until]
 
 
 def _entry_view(side: _Side, entry: RecordedEntry) -> ComparedEntryView:

@@ -28,6 +28,7 @@ PLACES = (0.1, 0.35, 0.85)
 
 
 WORDED = {
+    "compareRuns",
     "explainRun",
     "listEvents",
     "listRunEvents",

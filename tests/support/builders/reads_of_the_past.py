@@ -11,7 +11,7 @@ from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
 from application.queries import agents, events, explain, inbox, lanes, revisions, runs, sessions
 from application.queries.access import ALL_SCOPES, Access, Caller
-from application.queries.changes import history
+from application.queries.changes import compare, history
 from application.queries.errors import QueryError
 from application.queries.paging import LIMIT_MAX
 from application.queries.runs import RunFilter
@@ -62,6 +62,7 @@ OF_SESSIONS: Mapping[str, Question] = {
 OF_RUNS: Mapping[str, Question] = {
     "getRun": lambda to, by, run, at: runs.get_run(to, by, run, at=at),
     "getRunHistory": lambda to, by, run, at: history.get_run_history(to, by, run, at=at),
+    "compareRuns": lambda to, by, run, at: compare.compare_runs(to, by, run, run, at=at),
     "explainRun": lambda to, by, run, at: explain.explain_run(to, by, run, at=at),
     "listRunEvents": lambda to, by, run, at: runs.list_run_events(to, by, run, at=at),
     "getRunPrompt": lambda to, by, run, at: runs.get_run_prompt(to, by, run, at=at),

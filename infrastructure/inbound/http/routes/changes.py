@@ -133,19 +133,25 @@ async def get_run_history(
     response_model=RunComparisonView,
     summary="Two runs side by side",
     description=(
-        "What was asked for, each rule that was decided, the plan, the prompts by their parts, the"
-        " transcripts up to the first entry that differs, and what came of both. What names a run"
-        " itself would differ always: its id, its session's id and its child key read as"
-        " `{runId}`, `{sessionId}` and `{childSessionKey}`. How long each took is shown and does"
-        " not count for `same`. Prompts and transcripts are for the scope `content`."
+        "As they are or were as of `at`: what was asked for, each rule that was decided, the plan,"
+        " the prompts by their parts, the transcripts up to the first entry that differs, and what"
+        " came of both. What names a run itself would differ always: its id, its session's id and"
+        " its child key read as `{runId}`, `{sessionId}` and `{childSessionKey}`. How long each"
+        " took is shown and does not count for `same`. Prompts and transcripts are for the scope"
+        " `content`."
     ),
     responses=endpoint_responses("not_found"),
 )
 async def compare_runs(
-    services: InjectedServices, caller: ByCaller, runId: RunInPath, other: OtherRun
+    services: InjectedServices,
+    caller: ByCaller,
+    runId: RunInPath,
+    other: OtherRun,
+    at: AsOfParameter = None,
 ) -> Response:
     """Two runs side by side."""
-    return view_response(services, await compare.compare_runs(services, caller, runId, other))
+    compared = await compare.compare_runs(services, caller, runId, other, at=at)
+    return view_response(services, compared)
 
 
 @router.get(

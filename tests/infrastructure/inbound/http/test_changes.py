@@ -90,6 +90,31 @@ def test_what_differs_is_shown_where_it_differs(house: House) -> None:
     assert (first["left"]["sequence"], first["right"]["sequence"]) == (1, 1)
 
 
+def test_two_runs_are_compared_as_they_were(house: House) -> None:
+    left, right = twins(house)
+    path = f"/v1/runs/{left['runId']}/compare"
+    reached = {one["stage"]: one["position"] for one in right["stages"]}
+    started, ended = f"pos:{reached['started']}", f"pos:{reached['ended']}"
+    at_work = get(house, path, **{"with": right["runId"], "at": started})
+    assert [at_work[side]["stage"] for side in ("left", "right")] == ["announced", "started"]
+    assert not at_work["outcome"]["same"]
+    assert at_work["outcome"]["right"]["resultText"] is None
+    assert at_work["prompt"]["same"]
+    assert at_work["transcript"]["rightEntries"] is None
+    queued = get(house, path, **{"with": right["runId"], "at": f"pos:{reached['queued']}"})
+    assert {one["verdict"] for one in queued["prompt"]["parts"]} == {"left_only"}
+    over = get(house, path, **{"with": right["runId"], "at": ended})
+    assert over["right"]["stage"] == "ended"
+    assert over["outcome"]["right"]["resultText"] == right["resultText"]
+    assert over["transcript"]["same"]
+    now = compare(house, left, right)
+    assert get(house, path, **{"with": right["runId"], "at": f"pos:{house.head()}"}) == now
+    unborn = {"with": right["runId"], "at": f"pos:{reached['requested'] - 1}"}
+    problem_of(house.http.get(path, params=unborn), 404, "not_found")
+    nonsense = {"with": right["runId"], "at": "then"}
+    problem_of(house.http.get(path, params=nonsense), 422, "invalid_request")
+
+
 def test_a_run_that_was_refused_has_neither_plan_nor_prompt(house: House) -> None:
     requester = house.session()
     refused = house.spawn(requester, agentId="not-there").json()["runId"]

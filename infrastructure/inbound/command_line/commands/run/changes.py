@@ -205,12 +205,12 @@ def show_history(
             print_note("there are more: raise --limit, or name a --field")
 
 
-def compare_runs(left: RunName, right: RunName, *, api: ApiOptions) -> None:
+def compare_runs(left: RunName, right: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show what differs between two runs: request, decisions, plan, prompt, transcript, outcome.
     Exit status 1 when something does."""
     with api.client() as client:
         one, other = find_run(client, left).run_id, find_run(client, right).run_id
-        compared = client.get(path_of("runs", one, "compare"), {"with": other}).body
+        compared = client.get(path_of("runs", one, "compare"), {"with": other, "at": at}).body
     same = compared.get("same") is True
     if not print_object(compared, api.output):
         _print_comparison(compared)

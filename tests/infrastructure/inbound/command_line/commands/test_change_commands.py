@@ -178,6 +178,8 @@ def test_runs_that_are_the_same_compare_as_fine(spawnlog: Command, api: Recorded
     assert (result.exit_code, result.stdout) == (0, "")
     assert "nothing differs" in result.stderr
     assert json.loads(spawnlog("run", "compare", FIRST, SECOND, "-o", "json").stdout)["same"]
+    spawnlog("run", "compare", FIRST, SECOND, "--at", "-5m")
+    assert api.asked[-1].query == {"with": SECOND, "at": "-5m"}
 
 
 # Step, by lines.
