@@ -37,13 +37,13 @@ from infrastructure.inbound.http.responses.problems import (
     problem_response,
 )
 from infrastructure.inbound.http.routes import (
+    access,
     agents,
     changes,
     configuration,
     control,
     event_search,
     events,
-    explanations,
     health,
     respawns,
     run_records,
@@ -61,7 +61,6 @@ ROUTERS = (
     respawns.router,
     runs.router,
     run_records.router,
-    explanations.router,
     changes.router,
     control.router,
     sessions.router,
@@ -73,6 +72,7 @@ ROUTERS = (
     timeline.router,
     event_search.router,
     configuration.router,
+    access.router,
     health.router,
 )
 

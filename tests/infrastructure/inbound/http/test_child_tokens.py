@@ -30,6 +30,16 @@ def test_a_child_reads_its_own_run_and_its_texts(house: House, child: HeldRun) -
         assert [one["runId"] for one in client.get("/v1/runs").json()["items"]] == [child.run_id]
 
 
+def test_a_child_learns_whose_token_it_has(house: House, child: HeldRun) -> None:
+    with house.with_token(child.token) as client:
+        told = client.get("/v1/me").json()
+    assert child.token not in str(told)
+    assert (told["kind"], told["runId"], told["session"]) == ("child", child.run_id, child.child)
+    assert told["patterns"] == [child.child]
+    assert {"read", "content", "spawn"} <= set(told["scopes"])
+    assert "admin" not in told["scopes"]
+
+
 def test_a_child_is_told_its_own_agents(house: House, child: HeldRun) -> None:
     parent = str(house.server.run(child.run_id)["requesterSessionKey"])
     with house.with_token(child.token) as client:

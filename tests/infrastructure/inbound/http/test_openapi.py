@@ -49,6 +49,7 @@ SERVED = {
     "findEvents": ("get", "/v1/events/find"),
     "listRevisions": ("get", "/v1/config/revisions"),
     "getRevision": ("get", "/v1/config/revisions/{revision}"),
+    "getMe": ("get", "/v1/me"),
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
 }

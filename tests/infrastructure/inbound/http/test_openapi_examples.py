@@ -85,6 +85,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "findEvents": house.http.get("/v1/events/find", params={"when": "running > 0"}),
             "listRevisions": house.http.get("/v1/config/revisions"),
             "getRevision": house.http.get("/v1/config/revisions/1"),
+            "getMe": house.http.get("/v1/me"),
             "getHealth": house.http.get("/healthz"),
             "getReadiness": house.http.get("/readyz"),
             "spawn": house.spawn(house.session()),

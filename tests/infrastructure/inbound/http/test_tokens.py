@@ -8,7 +8,7 @@ import pytest
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import pages_of_events, spawn_body
 from tests.support.http.wire import client_of, exchange, head
-from tests.support.servers.http_server import House
+from tests.support.servers.http_server import ONE, House
 
 pytestmark = pytest.mark.server
 
@@ -24,6 +24,7 @@ ENDPOINTS = (
     ("GET", "/v1/agents"),
     ("GET", "/v1/lanes"),
     ("GET", "/v1/events"),
+    ("GET", "/v1/me"),
 )
 
 
@@ -44,6 +45,29 @@ def as_token(house: House, request: pytest.FixtureRequest) -> Iterator[httpx2.Cl
     """A client with the token named by the test."""
     with house.with_token(house.secrets[request.param]) as client:
         yield client
+
+
+def test_a_token_learns_what_it_is_good_for(house: House) -> None:
+    def told_to(name: str) -> dict[str, object]:
+        with house.with_token(house.secrets[name]) as client:
+            answer = client.get("/v1/me")
+        assert answer.status_code == 200, answer.text
+        assert house.secrets[name] not in answer.text
+        assert int(answer.headers["spawnlog-position"]) > 0
+        return dict(answer.json())
+
+    reader = {"kind": "token", "token": "reader", "session": None, "runId": None}
+    assert told_to("reader") == {
+        **reader,
+        "scopes": ["read"],
+        "patterns": ["agent:main:reader-*"],
+    }
+    assert told_to("everything")["scopes"] == ["admin"]
+    assert told_to("everything")["patterns"] == ["*"]
+    one = told_to("one")
+    assert (one["scopes"], one["session"]) == (["spawn", "read"], ONE)
+    assert one["patterns"] == [ONE]
+    problem_of(house.http.get("/v1/me", params={"at": "pos:1"}), 422, "invalid_request")
 
 
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
