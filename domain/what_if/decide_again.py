@@ -130,14 +130,15 @@ def texts_needed(question: Question) -> list[ContentRef]:
     record, run = question.record, question.record.run
     then, now = question.then.configuration, question.now.configuration
     refs: list[ContentRef | None] = []
-    if run.continues is None and run.requested_agent_id is not None:
+    is_spawn = run.continues is None
+    if is_spawn and run.requested_agent_id is not None:
         requested = run.requested_agent_id
         refs += outputs_needed(
             record,
             question.then.scripts(requested),
             question.now.scripts(requested),
         )
-    if run.model_argument is not None and then.model_aliases() != now.model_aliases():
+    if is_spawn and run.model_argument is not None and then.model_aliases() != now.model_aliases():
         refs.append(run.model_argument)
     if run.thread or run.options.mode == "session" or _is_sent_otherwise(question):
         refs += [run.requester.origin, run.delivery_origin]
@@ -401,7 +402,8 @@ class _DecisionAgain:
         """A word that named no model may be an alias now. An alias that is no name is on record as
         the model that it stood for."""
         run, before, aliases = self._run, self._then.model_aliases(), self._now.model_aliases()
-        if aliases == before:
+        if aliases == before or run.continues is not None:
+            # A session goes on with what its spawn was recorded with.
             return {}
         if run.model_argument is None:
             given = [one for one, model in before.items() if model == run.options.model]
