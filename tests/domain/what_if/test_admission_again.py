@@ -1,0 +1,150 @@
+"""Given a request and what it was admitted by, whether it is admitted under other limits."""
+
+from typing import Any
+
+import pytest
+
+from domain.run.facts import AttachmentsRequest, Dependency
+from domain.values import rules
+from domain.values.shared_values import SharedContextRequest
+from domain.what_if.verdict import SAME, DecisionDifference
+from tests.support.builders.decisions_again import Spawn, below, but, limits, setup
+from tests.support.builders.storytelling import plan, run_id
+
+OPEN = limits("writer", allowAgents=["*"])
+DEEP = below(2)
+CROWDED = Spawn(agent_id="writer", active_children=4)
+
+# Who asks for what, what is permitted, and what refuses it.
+LIMITS: dict[str, tuple[Spawn, dict[str, Any], dict[str, Any]]] = {
+    "depth": (Spawn(requester=DEEP), OPEN, limits("writer", maxSpawnDepth=2)),
+    "active_children": (CROWDED, OPEN, limits("writer", allowAgents=["*"], maxChildrenPerAgent=4)),
+    "require_agent_id": (Spawn(), OPEN, limits("writer", requireAgentId=True)),
+    "allow_agents": (Spawn(agent_id="writer"), OPEN, limits("writer", allowAgents=["main"])),
+}
+
+
+@pytest.mark.parametrize("rule", LIMITS)
+def test_what_a_limit_did_not_stop_it_stops_now(rule: str) -> None:
+    asked, wide, narrow = LIMITS[rule]
+    found = asked.again(wide, narrow).verdict
+    assert (found.verdict, found.rule) == ("newly-refused", rule)
+    assert found.difference == DecisionDifference(field="/rule", recorded=None, decided=rule)
+
+
+@pytest.mark.parametrize("rule", LIMITS)
+def test_what_a_limit_stopped_it_lets_pass_now(rule: str) -> None:
+    asked, wide, narrow = LIMITS[rule]
+    found = asked.again(narrow, wide).verdict
+    assert (found.verdict, found.rule) == ("newly-allowed", rule)
+    assert found.difference == DecisionDifference(field="/rule", recorded=rule, decided=None)
+
+
+@pytest.mark.parametrize("rule", LIMITS)
+def test_what_a_limit_stops_either_way_is_the_same(rule: str) -> None:
+    asked, _, narrow = LIMITS[rule]
+    stricter = but(narrow, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
+    assert asked.again(narrow, stricter).verdict == SAME
+
+
+def test_what_another_rule_stops_now_is_the_same_and_names_that_rule() -> None:
+    asked = Spawn(agent_id="writer", active_children=4, requester=DEEP)
+    narrow = limits("writer", allowAgents=["main"])
+    shallow = limits("writer", maxSpawnDepth=2)
+    found = asked.again(narrow, shallow).verdict
+    assert (found.verdict, found.rule) == ("same", "depth")
+    assert found.difference == DecisionDifference(
+        field="/rule", recorded="allow_agents", decided="depth"
+    )
+
+
+def test_of_several_rules_that_stop_it_now_the_first_speaks() -> None:
+    asked = Spawn(agent_id="writer", active_children=4, requester=DEEP)
+    narrow = limits("writer", maxSpawnDepth=2, maxChildrenPerAgent=1, allowAgents=["main"])
+    assert asked.again(OPEN, narrow).verdict.rule == "depth"
+
+
+def test_the_caller_would_be_told_with_the_numbers_of_now() -> None:
+    found = CROWDED.again(OPEN, limits("writer", allowAgents=["*"], maxChildrenPerAgent=4)).verdict
+    assert found.text == ("sessions_spawn has reached max active children for this session (4/4)")
+
+
+def test_a_list_of_the_requesters_own_agent_counts_before_the_defaults() -> None:
+    own = limits({"id": "main", "subagents": {"allowAgents": []}}, "writer", allowAgents=["*"])
+    assert Spawn(agent_id="writer").again(OPEN, own).verdict.rule == "allow_agents"
+    of_another = limits(
+        "main", {"id": "writer", "subagents": {"allowAgents": []}}, allowAgents=["*"]
+    )
+    assert Spawn(agent_id="writer").again(OPEN, of_another).verdict == SAME
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked"),
+    [
+        ("agent_id", Spawn(agent_id="no id at all")),
+        ("mode", Spawn(mode="session")),
+        ("tools", Spawn(requester=below(), own_plan=plan(tools_deny=("sessions_spawn",)))),
+    ],
+)
+def test_what_is_in_no_limit_stays_refused_under_any(rule: str, asked: Spawn) -> None:
+    """The tools of its requester are those that this one had."""
+    refused = asked.record(OPEN).refused
+    assert refused is not None
+    assert refused.rule == rule
+    every_tool = but(OPEN, {"tools": {"subagents": {"tools": {"allow": ["sessions_spawn"]}}}})
+    assert asked.again(OPEN, every_tool).verdict == SAME
+
+
+@pytest.mark.parametrize(
+    "rule", [rules.SHARED_CONTEXT.name, rules.DEPENDENCY_UNKNOWN.name, rules.DEPENDENCY_FAILED.name]
+)
+def test_what_its_family_refused_it_refuses_again(rule: str) -> None:
+    """What is shared and what is waited for is in no configuration."""
+    asked = Spawn(refused_by=rule, step="admission")
+    assert asked.again(OPEN, limits("writer", thinking="low")).verdict == SAME
+    narrow = asked.again(OPEN, limits("writer", requireAgentId=True)).verdict
+    assert (narrow.verdict, narrow.rule) == ("same", "require_agent_id")
+
+
+def test_what_is_newly_admitted_is_taken_to_be_in_order_behind_that() -> None:
+    script = {"id": "facts", "uri": "/scripts/facts"}
+    wide = limits(
+        {"id": "writer", "subagents": {"contextScripts": {"run": [script]}}}, allowAgents=["*"]
+    )
+    found = Spawn(agent_id="writer").again(limits("writer"), wide).verdict
+    assert (found.verdict, found.assumed) == (
+        "newly-allowed",
+        (
+            'context script "facts" names no other agent',
+            'the credentials of agent "writer" can be had',
+            'the workspace of agent "writer" can be used',
+        ),
+    )
+
+
+def test_what_is_newly_admitted_and_not_eligible_stays_refused_by_that_rule() -> None:
+    found = Spawn(agent_id="nobody").again(limits(), limits(allowAgents=["*"])).verdict
+    assert (found.verdict, found.rule) == ("same", "agent_unknown")
+
+
+def test_what_was_not_admitted_shares_and_waits_as_it_was_asked_to() -> None:
+    more = {
+        "shared": SharedContextRequest(),
+        "dependencies": (Dependency(run_id=run_id(7), name="a", via="dependsOn"),),
+    }
+    found = (
+        Spawn(agent_id="writer", thread=True, changes=more).again(limits("writer"), OPEN).verdict
+    )
+    assert {"what is shared fits", "what it depends on can be waited for", "a thread is bound"} <= {
+        *found.assumed
+    }
+
+
+def test_attachments_under_other_limits_are_not_on_record() -> None:
+    attached = Spawn(attachments=AttachmentsRequest(count=1, total_bytes=9))
+    smaller = setup(tools={"sessions_spawn": {"attachments": {"enabled": True, "maxFiles": 1}}})
+    found = attached.again(setup(), smaller).verdict
+    assert found.verdict == "not-replayable"
+    assert found.missing == ("the attachments: their limits changed, and they are not on record",)
+    assert attached.again(setup(), setup("more")).verdict == SAME
+    assert Spawn().again(setup(), smaller).verdict == SAME

@@ -1,0 +1,501 @@
+"""Spawns and messages as a server would record them under a configuration, and what-if about each.
+
+Only `domain` is used: nothing is looked at, so folders and credentials are what the test says.
+"""
+
+import copy
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from domain.configuration.configuration import Configuration
+from domain.context.thread_binding import is_routable, read_origin
+from domain.delivery.webhook import receivers
+from domain.event_types import AnyEvent
+from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY, EligibilityTable
+from domain.plan.model import storable_model_name
+from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.tools import SPAWN_TOOL, permits_tool
+from domain.run.events import ContinuationFacts, SpawnRequested
+from domain.run.facts import (
+    HOOK_ORDER,
+    HOOKS_OF_ENDS,
+    AttachmentsRequest,
+    BatchFacts,
+    Candidate,
+    Ingredient,
+    Plan,
+    ScriptReceipt,
+    SpawnOptions,
+)
+from domain.run.plan_facts import WorkspaceFacts
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.record import ContentRef, Stamp
+from domain.values.refusals import Refusal
+from domain.values.session_key import agent_id_of
+from domain.values.thinking_level import normalise_thinking
+from domain.what_if.decide_again import (
+    DecidedAgain,
+    Question,
+    WholeConfiguration,
+    decide_again,
+    is_session_needed,
+    texts_needed,
+)
+from domain.what_if.record import RecordedDecision, RecordedStep, recorded_decision
+from tests.support.builders import continued_runs as messages
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import (
+    CHILD,
+    ROOT,
+    at,
+    facts,
+    observed,
+    ref,
+    requested,
+    requester,
+    run_id,
+    run_of,
+    session_of,
+)
+
+Values = dict[str, Any]
+FIRST_POSITION = 10
+SCRIPTED = {"type": "scripted"}
+ISOLATING = {"type": "scripted", "providesSandbox": True}
+
+
+def setup(*agents: str | Values, default: Values | None = None, **sections: Any) -> Values:
+    """A file: these agents beside `main`, all on a runtime that plays back nothing. `default` is
+    what `agents.defaults` says beyond that."""
+    listed = [{"id": one} if isinstance(one, str) else one for one in agents]
+    if not any(one["id"] == "main" for one in listed):
+        listed = [{"id": "main"}, *listed]
+    return {"agents": {"defaults": {"runtime": SCRIPTED, **(default or {})}, "list": listed}} | (
+        sections
+    )
+
+
+def limits(*agents: str | Values, **subagents: Any) -> Values:
+    """The same, with this in `agents.defaults.subagents`."""
+    return setup(*agents, default={"subagents": {"maxSpawnDepth": 3, **subagents}})
+
+
+def but(values: Values, change: Mapping[str, Any]) -> Values:
+    """A copy of a file in which the sections of the change are taken in; lists are replaced."""
+    made = copy.deepcopy(values)
+    _take_in(made, change)
+    return made
+
+
+def _take_in(section: Values, change: Mapping[str, Any]) -> None:
+    for name, value in change.items():
+        if isinstance(value, dict) and isinstance(section.get(name), dict):
+            _take_in(section[name], value)
+        else:
+            section[name] = value
+
+
+@dataclass
+class _Texts:
+    """The texts beside the log."""
+
+    known: dict[UUID, str] = field(default_factory=dict)
+
+    def keep(self, text: str | None) -> ContentRef | None:
+        if text is None:
+            return None
+        found = ref(text)
+        self.known[found.id] = text
+        return found
+
+    def must_keep(self, text: str) -> ContentRef:
+        found = self.keep(text)
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spawn:
+    """A spawn, with what is found for it when it is decided; the same under any configuration.
+
+    `requester` are changes of the requester as it is on record, `display` how it calls itself;
+    `is_boxed` whether it is in a sandbox by its record, None for one that is seen for the first
+    time. `own_plan` is the plan of its own run. `model` and `thinking` are words as they are given,
+    `folder` is whether a folder is named. `unusable` is why the folder cannot be had.
+    `refused_by` is a rule that refuses it where nothing of the configuration does, and `step` where
+    that is. `is_ready` is False for one that is still being prepared. `thread_origin` is where its
+    thread is by the word of who bound it. `announced` is whether it was announced, to whoever is
+    configured then; `told_to` is where that is to go by the word of a hook.
+    """
+
+    number: int = 1
+    agent_id: str | None = None
+    requester: Mapping[str, Any] = field(default_factory=dict)
+    display: str = "main"
+    is_boxed: bool | None = False
+    own_plan: Plan | None = None
+    active_children: int = 0
+    batch: BatchFacts | None = None
+    mode: str = "run"
+    thread: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None
+    thinking: str | None = None
+    folder: bool = False
+    attachments: AttachmentsRequest | None = None
+    preamble: str | None = None
+    origin: str | None = None
+    light_context: bool = False
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    receipts: tuple[ScriptReceipt, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    override_to: str | None = None
+    credentials: FoundCredentials = NOTHING_FOUND
+    unusable: str | None = None
+    is_workspace_forgotten: bool = False
+    bootstrap: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refused_by: str | None = None
+    step: str = "preparation"
+    is_ready: bool = True
+    thread_origin: str | None = None
+    announced: bool = False
+    told_to: str | None = None
+    texts: _Texts = field(default_factory=_Texts, compare=False, repr=False)
+
+    @property
+    def run_id(self) -> UUID:
+        """The id of its run."""
+        return run_id(self.number)
+
+    def changed(self, **changes: Any) -> "Spawn":
+        """The same but for this."""
+        return replace(self, **changes)
+
+    # What is recorded of it.
+
+    def record(self, values: Values) -> RecordedDecision:
+        """What a server under this configuration records."""
+        return recorded_decision(_steps(self._events(Configuration.model_validate(values))))
+
+    def _events(self, under: Configuration) -> Iterable[AnyEvent]:
+        request = self._request(under)
+        yield request
+        verdict = admit(ADMISSION, request.facts, raw_agent_id=self.agent_id or "")
+        if isinstance(verdict, Refusal):
+            yield self._refused(verdict, "admission")
+            return
+        if self.refused_by is not None and self.step == "admission":
+            yield past.refused(rule=self.refused_by, step=self.step)
+            return
+        if not self.is_ready:
+            return
+        yield past.resolved(receipts=self.receipts, candidates=self.candidates)
+        agent_id = self.override_to or request.requested_agent_id
+        if agent_id != request.requested_agent_id:
+            yield past.overridden(
+                from_agent_id=request.requested_agent_id,
+                to_agent_id=agent_id,
+                candidates=self.candidates,
+            )
+        assert agent_id is not None
+        run = run_of(request).changed({"agent_id": agent_id})
+        planned = self._planned(ELIGIBILITY, run, under)
+        if isinstance(planned, IneligiblePlan):
+            looked_at = planned.facts
+            if self.is_workspace_forgotten:
+                looked_at = looked_at.changed({"workspace": None})
+            yield self._refused(planned.refusal, "preparation", facts=looked_at)
+        elif self.refused_by is not None:
+            yield past.refused(rule=self.refused_by, step=self.step, facts=planned.facts)
+        else:
+            yield from self._created(run, planned, under)
+
+    def _request(self, under: Configuration) -> SpawnRequested:
+        asks = requester(
+            **{
+                "display_key": self.display,
+                "origin": self.texts.keep(self.origin),
+                "sandboxed": self._is_sandboxed(under),
+                **self.requester,
+            }
+        )
+        given, own = self.agent_id, asks.agent_id
+        is_id = given is None or is_valid_agent_id(given)
+        target = (normalise_agent_id(given) if given else own) if is_id else None
+        policy = policy_of(under, own)
+        spawn_tool = None
+        if self.own_plan is not None:
+            spawn_tool = "permitted" if permits_tool(self.own_plan, SPAWN_TOOL) else "denied"
+        name = (
+            storable_model_name(self.model, under.model_aliases())
+            if self.model is not None
+            else None
+        )
+        level = normalise_thinking(self.thinking) if self.thinking is not None else None
+        options = SpawnOptions.model_validate(
+            {"mode": self.mode, "model": name, "thinking": level and self.thinking, **self.options}
+        )
+        judged = facts(
+            requester_agent_id=own,
+            agent_id_argument_given=given is not None,
+            target_agent_id=target,
+            mode=self.mode,
+            thread=self.thread,
+            caller_depth=asks.depth,
+            max_spawn_depth=policy.max_spawn_depth,
+            active_children=self.active_children,
+            max_children=policy.max_children,
+            require_agent_id=policy.require_agent_id,
+            allow_agents=policy.allow_agents,
+            places=len(self.batch.run_ids) if self.batch is not None else 1,
+            spawn_tool=spawn_tool,
+        )
+        plain = {
+            "run_id": self.run_id,
+            "requester": asks,
+            "requested_agent_id": target,
+            "options": options,
+            "facts": judged,
+            "task": self.texts.keep("task"),
+            "preamble": self.texts.keep(self.preamble),
+            "model_argument": self.texts.keep(self.model) if name is None else None,
+            "thinking_argument": self.texts.keep(self.thinking) if level is None else None,
+            "workspace_argument": self.texts.keep("/srv/named") if self.folder else None,
+            "attachments": self.attachments,
+            "light_context": self.light_context,
+            "batch": self.batch,
+        }
+        return requested(**(plain | dict(self.changes)))
+
+    def _is_sandboxed(self, under: Configuration) -> bool:
+        """On record, configured now, or said: each only tightens."""
+        key = self.requester.get("session_key", ROOT)
+        agents = {self.requester.get("agent_id", "main"), agent_id_of(key)}
+        return (
+            bool(self.is_boxed)
+            or any(under.is_sandboxed(one, key) for one in agents)
+            or bool(self.options.get("requester_sandboxed"))
+        )
+
+    def _planned(
+        self, table: EligibilityTable, run: Run, under: Configuration
+    ) -> PlannedChild | IneligiblePlan:
+        assert run.agent_id is not None
+        assert run.requester.sandboxed is not None
+        request = PlanRequest(
+            run=run,
+            agent=under.effective_agent(run.agent_id),
+            requester_sandboxed=run.requester.sandboxed,
+            thinking_argument=self.thinking if run.thinking_argument is not None else None,
+            credentials=self.credentials,
+            choose_workspace=lambda: self._workspace(run, under),
+        )
+        planned = plan_child(table, request)
+        if isinstance(planned, IneligiblePlan):
+            return planned
+        return replace(planned, plan=plan_with_hours(planned.plan, run, under))
+
+    def _workspace(self, run: Run, under: Configuration) -> ChosenWorkspace:
+        assert run.agent_id is not None
+        recorded = run.requester.workspace_dir if run.is_of_same_agent else None
+        is_named = self.folder and run.is_of_same_agent
+        found = WorkspaceFacts(
+            source="requester" if recorded is not None or is_named else "agent", recorded=recorded
+        )
+        if self.unusable is not None:
+            return ChosenWorkspace(found, self.unusable)
+        own = under.effective_agent(run.agent_id).workspace or f"/srv/{run.agent_id}"
+        chosen = recorded or ("/srv/named" if is_named else own)
+        return ChosenWorkspace(found.changed({"chosen": chosen}))
+
+    def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[AnyEvent]:
+        hooks = under.spawnlog.hooks.configured
+        origin = self.texts.keep(self.thread_origin)
+        yield past.created(
+            agent_id=run.agent_id,
+            depth=run.depth,
+            max_depth=planned.agent.defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            ingredients=self._ingredients(),
+            warnings=(*planned.warnings, *self.warnings),
+            facts=planned.facts,
+            hooks=tuple(one for one in HOOK_ORDER if one in hooks),
+            delivery_origin=origin,
+            direct_delivery=self._delivers(planned),
+        )
+        if self.announced:
+            yield self._announced(run, under)
+
+    def _delivers(self, planned: PlannedChild) -> bool:
+        return (
+            self.mode == "session"
+            and self.thread_origin is not None
+            and planned.agent.delivers_to_origin
+            and is_routable(read_origin(self.thread_origin))
+        )
+
+    def _ingredients(self) -> tuple[Ingredient, ...]:
+        files = (
+            Ingredient(source=f"bootstrap:{at}.md", position="bootstrap", content=self._text(one))
+            for at, one in enumerate(self.bootstrap)
+        )
+        return (*files, Ingredient(source="task", position="task", content=self._text("task")))
+
+    def _text(self, text: str) -> ContentRef:
+        return self.texts.must_keep(text)
+
+    def _announced(self, run: Run, under: Configuration) -> AnyEvent:
+        there = None
+        if run.requester.depth == 0:
+            there = self.told_to or self.thread_origin or self.origin
+        sent = receivers(under.spawnlog.announce, run.requester.agent_id, read_origin(there))
+        return past.announced(webhooks=sent, origin=self.texts.keep(self.told_to))
+
+    @staticmethod
+    def _refused(refusal: Refusal, step: str, **changes: Any) -> AnyEvent:
+        values = {"rule": refusal.rule, "status": refusal.status, "text": ref(refusal.text)}
+        return past.refused(**values, step=step, **changes)
+
+    # What-if.
+
+    def session(self, values: Values) -> Session:
+        """Its requester's session on record just behind the request, one that was seen for the
+        first time by it or long before."""
+        under = Configuration.model_validate(values)
+        is_first = self.is_boxed is None
+        first_seen = FIRST_POSITION - 1 if is_first else 1
+        seen = observed(sandboxed=self._is_sandboxed(under) if is_first else self.is_boxed)
+        return session_of(seen).changed({"created_position": first_seen})
+
+    def question(self, then: Values, now: Values, **changes: Any) -> Question:
+        """What-if, with all that there is on record."""
+        under = Configuration.model_validate(then)
+        question = Question(
+            self.record(then),
+            WholeConfiguration(under, then),
+            WholeConfiguration(Configuration.model_validate(now), now),
+            announced_under=under if self.announced else None,
+        )
+        if is_session_needed(question):
+            question = replace(question, requester=self.session(then))
+        return replace(question, **changes)
+
+    def again(
+        self, then: Values, now: Values, *, erased: Collection[str] = (), **changes: Any
+    ) -> DecidedAgain:
+        """What comes of it, recorded under the first configuration and decided again under the
+        second. Only the texts that are said to be needed are at hand, but for the `erased`."""
+        question = self.question(then, now, **changes)
+        gone = {ref(one).id for one in erased}
+        texts = {
+            one.id: self.texts.known[one.id]
+            for one in texts_needed(question)
+            if one.id in self.texts.known and one.id not in gone
+        }
+        return decide_again(question, texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent(Spawn):
+    """A message to the session of a child. `is_paused` is whether the run before it has yielded;
+    `preamble_kept` is what of the preamble stands in front of the session's prompts."""
+
+    is_paused: bool = False
+    preamble_kept: str | None = None
+    before_plan: Mapping[str, Any] = field(default_factory=dict)
+
+    def record(self, values: Values) -> RecordedDecision:
+        """What a server under this configuration records."""
+        steps = _steps(self._events(Configuration.model_validate(values)))
+        return recorded_decision(steps, before=self._before())
+
+    def _before(self) -> Run:
+        run = run_of(*past.an_announced_run())
+        if self.is_paused:
+            run = run_of(*past.a_started_run(), past.ended(outcome="success", reason="yielded"))
+        assert run.plan is not None
+        plan = run.plan.changed({"workspace_source": "agent", **self.before_plan})
+        return run.changed({"plan": plan})
+
+    def _events(self, under: Configuration) -> Iterable[AnyEvent]:
+        most = under.subagent_defaults.max_children_per_agent
+        counted = ContinuationFacts(active_children=self.active_children, max_children=most)
+        spawned = self._request(under)
+        received = messages.message_received(
+            requester=spawned.requester,
+            agent_id=spawned.requested_agent_id,
+            depth=spawned.requester.depth + 1,
+            message=self.texts.keep("and then?"),
+            model_argument=spawned.model_argument,
+            thinking_argument=spawned.thinking_argument,
+            light_context=self.light_context,
+            thread=self.thread,
+            delivery_origin=self.texts.keep(self.thread_origin),
+            options=spawned.options,
+            facts=counted,
+        )
+        yield received
+        if not self.is_paused and isinstance(refusal := admit(CONTINUATION, counted), Refusal):
+            yield self._refused(refusal, "admission")
+            return
+        if not self.is_ready:
+            return
+        run = run_of(received)
+        planned = self._planned(CONTINUED_ELIGIBILITY, run, under)
+        if isinstance(planned, IneligiblePlan):
+            yield self._refused(planned.refusal, "preparation", facts=planned.facts)
+            return
+        yield from self._created(run, planned, under)
+
+    def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[AnyEvent]:
+        hooks = under.spawnlog.hooks.configured
+        yield messages.planned(
+            max_depth=planned.agent.defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            ingredients=self._ingredients(),
+            warnings=planned.warnings,
+            facts=planned.facts,
+            hooks=tuple(one for one in HOOKS_OF_ENDS if one in hooks),
+            direct_delivery=self._delivers(planned),
+        )
+        if self.announced:
+            yield self._announced(run, under)
+
+    def _ingredients(self) -> tuple[Ingredient, ...]:
+        kept = self.preamble_kept
+        if kept is None:
+            return super()._ingredients()
+        first = Ingredient(source="preamble", position="preamble", content=self._text(kept))
+        return (first, *super()._ingredients())
+
+    def _workspace(self, run: Run, under: Configuration) -> ChosenWorkspace:
+        plan = self._before().plan
+        assert plan is not None
+        folder, source = plan.workspace_dir, plan.workspace_source or "agent"
+        return ChosenWorkspace(WorkspaceFacts(source=source, recorded=folder, chosen=folder))
+
+
+def below(depth: int = 1, **changes: Any) -> dict[str, Any]:
+    """A requester that was spawned itself, so deep."""
+    plain = {"session_key": CHILD, "display_key": CHILD, "depth": depth, "spawned_by": ROOT}
+    return {**plain, "run_id": run_id(900), **changes}
+
+
+def _steps(events: Iterable[AnyEvent]) -> list[RecordedStep]:
+    """One behind the other, all under the first revision."""
+    return [
+        RecordedStep(Stamp(FIRST_POSITION + number, number + 1, at(number)), 1, event)
+        for number, event in enumerate(events)
+    ]

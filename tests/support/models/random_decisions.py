@@ -1,0 +1,75 @@
+"""Spawns and messages at random, and pairs of configurations under which they are decided."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.support.builders.configured_spawns import Rules
+from tests.support.builders.decisions_again import Sent, Spawn, below
+from tests.support.models.plan_words import ALIASES, FREE_TEXT
+from tests.support.models.random_plans import PLANNING, WISHES
+from tests.support.models.random_spawns import ASKED, RULES
+from tests.support.models.spawn_model import Asked
+
+ANY_RULES = RULES | PLANNING
+INHERITED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.sampled_from(["p/big", "solo"]),
+        "thinking": st.sampled_from(["high", "low"]),
+        "workspace_dir": st.just("/srv/recorded"),
+    },
+)
+_ALIASES = {alias.strip().lower() for own in ALIASES for alias, _ in own}
+REPLACED = {one for one in FREE_TEXT if one.lower() in _ALIASES}
+"""Aliases that have not the form of a name: what they stand for is recorded in their place, so that
+nobody knows that one was given."""
+
+
+@st.composite
+def two_rules(draw: st.DrawFn) -> tuple[Rules, Rules]:
+    """Two configurations, mostly with one or two differences."""
+    then, other = draw(ANY_RULES), draw(ANY_RULES)
+    names = [one.name for one in fields(Rules)]
+    taken = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2) | st.just(names))
+    return then, replace(then, **{name: getattr(other, name) for name in taken})
+
+
+@st.composite
+def _spawns(draw: st.DrawFn, kind: type[Spawn]) -> Spawn:
+    asked: Asked = draw(ASKED | WISHES)
+    agent, depth = asked.poses_as or "main", draw(st.sampled_from([0, 0, 1, 2]))
+    asks = below(depth, **draw(INHERITED)) if depth else {}
+    options = {
+        "run_timeout_seconds": asked.seconds,
+        "sandbox": asked.sandbox,
+        "requester_sandboxed": asked.is_boxed,
+        "active_model": asked.active_model,
+        "active_thinking": asked.active_thinking,
+    }
+    return kind(
+        agent_id=asked.agent_id,
+        requester={**asks, "agent_id": agent},
+        is_boxed=False if depth else draw(st.sampled_from([False, False, True, None])),
+        active_children=draw(st.integers(0, 3)),
+        mode=asked.effective_mode,
+        thread=asked.thread,
+        model=None if asked.model in REPLACED else asked.model,
+        thinking=asked.thinking,
+        folder=asked.folder is not None,
+        options=options,
+    )
+
+
+SPAWNS: st.SearchStrategy[Spawn] = _spawns(Spawn)
+"""Requests of a root session, or of a child."""
+
+
+def _sent(one: Spawn, is_paused: bool) -> Spawn:
+    # A session is that of an agent, whatever was asked for.
+    return one.changed(is_paused=is_paused, agent_id=one.agent_id and "worker")
+
+
+MESSAGES: st.SearchStrategy[Spawn] = st.builds(_sent, _spawns(Sent), st.booleans())
+"""To a session whose run before it may have yielded."""
