@@ -384,7 +384,9 @@ def test_the_hours_of_a_session_that_stays_open_are_part_of_its_plan(name: str, 
 # A later step.
 
 
-@pytest.mark.parametrize("rule", ["thread_binding", "context_fork", "attachments"])
+@pytest.mark.parametrize(
+    "rule", ["thread_binding", "context_fork", "attachments", "shared_context"]
+)
 def test_a_step_behind_the_plan_refuses_again_where_what_it_goes_by_is_as_it_was(rule: str) -> None:
     asked = WRITER.changed(refused_by=rule)
     assert asked.again(BASE, subagents(thinking="low")).verdict == SAME
