@@ -8,7 +8,7 @@ numbers from then on.
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.run.events import SessionCreated
+from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.what_if.decide_again import DecidedAgain
@@ -71,12 +71,7 @@ class CascadeCounts:
     def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
         """What came of a decision. One that cannot be made again is taken as it was."""
         verdict, key = decided.verdict, record.run.requester.session_key
-        child = _child_key(record)
-        if decided.planned is not None and child is not None and verdict.verdict in _OTHER_PLAN:
-            self._must_be_room()
-            plan = decided.planned.plan
-            # A history has many children, and few plans.
-            self._plans[child] = self._known_plans.setdefault(plan, plan)
+        self._note_plan(record, decided)
         if verdict.verdict == "newly-refused" and record.created is not None:
             self._must_be_room()
             self._removed.setdefault(key, set()).add(record.run.run_id)
@@ -86,6 +81,21 @@ class CascadeCounts:
                 self._must_be_room()
             count, first = self._added.get(key, (0, record.run.run_id))
             self._added[key] = (count + 1, first)
+
+    def _note_plan(self, record: RecordedDecision, decided: DecidedAgain) -> None:
+        """The plan of a child that may spawn now, or could then; what runs as it did, also behind a
+        run that would have another, has the recorded one."""
+        created, planned = record.created, decided.planned
+        if created is None:
+            return
+        child = _child_key(record, created)
+        if planned is None or decided.verdict.verdict not in _OTHER_PLAN:
+            self._plans.pop(child, None)
+        elif created.role != "leaf" or planned.capabilities.can_spawn:
+            self._must_be_room()
+            # A history has many children, and few plans.
+            plan = planned.plan
+            self._plans[child] = self._known_plans.setdefault(plan, plan)
 
     def _must_be_room(self) -> None:
         remembered = len(self._never_ran) + len(self._plans) + len(self._added)
@@ -105,13 +115,9 @@ class CascadeCounts:
             del self._removed[requester_key]
 
 
-def _child_key(record: RecordedDecision) -> str | None:
-    """The session of a child that could spawn in its turn; None of any other."""
-    created = record.created
-    if created is None or created.role == "leaf":
-        return None
-    return (
-        created.child_session_key
-        if isinstance(created, SessionCreated)
-        else (record.run.child_session_key)
-    )
+def _child_key(record: RecordedDecision, created: SessionCreated | ContinuationPlanned) -> str:
+    """The session of the child."""
+    if isinstance(created, SessionCreated):
+        return created.child_session_key
+    assert record.run.child_session_key is not None
+    return record.run.child_session_key
