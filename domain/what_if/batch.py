@@ -1,6 +1,7 @@
 """Runs that were requested together: all of them are created, or all are refused."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from domain.values import rules
@@ -17,15 +18,32 @@ def decide_batch_again(
         return [decided for _, decided in members]
     unknown = [one for _, one in members if one.verdict.verdict == "not-replayable"]
     culprit = next((record for record, one in members if _is_refused(record, one)), None)
-    return [_with_others(record, one, culprit, bool(unknown)) for record, one in members]
+    together = [_with_others(record, one, culprit, bool(unknown)) for record, one in members]
+    if any(_is_by_others(record) for record, _ in members):
+        return [_assume_others(one) for one in together]
+    return together
 
 
 def _is_refused(record: RecordedDecision, decided: DecidedAgain) -> bool:
     """Whether it is refused now because of itself."""
     if decided.verdict.verdict == "newly-refused":
         return True
-    by_itself = record.refused is not None and record.refused.rule != rules.BATCH.name
+    by_itself = record.refused is not None and not _is_by_others(record)
     return by_itself and decided.verdict.verdict == "same"
+
+
+def _is_by_others(record: RecordedDecision) -> bool:
+    """Whether it was refused because another was: nobody looked whether it can be prepared."""
+    return record.refused is not None and record.refused.rule == rules.BATCH.name
+
+
+def _assume_others(decided: DecidedAgain) -> DecidedAgain:
+    """What is allowed now is so when those can be prepared that nobody looked at."""
+    verdict = decided.verdict
+    if verdict.verdict != "newly-allowed" or verdict.rule == rules.BATCH.name:
+        return decided
+    assumed = (*verdict.assumed, "the others of its batch can be prepared")
+    return replace(decided, verdict=verdict.changed({"assumed": assumed}))
 
 
 def _with_others(
@@ -34,7 +52,6 @@ def _with_others(
     culprit: RecordedDecision | None,
     is_one_unknown: bool,
 ) -> DecidedAgain:
-    is_by_others = record.refused is not None and record.refused.rule == rules.BATCH.name
     if culprit is not None:
         if record.refused is not None or record is culprit:
             return decided
@@ -47,7 +64,7 @@ def _with_others(
             return decided
         missing = ("another task of its batch, by which this one may be refused",)
         return DecidedAgain(Verdict(verdict="not-replayable", missing=missing))
-    if not is_by_others:
+    if not _is_by_others(record):
         return decided
     difference = DecisionDifference(field="/rule", recorded=rules.BATCH.name, decided=None)
     verdict = Verdict(

@@ -66,6 +66,7 @@ from tests.support.builders.storytelling import (
 )
 
 Values = dict[str, Any]
+_BY_OTHERS = ("stopped", "erased", "batch")
 FIRST_POSITION = 10
 SCRIPTED = {"type": "scripted"}
 ISOLATING = {"type": "scripted", "providesSandbox": True}
@@ -206,6 +207,9 @@ class Spawn:
                 candidates=self.candidates,
             )
         assert agent_id is not None
+        if self.refused_by in _BY_OTHERS:
+            yield past.refused(rule=self.refused_by, step="preparation")
+            return
         run = run_of(request).changed({"agent_id": agent_id})
         planned = self._planned(ELIGIBILITY, run, under)
         if isinstance(planned, IneligiblePlan):
