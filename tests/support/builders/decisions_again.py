@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.configuration.configuration import Configuration
+from domain.context.preamble import truncated_preamble
 from domain.context.thread_binding import is_routable, read_origin
 from domain.delivery.webhook import receivers
 from domain.event_types import AnyEvent
@@ -144,6 +145,7 @@ class Spawn:
     own_plan: Plan | None = None
     active_children: int = 0
     batch: BatchFacts | None = None
+    task: str = "look around"
     mode: str = "run"
     thread: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -268,7 +270,7 @@ class Spawn:
             "requested_agent_id": target,
             "options": options,
             "facts": judged,
-            "task": self.texts.keep("task"),
+            "task": self.texts.keep(self.task),
             "preamble": self.texts.keep(self.preamble),
             "model_argument": self.texts.keep(self.model) if name is None else None,
             "thinking_argument": self.texts.keep(self.thinking) if level is None else None,
@@ -323,6 +325,7 @@ class Spawn:
     def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[AnyEvent]:
         hooks = under.spawnlog.hooks.configured
         origin = self.texts.keep(self.thread_origin)
+        yield past.prepared(agent_id=run.agent_id)
         yield past.created(
             agent_id=run.agent_id,
             depth=run.depth,
@@ -330,7 +333,7 @@ class Spawn:
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=self._ingredients(),
+            ingredients=self._ingredients(planned),
             warnings=(*planned.warnings, *self.warnings),
             facts=planned.facts,
             hooks=tuple(one for one in HOOK_ORDER if one in hooks),
@@ -348,12 +351,23 @@ class Spawn:
             and is_routable(read_origin(self.thread_origin))
         )
 
-    def _ingredients(self) -> tuple[Ingredient, ...]:
-        files = (
-            Ingredient(source=f"bootstrap:{at}.md", position="bootstrap", content=self._text(one))
-            for at, one in enumerate(self.bootstrap)
-        )
-        return (*files, Ingredient(source="task", position="task", content=self._text("task")))
+    def _ingredients(self, planned: PlannedChild) -> tuple[Ingredient, ...]:
+        limit = planned.agent.subagents.context_preamble_max_chars
+        found = [self._kept("preamble", truncated_preamble(self.preamble or "", limit))]
+        for at, text in enumerate(self.bootstrap):
+            found.append(self._kept("bootstrap", text, source=f"bootstrap:{at}.md"))
+        for place in ("prepend", "task", "append"):
+            if place == "task":
+                found.append(self._kept("task", self.task))
+            for one in self.receipts:
+                if one.injected is not None and one.position == place:
+                    source = f"script:{one.id}"
+                    found.append(Ingredient(source=source, position=place, content=one.injected))
+        return tuple(one for one in found if one.content.bytes)
+
+    def _kept(self, position: str, text: str, *, source: str | None = None) -> Ingredient:
+        content = self._text(text)
+        return Ingredient(source=source or position, position=position, content=content)
 
     def _text(self, text: str) -> ContentRef:
         return self.texts.must_keep(text)
@@ -439,7 +453,7 @@ class Sent(Spawn):
             requester=spawned.requester,
             agent_id=spawned.requested_agent_id,
             depth=spawned.requester.depth + 1,
-            message=self.texts.keep("and then?"),
+            message=self.texts.keep(self.task),
             model_argument=spawned.model_argument,
             thinking_argument=spawned.thinking_argument,
             light_context=self.light_context,
@@ -468,7 +482,7 @@ class Sent(Spawn):
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=self._ingredients(),
+            ingredients=self._ingredients(planned),
             warnings=planned.warnings,
             facts=planned.facts,
             hooks=tuple(one for one in HOOKS_OF_ENDS if one in hooks),
@@ -477,12 +491,12 @@ class Sent(Spawn):
         if self.announced:
             yield self._announced(run, under)
 
-    def _ingredients(self) -> tuple[Ingredient, ...]:
-        kept = self.preamble_kept
-        if kept is None:
-            return super()._ingredients()
-        first = Ingredient(source="preamble", position="preamble", content=self._text(kept))
-        return (first, *super()._ingredients())
+    def _ingredients(self, planned: PlannedChild) -> tuple[Ingredient, ...]:
+        kept, *others = (
+            self._kept("preamble", self.preamble_kept or ""),
+            *super()._ingredients(planned),
+        )
+        return tuple(one for one in (kept, *others) if one.content.bytes)
 
     def _workspace(self, run: Run, under: Configuration) -> ChosenWorkspace:
         plan = self._before().plan
