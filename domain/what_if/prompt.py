@@ -17,6 +17,8 @@ from domain.what_if.verdict import DecisionDifference, Verdict, not_replayable
 
 _ORDER = {"preamble": 0, "bootstrap": 1, "prepend": 2, "task": 3, "append": 4}
 _SPACE = UUID(int=0)
+SESSION_SOURCE = "session"
+"""The part of the system prompt that says who the child is, and which channel it was asked from."""
 
 
 def prompt_texts_needed(record: RecordedDecision, run: Run) -> list[ContentRef]:
@@ -50,24 +52,31 @@ def compare_prompts(
         "message": texts[record.started.message.id],
     }
     now = _composed(record, run, opened, decided, texts)
+    is_address_erased = any(one.id not in texts for one in address_refs(run))
+    is_unknown = False
     for name, text in (("systemPrompt", now.system_prompt), ("message", now.message)):
-        if text != then[name]:
-            source = _first_source(now, name, then[name])
-            difference = DecisionDifference(
-                field=f"/prompt/{name}/{source}",
-                recorded=len(then[name].encode()),
-                decided=len(text.encode()),
-            )
-            return Verdict(
-                verdict="different-context",
-                difference=difference,
-                assumed=decided.verdict.assumed,
-            )
+        if text == then[name]:
+            continue
+        at = _first_difference(text, then[name])
+        if is_address_erased and name == "systemPrompt" and at >= _start_of_session(now):
+            is_unknown = True
+            continue
+        difference = DecisionDifference(
+            field=f"/prompt/{name}/{_source_at(now, name, at)}",
+            recorded=len(then[name].encode()),
+            decided=len(text.encode()),
+        )
+        return Verdict(
+            verdict="different-context", difference=difference, assumed=decided.verdict.assumed
+        )
+    if is_unknown:
+        return not_replayable("the prompt: the addresses that name its channel were erased")
     return None
 
 
 def _needed_now(record: RecordedDecision, run: Run) -> list[ContentRef]:
-    """Addresses only say which channel the child was asked from, and are told where they are."""
+    """Addresses only say which channel the child was asked from; without them that is not told,
+    which is as it was where they had been erased before it started."""
     addresses = {one.id for one in address_refs(run)}
     return [one for one in prompt_texts_needed(record, run) if one.id not in addresses]
 
@@ -134,12 +143,20 @@ def _message_and_preamble(
     return sorted(kept, key=lambda one: _ORDER[one.position])
 
 
-def _first_source(now: ComposedPrompt, name: str, then: str) -> str:
-    """The part in which the texts begin to differ."""
+def _first_difference(text: str, before: str) -> int:
+    """The first byte in which two texts differ."""
+    now, then = text.encode(), before.encode()
+    shorter = min(len(now), len(then))
+    return next((index for index in range(shorter) if now[index] != then[index]), shorter)
+
+
+def _start_of_session(prompt: ComposedPrompt) -> int:
+    """Where the part begins that names the channel."""
+    return next(one.start for one in prompt.parts if one.source == SESSION_SOURCE)
+
+
+def _source_at(prompt: ComposedPrompt, name: str, at: int) -> str:
+    """The part in which this byte stands."""
     of: PromptText = "systemPrompt" if name == "systemPrompt" else "message"
-    text = (now.system_prompt if of == "systemPrompt" else now.message).encode()
-    before = then.encode()
-    shorter = min(len(text), len(before))
-    at = next((index for index in range(shorter) if text[index] != before[index]), shorter)
-    parts = [one for one in now.parts if one.of == of]
+    parts = (one for one in prompt.parts if one.of == of)
     return next((one.source for one in parts if one.start <= at < one.end), "end")

@@ -13,14 +13,13 @@ from domain.configuration.configuration import Configuration
 from domain.context.preamble import truncated_preamble
 from domain.context.thread_binding import is_routable, read_origin
 from domain.delivery.webhook import receivers
-from domain.event_types import AnyEvent
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY, EligibilityTable
 from domain.plan.model import storable_model_name
 from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.plan.tools import SPAWN_TOOL, permits_tool
-from domain.run.events import ContinuationFacts, SpawnRequested
+from domain.run.events import ContinuationFacts, RunEvent, SpawnRequested
 from domain.run.facts import (
     HOOK_ORDER,
     HOOKS_OF_ENDS,
@@ -186,9 +185,13 @@ class Spawn:
 
     def record(self, values: Values) -> RecordedDecision:
         """What a server under this configuration records."""
-        return recorded_decision(_steps(self._events(Configuration.model_validate(values))))
+        return recorded_decision(_steps(self.events(values)))
 
-    def _events(self, under: Configuration) -> Iterable[AnyEvent]:
+    def events(self, values: Values) -> tuple[RunEvent, ...]:
+        """The same, event by event."""
+        return tuple(self._events(Configuration.model_validate(values)))
+
+    def _events(self, under: Configuration) -> Iterable[RunEvent]:
         request = self._request(under)
         yield request
         verdict = admit(ADMISSION, request.facts, raw_agent_id=self.agent_id or "")
@@ -322,7 +325,7 @@ class Spawn:
         chosen = recorded or ("/srv/named" if is_named else own)
         return ChosenWorkspace(found.changed({"chosen": chosen}))
 
-    def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[AnyEvent]:
+    def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[RunEvent]:
         hooks = under.spawnlog.hooks.configured
         origin = self.texts.keep(self.thread_origin)
         yield past.prepared(agent_id=run.agent_id)
@@ -354,8 +357,8 @@ class Spawn:
     def _ingredients(self, planned: PlannedChild) -> tuple[Ingredient, ...]:
         limit = planned.agent.subagents.context_preamble_max_chars
         found = [self._kept("preamble", truncated_preamble(self.preamble or "", limit))]
-        for at, text in enumerate(self.bootstrap):
-            found.append(self._kept("bootstrap", text, source=f"bootstrap:{at}.md"))
+        for number, text in enumerate(self.bootstrap):
+            found.append(self._kept("bootstrap", text, source=f"bootstrap:{number}.md"))
         for place in ("prepend", "task", "append"):
             if place == "task":
                 found.append(self._kept("task", self.task))
@@ -372,7 +375,7 @@ class Spawn:
     def _text(self, text: str) -> ContentRef:
         return self.texts.must_keep(text)
 
-    def _announced(self, run: Run, under: Configuration) -> AnyEvent:
+    def _announced(self, run: Run, under: Configuration) -> RunEvent:
         there = None
         if run.requester.depth == 0:
             there = self.told_to or self.thread_origin or self.origin
@@ -380,7 +383,7 @@ class Spawn:
         return past.announced(webhooks=sent, origin=self.texts.keep(self.told_to))
 
     @staticmethod
-    def _refused(refusal: Refusal, step: str, **changes: Any) -> AnyEvent:
+    def _refused(refusal: Refusal, step: str, **changes: Any) -> RunEvent:
         values = {"rule": refusal.rule, "status": refusal.status, "text": ref(refusal.text)}
         return past.refused(**values, step=step, **changes)
 
@@ -434,8 +437,7 @@ class Sent(Spawn):
 
     def record(self, values: Values) -> RecordedDecision:
         """What a server under this configuration records."""
-        steps = _steps(self._events(Configuration.model_validate(values)))
-        return recorded_decision(steps, before=self._before())
+        return recorded_decision(_steps(self.events(values)), before=self._before())
 
     def _before(self) -> Run:
         run = run_of(*past.an_announced_run())
@@ -445,7 +447,7 @@ class Sent(Spawn):
         plan = run.plan.changed({"workspace_source": "agent", **self.before_plan})
         return run.changed({"plan": plan})
 
-    def _events(self, under: Configuration) -> Iterable[AnyEvent]:
+    def _events(self, under: Configuration) -> Iterable[RunEvent]:
         most = under.subagent_defaults.max_children_per_agent
         counted = ContinuationFacts(active_children=self.active_children, max_children=most)
         spawned = self._request(under)
@@ -475,7 +477,7 @@ class Sent(Spawn):
             return
         yield from self._created(run, planned, under)
 
-    def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[AnyEvent]:
+    def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[RunEvent]:
         hooks = under.spawnlog.hooks.configured
         yield messages.planned(
             max_depth=planned.agent.defaults.max_spawn_depth,
@@ -511,7 +513,7 @@ def below(depth: int = 1, **changes: Any) -> dict[str, Any]:
     return {**plain, "run_id": run_id(900), **changes}
 
 
-def _steps(events: Iterable[AnyEvent]) -> list[RecordedStep]:
+def _steps(events: Iterable[RunEvent]) -> list[RecordedStep]:
     """One behind the other, all under the first revision."""
     return [
         RecordedStep(Stamp(FIRST_POSITION + number, number + 1, at(number)), 1, event)

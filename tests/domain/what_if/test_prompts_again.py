@@ -1,0 +1,199 @@
+"""Given a child's prompt, which one it would have been given under another configuration."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.prompt.run_prompt import compose_run_prompt
+from domain.prompt.shared_context import SharedValue
+from domain.run.state import Run
+from domain.values.shared_values import SharedKey
+from domain.what_if.prompt import compare_prompts, prompt_texts_needed
+from domain.what_if.verdict import Verdict
+from tests.support.builders import run_histories as past
+from tests.support.builders.decisions_again import Sent, Spawn, Values, but, limits
+from tests.support.builders.script_receipts import receipt
+from tests.support.builders.storytelling import ROOT, ref, run_of
+
+BASE = limits("writer", allowAgents=["*"], maxSpawnDepth=2)
+WORDS = "so many words " * 20
+HERE = '{"channel": "chat", "to": "room:1"}'
+SHARED = SharedKey(key="plan", session_key=ROOT, value=ref('"go on"'), position=3)
+TOLD = Spawn(
+    agent_id="writer",
+    preamble=WORDS,
+    bootstrap=("always be kind",),
+    origin=HERE,
+    receipts=(
+        receipt("facts", "injected", injected=ref("a fact"), position="append"),
+        receipt("front", "injected", injected=ref("in front")),
+    ),
+)
+
+
+def at_start(asked: Spawn, values: Values) -> Run:
+    """The run when its prompt was composed."""
+    return run_of(*asked.events(values))
+
+
+def compared(
+    asked: Spawn,
+    then: Values,
+    now: Values,
+    *,
+    erased: Collection[str] = (),
+    forgotten: Collection[str] = (),
+    shared: tuple[SharedKey, ...] = (),
+) -> Verdict | None:
+    """The prompt that was composed, held against that of now. `erased` are texts that are gone
+    since, `forgotten` those that were gone when it was composed."""
+    record, run = asked.record(then), at_start(asked, then)
+    assert record.created is not None
+    known = {ref(one).id: one for one in ("a fact", "in front", '"go on"')} | asked.texts.known
+    before = {id_: text for id_, text in known.items() if text not in forgotten}
+    values = [SharedValue(one.key, one.kind, before.get(_id(one))) for one in shared]
+    opened = run_of(*past.an_announced_run()) if run.continues is not None else run
+    pieces, deepest = record.created.ingredients, record.created.max_depth
+    prompt = compose_run_prompt(run, opened, pieces, deepest, values, before)
+    started = past.started(
+        system_prompt=ref(prompt.system_prompt),
+        message=ref(prompt.message),
+        shared_context=shared,
+    )
+    record = replace(record, started=started)
+    known |= {ref(one).id: one for one in (prompt.system_prompt, prompt.message)}
+    needed = {one.id for one in prompt_texts_needed(record, run)}
+    gone = {*erased, *forgotten}
+    texts = {id_: known[id_] for id_ in needed if id_ in known and known[id_] not in gone}
+    decided = asked.again(then, now)
+    return compare_prompts(record, run, opened, decided, texts)
+
+
+def _id(shared: SharedKey) -> UUID:
+    assert shared.value is not None
+    return shared.value.id
+
+
+def where(found: Verdict | None) -> tuple[str, str]:
+    """The verdict, and the first part that differs."""
+    assert found is not None
+    assert found.difference is not None, found
+    return found.verdict, found.difference.field
+
+
+SPAWNS = st.builds(
+    Spawn,
+    agent_id=st.sampled_from([None, "writer"]),
+    preamble=st.none() | st.text("ab \n", max_size=40) | st.just(WORDS),
+    bootstrap=st.lists(st.text("ab\n", min_size=1, max_size=9), max_size=2).map(tuple),
+    origin=st.sampled_from([None, HERE, '{"to": "room:1"}', "not an address"]),
+    task=st.text("ab\n", min_size=1, max_size=9),
+    receipts=st.sampled_from([(), TOLD.receipts, TOLD.receipts[:1]]),
+    light_context=st.booleans(),
+)
+
+
+@given(
+    asked=SPAWNS,
+    characters=st.sampled_from([0, 10, 4000]),
+    shared=st.sampled_from([(), (SHARED,)]),
+    gone=st.sampled_from([(), (HERE,)]),
+)
+def test_a_prompt_composed_again_from_the_same_is_the_same_to_the_byte(
+    asked: Spawn, characters: int, shared: tuple[SharedKey, ...], gone: tuple[str, ...]
+) -> None:
+    scripts = [{"id": one.id, "uri": one.uri, "position": one.position} for one in asked.receipts]
+    values = limits(
+        "writer",
+        allowAgents=["*"],
+        contextPreambleMaxChars=characters,
+        contextScripts={"run": scripts},
+    )
+    assert compared(asked, values, values, shared=shared, forgotten=gone) is None
+
+
+def test_a_message_composed_again_is_the_same_to_the_byte() -> None:
+    sent = Sent(agent_id="writer", preamble_kept=WORDS, bootstrap=("always be kind",))
+    assert compared(sent, BASE, BASE) is None
+
+
+def scripted(*changes: Values) -> Values:
+    """Both scripts, with this said otherwise."""
+    both: list[Values] = [
+        {"id": "facts", "uri": "/scripts/facts"},
+        {"id": "front", "uri": "/scripts/front", "position": "prepend"},
+    ]
+    for one, change in zip(both, changes, strict=False):
+        one.update(change)
+    return but(BASE, {"agents": {"defaults": {"subagents": {"contextScripts": {"run": both}}}}})
+
+
+CHANGES: dict[str, tuple[Values, str]] = {
+    "how deep it may go": (
+        but(scripted(), {"agents": {"defaults": {"subagents": {"maxSpawnDepth": 3}}}}),
+        "/prompt/message/intro",
+    ),
+    "less of what its parent said": (
+        but(scripted(), {"agents": {"defaults": {"subagents": {"contextPreambleMaxChars": 50}}}}),
+        "/prompt/systemPrompt/preamble",
+    ),
+    "a script's place": (scripted({"position": "prepend"}), "/prompt/message/script:facts"),
+    "a tool that it is not told of": (
+        but(scripted(), {"tools": {"subagents": {"tools": {"deny": ["sessions_spawn"]}}}}),
+        "/prompt/systemPrompt/depth",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_first_part_that_differs_is_named(name: str) -> None:
+    now, part = CHANGES[name]
+    assert where(compared(TOLD, scripted(), now)) == ("different-context", part)
+
+
+def test_sizes_are_told_and_no_texts() -> None:
+    found = compared(TOLD, scripted(), CHANGES["less of what its parent said"][0])
+    assert found is not None
+    assert found.difference is not None
+    before, after = found.difference.recorded, found.difference.decided
+    assert isinstance(before, int)
+    assert isinstance(after, int)
+    assert before - after == len(WORDS) - len(
+        "so many words so many words so many words so many"
+    ) - len("...(truncated)")
+
+
+GONE = ("the prompt: texts that it was made from, or its own, were erased",)
+
+
+@pytest.mark.parametrize("text", ["look around", WORDS, "always be kind", "a fact", '"go on"'])
+def test_a_text_that_it_was_made_from_and_that_was_erased_is_named(text: str) -> None:
+    found = compared(TOLD, scripted(), scripted(), erased=[text], shared=(SHARED,))
+    assert found is not None
+    assert (found.verdict, found.missing) == ("not-replayable", GONE)
+
+
+def test_an_address_that_was_erased_since_says_nothing_of_the_prompt_of_then() -> None:
+    found = compared(TOLD, scripted(), scripted(), erased=[HERE])
+    assert found is not None
+    assert found.verdict == "not-replayable"
+    assert found.missing == ("the prompt: the addresses that name its channel were erased",)
+
+
+def test_but_what_differs_in_front_of_the_channel_differs_without_it() -> None:
+    now = CHANGES["less of what its parent said"]
+    assert where(compared(TOLD, scripted(), now[0], erased=[HERE])) == ("different-context", now[1])
+
+
+def test_and_so_does_what_differs_in_the_message() -> None:
+    now = scripted({"position": "prepend"})
+    found = compared(TOLD, scripted(), now, erased=[HERE])
+    assert where(found) == ("different-context", "/prompt/message/script:facts")
+
+
+def test_an_address_that_was_erased_before_the_start_was_not_told() -> None:
+    assert compared(TOLD, scripted(), scripted(), forgotten=[HERE]) is None
