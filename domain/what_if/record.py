@@ -22,10 +22,8 @@ from domain.run.events import (
     SessionCreated,
     SpawnRefused,
     SpawnRequested,
-    StepTaken,
 )
 from domain.run.evolve import initial_run
-from domain.run.facts import ForkFacts
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.values.record import Stamp
@@ -35,7 +33,6 @@ DECIDED_IN = (
     MessageReceived,
     ScriptsResolved,
     AgentOverridden,
-    StepTaken,
     SessionCreated,
     ContinuationPlanned,
     SpawnRefused,
@@ -75,7 +72,6 @@ class RecordedDecision:
     before: Run | None = None
     scripts: ScriptsResolved | None = None
     overridden: AgentOverridden | None = None
-    fork: ForkFacts | None = None
     created: SessionCreated | ContinuationPlanned | None = None
     refused: SpawnRefused | None = None
     started: RunStarted | None = None
@@ -115,9 +111,6 @@ def recorded_decision(
                 found["scripts"] = event
             case AgentOverridden() as event:
                 found["overridden"] = event
-            case StepTaken() as event:
-                if event.fork is not None:
-                    found["fork"] = event.fork
             case SessionCreated() | ContinuationPlanned() as event:
                 found["created"] = event
             case SpawnRefused() as event:
