@@ -11,7 +11,7 @@ from domain.session.role import capabilities_at
 from domain.what_if import cascade
 from domain.what_if.cascade import CascadeCounts, CascadeTooLarge, CountRange
 from domain.what_if.decide_again import DecidedAgain
-from domain.what_if.verdict import Verdict, not_replayable
+from domain.what_if.verdict import SAME, Verdict, not_replayable
 from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
 from tests.support.builders.storytelling import CHILD, ROOT, run_id
 
@@ -111,6 +111,16 @@ def test_a_message_to_a_session_that_never_began_was_not_sent() -> None:
     counts = following([child(1)], BASE, STRICT)
     assert counts.never_ran(Sent(agent_id="writer").record(BASE).run) == run_id(1)
     assert counts.never_ran(child(1).record(BASE).run) is None
+
+
+def test_the_places_that_would_be_taken_decide() -> None:
+    """One place is left by the run that is newly refused; three are taken by those that are not."""
+    full = limits("writer", allowAgents=["main"], maxSpawnDepth=2, maxChildrenPerAgent=3)
+    counts = following([child(1)], BASE, full)
+    last = child(5, agent_id=None, active_children=3)
+    free = counts.active_children(ROOT, 3).least
+    assert last.again(BASE, full, active_children=free).verdict == SAME
+    assert last.again(BASE, full).verdict.rule == "active_children"
 
 
 # The plan of whoever asks.

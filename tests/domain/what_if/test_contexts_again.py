@@ -1,6 +1,7 @@
 """Given what a child was told, what it would be told: scripts and who they name, the words of its
 parent, the files of its folder."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,22 @@ def test_an_output_that_was_erased_is_named() -> None:
     found = TOLD.again(with_scripts(FACTS), now, erased=[OUTPUT]).verdict
     assert found.verdict == "not-replayable"
     assert found.missing == ('context script "facts": its output was erased',)
+
+
+def test_one_that_printed_nothing_says_nothing_by_another_key_either() -> None:
+    silent = spawn(ran("facts", output=None))
+    assert (
+        silent.again(with_scripts(FACTS), with_scripts({**FACTS, "returnKey": "a"})).verdict == SAME
+    )
+
+
+def test_scripts_that_had_not_run_when_it_was_refused_are_those_of_then_or_unknown() -> None:
+    refused = TOLD.changed(refused_by="workspace")
+    record = replace(refused.record(with_scripts(FACTS)), scripts=None)
+    then, now = with_scripts(FACTS), with_scripts({**FACTS, "position": "prepend"})
+    assert refused.again(then, then, record=record).verdict == SAME
+    found = refused.again(then, now, record=record).verdict
+    assert found.missing == ("the context scripts: they had not run when it was refused",)
 
 
 # Who a script names.

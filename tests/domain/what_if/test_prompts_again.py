@@ -155,6 +155,30 @@ def test_the_first_part_that_differs_is_named(name: str) -> None:
     assert where(compared(TOLD, scripted(), now)) == ("different-context", part)
 
 
+def test_words_that_a_script_is_read_to_say_now_stand_in_its_place() -> None:
+    output = '{"message": "a fact", "note": "a fact!"}'
+    told = TOLD.changed(
+        receipts=(
+            receipt(
+                "facts",
+                "injected",
+                injected=ref("a fact"),
+                position="append",
+                output=ref(output),
+                error=None,
+                exit_code=0,
+            ),
+        )
+    )
+    told.texts.keep(output)
+    told.texts.keep("a fact")
+    then = but(scripted(), {})
+    del then["agents"]["defaults"]["subagents"]["contextScripts"]["run"][1:]
+    now = but(then, {})
+    now["agents"]["defaults"]["subagents"]["contextScripts"]["run"][0]["returnKey"] = "note"
+    assert where(compared(told, then, now)) == ("different-context", "/prompt/message/script:facts")
+
+
 def test_sizes_are_told_and_no_texts() -> None:
     found = compared(TOLD, scripted(), CHANGES["less of what its parent said"][0])
     assert found is not None

@@ -19,13 +19,18 @@ from tests.support.builders.storytelling import run_id
 from tests.support.models.random_decisions import MESSAGES, SPAWNS, two_rules
 
 
-def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
-    """Whether nobody has to look at it. Between the two there were these."""
+def unaffected(then: Values, now: Values, *announcing: Values) -> UnaffectedAgents:
+    """What two configurations have in common. Between them there were these."""
     others = [Configuration.model_validate(one) for one in (then, *announcing)]
     before, after = (
         WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now)
     )
-    known = UnaffectedAgents(before, after, others)
+    return UnaffectedAgents(before, after, others)
+
+
+def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
+    """Whether nobody has to look at it."""
+    known = unaffected(then, now, *announcing)
     return known.is_unaffected(asked.record(then).request, asked.override_to)
 
 
@@ -108,6 +113,18 @@ def test_nor_one_that_a_script_named(then: Values, now: Values, how: str) -> Non
     must_be_the_same(ROUTED, before, after)
 
 
+@pytest.mark.parametrize("scripts", [(), (ROUTER,)])
+def test_scripts_are_looked_for_where_some_run_under_either(scripts: tuple[Values, ...]) -> None:
+    def runs(asked: Spawn, then: Values, now: Values) -> bool:
+        known = unaffected(then, now)
+        return known.has_scripts(asked.record(then).request)
+
+    for then, now in ((setting(scripts=scripts), setting()), (setting(), setting(scripts=scripts))):
+        assert runs(Spawn(), then, now) == bool(scripts)
+        assert not runs(Spawn(agent_id="no id at all"), then, now)
+        assert not runs(Sent(agent_id="writer"), then, now)
+
+
 # And what is known without a look, which is most of it.
 
 BASE = setting()
@@ -175,6 +192,10 @@ def test_a_refusal_that_lies_behind_the_range_cannot_be_compared() -> None:
     record = replace(crowded.record(BASE), refused=None)
     found = crowded.again(BASE, setting(maxChildrenPerAgent=4), record=record).verdict
     assert found.verdict == "not-replayable"
+    sent = Sent(agent_id="writer", active_children=5)
+    record = replace(sent.record(BASE), refused=None)
+    again = sent.again(BASE, setting(maxChildrenPerAgent=4), record=record).verdict
+    assert again.verdict == "not-replayable"
 
 
 def test_a_task_of_a_batch_is_compared_as_any_other() -> None:

@@ -1,0 +1,54 @@
+"""Given the events of a run, the decision that they tell of."""
+
+import pytest
+
+from domain.what_if.record import RecordedStep, recorded_decision
+from tests.support.builders import run_histories as past
+from tests.support.builders.explained_spawns import plan_facts
+from tests.support.builders.storytelling import requested, stamp
+
+
+def steps(*events: object) -> list[RecordedStep]:
+    """One behind the other, each under a revision of its own."""
+    return [RecordedStep(stamp(at), at, one) for at, one in enumerate(events, start=1)]  # type: ignore[arg-type]
+
+
+def test_it_is_read_from_its_request_on() -> None:
+    with pytest.raises(ValueError, match="a decision is read from its request on"):
+        recorded_decision(steps(past.resolved()))
+
+
+def test_it_was_made_under_the_revision_of_its_request_and_announced_under_another() -> None:
+    found = recorded_decision(steps(*past.an_announced_run()))
+    assert found.config_revision == requested().config_revision == 1
+    assert found.announced_revision == len(past.an_announced_run())
+
+
+@pytest.mark.parametrize(
+    ("history", "is_decided"),
+    [
+        (past.a_requested_run(), False),
+        (past.a_prepared_run(), False),
+        (past.a_created_run(), True),
+        (past.a_refused_run(), True),
+    ],
+)
+def test_it_is_made_once_its_caller_was_answered(history: past.History, is_decided: bool) -> None:
+    assert recorded_decision(steps(*history)).is_decided == is_decided
+
+
+def test_the_agent_is_the_one_that_a_script_named() -> None:
+    assert recorded_decision(steps(*past.an_overridden_run())).agent_id == "steward"
+    assert recorded_decision(steps(*past.a_resolved_run())).agent_id == "main"
+
+
+def test_its_facts_are_those_of_whichever_answer_there_was() -> None:
+    looked_at = plan_facts()
+    history = past.a_resolved_run()
+    for last in (past.created(facts=looked_at), past.refused(facts=looked_at)):
+        assert recorded_decision(steps(*history, last)).facts == looked_at
+    assert recorded_decision(steps(*history)).facts is None
+
+
+def test_the_start_is_told_for_its_prompt() -> None:
+    assert recorded_decision(steps(*past.a_started_run())).started == past.started()
