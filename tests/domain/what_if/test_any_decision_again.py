@@ -1,11 +1,15 @@
 """However a spawn is asked for and whatever is configured: decided again, it is what would have
 been recorded under the other configuration, and under its own it is the same."""
 
+import base64
+from typing import Any
+
 from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 from domain.what_if.record import RecordedDecision
 from tests.support.builders.configured_spawns import Rules
-from tests.support.builders.decisions_again import Spawn
+from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
 from tests.support.models.random_decisions import ANY_RULES, MESSAGES, SPAWNS, two_rules
 
 
@@ -30,9 +34,17 @@ def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | No
     ]
     if ways[0] != ways[1]:
         return "different-plan", None
-    if then.created.max_depth != now.created.max_depth:
+    told = [
+        (one.max_depth, [part for part in one.ingredients if part.position == "preamble"])
+        for one in (then.created, now.created)
+    ]
+    if told[0] != told[1]:
         return "different-context", None
-    return "same", None
+    sent = [
+        (one.created and one.created.direct_delivery, one.announced and one.announced.webhooks)
+        for one in (then, now)
+    ]
+    return "same" if sent[0] == sent[1] else "different-announcement", None
 
 
 def default(rules: Rules) -> str:
@@ -75,3 +87,83 @@ def test_under_another_it_is_what_would_have_been_recorded(
         return
     expected, rule = really(asked.record(values[0]), asked.record(values[1]))
     assert (found.verdict, found.rule) == (expected, rule), found
+
+
+# What is said for all agents, and whoever may be told of a run.
+
+HERE, THERE = '{"channel": "chat", "to": "room:1"}', '{"channel": "mail", "to": "list:1"}'
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+HOOKS = ("subagentSpawning", "subagentSpawned", "subagentEnded", "onSubagentEnded")
+
+
+def webhook(name: str, **values: Any) -> Values:
+    """Somebody whom announcements are sent."""
+    return {"id": name, "url": f"http://hooks.example/{name}", "secrets": [SECRET], **values}
+
+
+WEBHOOKS = (
+    webhook("all"),
+    webhook("writer", agents=["writer"]),
+    webhook("chat", origin={"channel": "chat"}),
+    webhook("mail", origin={"channel": "m*"}),
+)
+COMMAND: Values = {"type": "command", "command": ["true"]}
+
+
+@st.composite
+def settings_of_all(draw: st.DrawFn) -> Values:
+    """A file."""
+    hooks = draw(st.sets(st.sampled_from(HOOKS), max_size=2))
+    runtime = {**COMMAND, "deliversToOrigin": draw(st.booleans())}
+    return but(
+        limits(
+            "writer",
+            allowAgents=["*"],
+            contextPreambleMaxChars=draw(st.sampled_from([0, 40, 41, 4000])),
+            archiveAfterMinutes=draw(st.sampled_from([60, 60, 5])),
+        ),
+        {
+            "agents": {"defaults": {"runtime": runtime}},
+            "session": {"threadBindings": {"idleHours": draw(st.sampled_from([None, None, 2]))}},
+            "channels": {
+                "chat": {"threadBindings": {"enabled": draw(st.sampled_from([True] * 5 + [False]))}}
+            },
+            "spawnlog": {
+                "hooks": {one: {"url": f"http://hooks.example/{one}"} for one in hooks},
+                "announce": {"webhooks": [one for one in WEBHOOKS if draw(st.booleans())]},
+            },
+        },
+    )
+
+
+ORIGINS = st.sampled_from([None, HERE, THERE, '{"to": "room:1"}', "no address"])
+
+
+@st.composite
+def told(draw: st.DrawFn) -> Spawn:
+    """A spawn or a message, of which somebody may be told."""
+    kind = draw(st.sampled_from([Spawn, Sent]))
+    depth = draw(st.sampled_from([0, 0, 1]))
+    return kind(
+        agent_id=draw(st.sampled_from([None, "writer"])),
+        requester=below() if depth else {},
+        mode="session" if (thread := draw(st.booleans())) else "run",
+        thread=thread,
+        thread_origin=draw(ORIGINS) if thread else None,
+        origin=draw(ORIGINS),
+        preamble=draw(st.none() | st.just("so many words " * 20)) if kind is Spawn else None,
+        announced=draw(st.booleans()),
+        told_to=draw(st.sampled_from([None, None, THERE])),
+    )
+
+
+@settings(max_examples=200)
+@given(asked=told(), then=settings_of_all(), now=settings_of_all())
+def test_and_so_it_is_with_whoever_is_told_of_it(asked: Spawn, then: Values, now: Values) -> None:
+    found = asked.again(then, now).verdict
+    event(found.verdict)
+    if found.verdict == "not-replayable":
+        assert asked.thread
+        assert found.missing == ("the thread: what binds it changed (hooks or threadBindings)",)
+        return
+    assert (found.verdict, found.rule) == really(asked.record(then), asked.record(now)), found
