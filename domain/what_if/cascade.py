@@ -72,7 +72,7 @@ class CascadeCounts:
         """What came of a decision. One that cannot be made again is taken as it was."""
         verdict, key = decided.verdict, record.run.requester.session_key
         self._note_plan(record, decided)
-        if verdict.verdict == "newly-refused" and record.created is not None:
+        if verdict.verdict == "newly-refused":
             self._must_be_room()
             self._removed.setdefault(key, set()).add(record.run.run_id)
             self._never_ran.add(record.run.run_id)

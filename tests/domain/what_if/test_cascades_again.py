@@ -82,6 +82,11 @@ def test_both_are_reckoned_together() -> None:
     assert counts.active_children(ROOT, 3) == CountRange(2, 3, run_id(2))
 
 
+def test_what_is_prepared_still_has_its_place_already() -> None:
+    counts = following([child(1, is_ready=False)], BASE, STRICT)
+    assert counts.active_children(ROOT, 3) == CountRange(2, 2)
+
+
 def test_what_cannot_be_decided_is_taken_as_it_was() -> None:
     counts = CascadeCounts()
     counts.note(child(1).record(BASE), DecidedAgain(not_replayable("something")))

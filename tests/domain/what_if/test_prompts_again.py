@@ -48,9 +48,11 @@ def compared(
     erased: Collection[str] = (),
     forgotten: Collection[str] = (),
     shared: tuple[SharedKey, ...] = (),
+    said: tuple[str, str] = ("", ""),
 ) -> Verdict | None:
     """The prompt that was composed, held against that of now. `erased` are texts that are gone
-    since, `forgotten` those that were gone when it was composed."""
+    since, `forgotten` those that were gone when it was composed, which `said` the second of two
+    words in the place of the first."""
     record, run = asked.record(then), at_start(asked, then)
     assert record.created is not None
     known = {ref(one).id: one for one in ("a fact", "in front", '"go on"')} | asked.texts.known
@@ -59,6 +61,7 @@ def compared(
     opened = run_of(*past.an_announced_run()) if run.continues is not None else run
     pieces, deepest = record.created.ingredients, record.created.max_depth
     prompt = compose_run_prompt(run, opened, pieces, deepest, values, before)
+    prompt = replace(prompt, system_prompt=prompt.system_prompt.replace(*said, 1))
     started = past.started(
         system_prompt=ref(prompt.system_prompt),
         message=ref(prompt.message),
@@ -214,9 +217,17 @@ def test_but_what_differs_in_front_of_the_channel_differs_without_it() -> None:
 
 
 def test_and_so_does_what_differs_in_the_message() -> None:
-    now = scripted({"position": "prepend"})
-    found = compared(TOLD, scripted(), now, erased=[HERE])
-    assert where(found) == ("different-context", "/prompt/message/script:facts")
+    """However far behind."""
+    long = TOLD.changed(task="look around " * 1_000)
+    gone = but(scripted(), {})
+    del gone["agents"]["defaults"]["subagents"]["contextScripts"]["run"][0]
+    found = compared(long, scripted(), gone, erased=[HERE])
+    assert where(found) == ("different-context", "/prompt/message/end")
+
+
+def test_a_prompt_that_an_earlier_release_composed_otherwise_is_told() -> None:
+    found = compared(TOLD, scripted(), scripted(), said=("always be kind", "always be quick"))
+    assert where(found) == ("different-context", "/prompt/systemPrompt/bootstrap:0.md")
 
 
 def test_an_address_that_was_erased_before_the_start_was_not_told() -> None:
