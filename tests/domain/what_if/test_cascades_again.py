@@ -13,7 +13,7 @@ from domain.what_if.cascade import CascadeCounts, CascadeTooLarge, CountRange
 from domain.what_if.decide_again import DecidedAgain
 from domain.what_if.verdict import SAME, Verdict, not_replayable
 from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
-from tests.support.builders.storytelling import CHILD, ROOT, run_id
+from tests.support.builders.storytelling import CHILD, ROOT, plan, run_id
 
 BASE = limits("writer", allowAgents=["*"], maxSpawnDepth=2)
 STRICT = limits("writer", allowAgents=["main"], maxSpawnDepth=2)
@@ -168,6 +168,12 @@ def test_the_tools_of_a_requester_are_those_that_it_would_have() -> None:
     assert (found.verdict, found.rule) == ("newly-refused", "tools")
     alone = asks.again(BASE, denied).verdict
     assert alone.verdict == "different-plan"
+
+
+def test_a_request_of_before_tools_were_recorded_is_not_judged_by_them() -> None:
+    denied = plan(tools_deny=("sessions_spawn",))
+    asks = child(2, agent_id=None, requester=ASKS)
+    assert asks.again(BASE, BASE, requester_plan=denied).verdict == SAME
 
 
 def test_one_that_could_not_spawn_and_can_now_asks_with_the_tools_of_now() -> None:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from domain.what_if.decide_again import texts_needed
 from domain.what_if.record import RecordedStep, recorded_decision
 from tests.support.builders import run_histories as past
+from tests.support.builders.decisions_again import Spawn, Values, setup
 from tests.support.builders.explained_spawns import plan_facts
-from tests.support.builders.storytelling import requested, stamp
+from tests.support.builders.storytelling import ref, requested, stamp
 
 
 def steps(*events: object) -> list[RecordedStep]:
@@ -52,3 +54,26 @@ def test_its_facts_are_those_of_whichever_answer_there_was() -> None:
 
 def test_the_start_is_told_for_its_prompt() -> None:
     assert recorded_decision(steps(*past.a_started_run())).started == past.started()
+
+
+# The texts beside the log are read where they decide, and are not where they do not.
+
+WORDY = Spawn(model="a model, please", thinking="like a sage", preamble="words", origin="{}")
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"subagents": {"thinking": "low"}}, {"subagents": {"maxChildrenPerAgent": 1}}]
+)
+def test_no_text_is_read_that_decides_nothing(change: Values) -> None:
+    assert texts_needed(WORDY.question(setup(), setup(default=change))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"models": {"acme/large": {"alias": "large"}}}, "a model, please"),
+        ({"subagents": {"contextPreambleMaxChars": 7}}, "words"),
+    ],
+)
+def test_a_text_is_read_where_what_it_is_judged_by_changed(change: Values, text: str) -> None:
+    assert texts_needed(WORDY.question(setup(), setup(default=change))) == [ref(text)]
