@@ -179,6 +179,23 @@ async def test_what_is_prepared_still_is_only_known_by_what_it_was_admitted_by(
     assert found[0] == found[1]
 
 
+async def test_whoever_a_script_may_name_is_not_known_before_it_has_run(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    """It is prepared still; the agent that its script names would think otherwise."""
+    script = {"id": "router", "uri": "/scripts/router", "agentIdOverrideKey": "agent"}
+    main = {"id": "main", "default": True, "subagents": {"contextScripts": {"run": [script]}}}
+    agents = {**VALUES["agents"], "list": [main, {"id": "editor"}]}
+    configurations = ServerConfigurations(running, tmp_path)
+    await configurations.activate(load_values({"agents": agents}), OPERATOR)
+    services = queries_on(running, configurations, tmp_path)
+    await LoggedFamily(running.log, max_children=4).spawn("first")
+    thinking = {"op": "add", "path": "/agents/list/1/subagents", "value": {"thinking": "high"}}
+    for prompts in (False, True):
+        (found,) = await verdicts(services, patch=[thinking], prompts=prompts)
+        assert found["verdict"] == "not-replayable"
+
+
 async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
     running: RunningLog, services: QueryServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:

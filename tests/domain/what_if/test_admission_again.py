@@ -140,6 +140,15 @@ def test_what_was_not_admitted_shares_and_waits_as_it_was_asked_to() -> None:
     }
 
 
+def test_what_a_limit_refuses_it_refuses_whatever_is_attached() -> None:
+    smaller = {"tools": {"sessions_spawn": {"attachments": {"enabled": True, "maxFiles": 1}}}}
+    attached = CROWDED.changed(attachments=AttachmentsRequest(count=1, total_bytes=9))
+    narrow = but(limits("writer", allowAgents=["*"], maxChildrenPerAgent=4), smaller)
+    found = attached.again(OPEN, narrow).verdict
+    assert (found.verdict, found.rule) == ("newly-refused", "active_children")
+    assert attached.again(but(narrow, {"tools": {"sessions_spawn": {}}}), narrow).verdict == SAME
+
+
 def test_attachments_under_other_limits_are_not_on_record() -> None:
     attached = Spawn(attachments=AttachmentsRequest(count=1, total_bytes=9))
     smaller = setup(tools={"sessions_spawn": {"attachments": {"enabled": True, "maxFiles": 1}}})

@@ -250,6 +250,14 @@ def test_files_that_were_cut_may_be_whole_now() -> None:
     assert cut.again(files(300), files(300)).verdict == SAME
 
 
+def test_a_model_that_was_passed_over_is_no_file_that_was_cut() -> None:
+    """Whatever it is called; its warning stands beside those of files."""
+    asked = FILES.changed(model="acme/bootstrap-7b")
+    none = {"agents": {"defaults": {"runtime": {"type": "scripted", "models": []}}}}
+    assert asked.record(but(files(1_000), none)).created is not None
+    assert asked.again(but(files(1_000), none), but(files(20_000), none)).verdict == SAME
+
+
 def test_without_files_there_is_nothing_to_cut() -> None:
     assert FILES.changed(light_context=True).again(files(20_000), files(1)).verdict == SAME
     assert Spawn().again(files(20_000), files(1)).verdict == SAME

@@ -4,7 +4,7 @@ import pytest
 
 from domain.plan.credentials import FoundCredentials
 from domain.what_if.verdict import SAME, Verdict
-from tests.support.builders.decisions_again import Sent, Values, but, limits, setup
+from tests.support.builders.decisions_again import ISOLATING, Sent, Values, but, limits, setup
 
 BASE = limits("writer", maxChildrenPerAgent=4)
 FEWER = limits("writer", maxChildrenPerAgent=2)
@@ -23,10 +23,7 @@ def test_a_place_that_is_not_there_any_more_refuses_it() -> None:
 def test_a_place_that_is_there_now_lets_it_pass() -> None:
     found = SENT.again(FEWER, BASE).verdict
     assert refused(found) == ("newly-allowed", "active_children")
-    assert found.assumed == (
-        'the credentials of agent "writer" can be had',
-        'the workspace of agent "writer" can be used',
-    )
+    assert found.assumed == ('the credentials of agent "writer" can be had',)
 
 
 def test_behind_a_run_that_yielded_it_takes_over_that_ones_place() -> None:
@@ -80,6 +77,15 @@ def test_but_it_works_where_its_session_began() -> None:
         sent = SENT.changed(before_plan={"workspace_source": source, "workspace_dir": "/srv/old"})
         for now in (own, roots):
             assert sent.again(BASE, now).verdict == SAME
+
+
+def test_its_requester_is_in_a_sandbox_as_it_was_when_it_spawned_the_child() -> None:
+    """What is configured for it is read for a spawn, and is with the message from there on."""
+    free = setup("main", "writer")
+    confined = setup({"id": "main", "sandbox": {"mode": "all"}, "runtime": ISOLATING}, "writer")
+    sent = Sent(agent_id="writer")
+    assert sent.again(free, confined).verdict == SAME
+    assert sent.changed(is_boxed=True).again(confined, free).verdict == SAME
 
 
 def test_no_script_runs_for_it() -> None:

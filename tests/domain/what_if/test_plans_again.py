@@ -236,6 +236,20 @@ def test_free_words_that_were_erased_are_named_where_aliases_changed_alone() -> 
     assert slow.verdict == "different-plan"
 
 
+def test_what_free_words_stood_for_is_on_record_and_not_that_they_were_given() -> None:
+    """Where they stand for another model now, nobody knows whether it was asked for by its name."""
+    then = named("our best", "acme/large")
+    found = FREE_WORDS.again(then, named("our best", "acme/small")).verdict
+    assert found.verdict == "not-replayable"
+    by_alias = "the model that was requested: maybe by an alias that stands for another now"
+    assert found.missing == (by_alias,)
+    assert FREE_WORDS.again(then, BASE).verdict.missing == (by_alias,)
+    assert FREE_WORDS.again(then, subagents(thinking="low")).verdict.missing == (by_alias,)
+    more = but(then, named("another", "acme/other"))
+    assert FREE_WORDS.again(then, more).verdict == SAME
+    assert WRITER.changed(model="acme/other").again(then, BASE).verdict == SAME
+
+
 def test_an_alias_that_is_a_name_is_followed_to_where_it_leads_now() -> None:
     asked = WRITER.changed(model="best")
     found = asked.again(named("Best", "acme/large"), named("Best", "acme/small")).verdict

@@ -37,6 +37,14 @@ def test_a_child_that_asks_is_the_child_that_was_spawned(name: str) -> None:
     assert Spawn(requester=below(display_key="main")).again(BASE, NAMING[name]).verdict == SAME
 
 
+def test_a_name_that_can_be_no_key_now_stands_for_no_session_that_is_on_record() -> None:
+    """With the id of another default agent in front of it, it is too long."""
+    name = "peer:" + "x" * 490
+    asked = Spawn(display=name, requester={"session_key": f"agent:main:{name}"})
+    found = asked.again(BASE, setup("main", {"id": "w" * 64, "default": True})).verdict
+    assert (found.verdict, found.missing) == ("not-replayable", (MEANT_ANOTHER,))
+
+
 def test_the_name_that_main_goes_by_stands_for_it_under_both() -> None:
     then = but(BASE, {"session": {"mainKey": "home"}})
     asked = Spawn(display="main", requester={"session_key": "agent:main:home"})

@@ -439,6 +439,10 @@ class Sent(Spawn):
         """What a server under this configuration records."""
         return recorded_decision(_steps(self.events(values)), before=self._before())
 
+    def _is_sandboxed(self, under: Configuration) -> bool:
+        """As it was when it spawned the child."""
+        return bool(self.is_boxed) or bool(self.options.get("requester_sandboxed"))
+
     def _before(self) -> Run:
         run = run_of(*past.an_announced_run())
         if self.is_paused:
