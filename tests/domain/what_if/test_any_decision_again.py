@@ -58,6 +58,7 @@ def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
     changed = {
         "the requester: its key": (then.main_key, default(then)) != (now.main_key, default(now)),
         "the workspace:": then.roots != now.roots,
+        "the model that was requested:": then.aliases != now.aliases,
     }
     return all(
         any(one.startswith(word) and is_so for word, is_so in changed.items()) for one in missing

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.decisions_again import Sent, Spawn, below
-from tests.support.models.plan_words import ALIASES, FREE_TEXT
 from tests.support.models.random_plans import PLANNING, WISHES
 from tests.support.models.random_spawns import ASKED, RULES
 from tests.support.models.spawn_model import Asked
@@ -21,10 +20,6 @@ INHERITED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "workspace_dir": st.just("/srv/recorded"),
     },
 )
-_ALIASES = {alias.strip().lower() for own in ALIASES for alias, _ in own}
-REPLACED = {one for one in FREE_TEXT if one.lower() in _ALIASES}
-"""Aliases that have not the form of a name: what they stand for is recorded in their place, so that
-nobody knows that one was given."""
 
 
 @st.composite
@@ -55,7 +50,7 @@ def _spawns(draw: st.DrawFn, kind: type[Spawn]) -> Spawn:
         active_children=draw(st.integers(0, 3)),
         mode=asked.effective_mode,
         thread=asked.thread,
-        model=None if asked.model in REPLACED else asked.model,
+        model=asked.model,
         thinking=asked.thinking,
         folder=asked.folder is not None,
         options=options,
