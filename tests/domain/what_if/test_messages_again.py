@@ -88,6 +88,17 @@ def test_its_requester_is_in_a_sandbox_as_it_was_when_it_spawned_the_child() -> 
     assert sent.changed(is_boxed=True).again(confined, free).verdict == SAME
 
 
+def test_it_goes_by_the_model_that_its_spawn_named_whatever_aliases_stand_for() -> None:
+    """What an alias of words stood for then went into the options that the session keeps."""
+
+    def named(stands_for: str) -> Values:
+        return but(BASE, {"agents": {"defaults": {"models": {stands_for: {"alias": "our best"}}}}})
+
+    sent = SENT.changed(model="acme/large")
+    assert sent.again(named("acme/large"), named("acme/small")).verdict == SAME
+    assert SENT.changed(model="Our Best").again(BASE, named("acme/small")).verdict == SAME
+
+
 def test_no_script_runs_for_it() -> None:
     script = {"id": "facts", "uri": "/scripts/facts", "position": "prepend"}
     run = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [script]}}}}}

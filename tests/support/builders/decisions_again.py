@@ -455,17 +455,19 @@ class Sent(Spawn):
         most = under.subagent_defaults.max_children_per_agent
         counted = ContinuationFacts(active_children=self.active_children, max_children=most)
         spawned = self._request(under)
+        # As its spawn recorded it, whatever aliases there are now.
+        name = storable_model_name(self.model, {}) if self.model is not None else None
         received = messages.message_received(
             requester=spawned.requester,
             agent_id=spawned.requested_agent_id,
             depth=spawned.requester.depth + 1,
             message=self.texts.keep(self.task),
-            model_argument=spawned.model_argument,
+            model_argument=self.texts.keep(self.model) if name is None else None,
             thinking_argument=spawned.thinking_argument,
             light_context=self.light_context,
             thread=self.thread,
             delivery_origin=self.texts.keep(self.thread_origin),
-            options=spawned.options,
+            options=spawned.options.changed({"model": name}),
             facts=counted,
         )
         yield received
