@@ -446,6 +446,10 @@ class WhatIfAnswer:
         above = self._counts.never_ran(item.record.run)
         if above is not None:
             return DecidedAgain(_never_requested(item.record, above))
+        agent_id = self._counts.agent(key)
+        if agent_id is not None:
+            unknown = f'whether agent "{agent_id}", in the place of its requester, would ask for it'
+            return DecidedAgain(not_replayable(unknown))
         recorded = item.record.request.facts.active_children
         counted, plan = self._counts.active_children(key, recorded), self._counts.plan(key)
         is_alike = plan is None and counted.least == counted.most == recorded

@@ -47,6 +47,7 @@ class CascadeCounts:
     _never_ran: set[UUID] = field(default_factory=set)
     _plans: dict[str, Plan] = field(default_factory=dict)
     _known_plans: dict[Plan, Plan] = field(default_factory=dict)
+    _agents: dict[str, str] = field(default_factory=dict)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
         """The children of a session that would be counted, of which so many were."""
@@ -68,6 +69,11 @@ class CascadeCounts:
         there is none."""
         return self._plans.get(requester_key)
 
+    def agent(self, requester_key: str) -> str | None:
+        """The agent that would be in the place of a requester; None when it is the recorded one.
+        Nobody knows what another agent would ask for."""
+        return self._agents.get(requester_key)
+
     def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
         """What came of a decision. One that cannot be made again is taken as it was."""
         verdict, key = decided.verdict, record.run.requester.session_key
@@ -83,22 +89,29 @@ class CascadeCounts:
             self._added[key] = (count + 1, first)
 
     def _note_plan(self, record: RecordedDecision, decided: DecidedAgain) -> None:
-        """The plan of a child that may spawn now, or could then; what runs as it did, also behind a
-        run that would have another, has the recorded one."""
+        """The plan, or the agent, of a child that may spawn now, or could then; what runs as it
+        did, also behind a run that would have another, has the recorded one."""
         created, planned = record.created, decided.planned
         if created is None:
             return
         child = _child_key(record, created)
-        if planned is None or decided.verdict.verdict not in _OTHER_PLAN:
-            self._plans.pop(child, None)
-        elif created.role != "leaf" or planned.capabilities.can_spawn:
-            self._must_be_room()
-            # A history has many children, and few plans.
-            plan = planned.plan
-            self._plans[child] = self._known_plans.setdefault(plan, plan)
+        self._plans.pop(child, None)
+        self._agents.pop(child, None)
+        verdict = decided.verdict.verdict
+        if planned is None or verdict not in _OTHER_PLAN:
+            return
+        if created.role == "leaf" and not planned.capabilities.can_spawn:
+            return
+        self._must_be_room()
+        if verdict == "different-agent":
+            self._agents[child] = planned.agent.id
+            return
+        # A history has many children, and few plans.
+        plan = planned.plan
+        self._plans[child] = self._known_plans.setdefault(plan, plan)
 
     def _must_be_room(self) -> None:
-        remembered = len(self._never_ran) + len(self._plans) + len(self._added)
+        remembered = sum(map(len, (self._never_ran, self._plans, self._agents, self._added)))
         if remembered >= REMOVED_MAX:
             raise CascadeTooLarge(
                 f"more than {REMOVED_MAX} runs would not have run, or by another plan, or sessions"

@@ -205,6 +205,17 @@ def test_the_plan_of_a_message_takes_the_place_of_that_of_the_run_before() -> No
     assert again.thinking == "low"
 
 
+def test_what_another_agent_asks_for_in_the_place_of_one_nobody_knows() -> None:
+    """Until its session goes on as it did."""
+    counts = CascadeCounts()
+    planned = child(1).again(BASE, SLOW).planned
+    other = DecidedAgain(Verdict(verdict="different-agent"), planned)
+    counts.note(child(1).record(BASE), other)
+    assert (counts.agent(CHILD), counts.plan(CHILD)) == ("writer", None)
+    noted(counts, Sent(agent_id="writer"), BASE, BASE)
+    assert counts.agent(CHILD) is None
+
+
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cascade, "REMOVED_MAX", 2)
     counts = following([child(1), child(2)], BASE, STRICT)
