@@ -4,6 +4,7 @@ What is looked at are the events between the two, so that the cost grows with th
 record: whoever has no event there has not changed.
 """
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,8 +128,10 @@ async def get_diff(
     question = ("diff", left, right, run_id, session, tree, caller.patterns)
     behind: int | None = None
     if cursor is None:
-        sides = [(await resolve_as_of(services, caller, one)).position for one in (left, right)]
-        span = _Span(*sides)
+        sides = await asyncio.gather(
+            *(resolve_as_of(services, caller, one) for one in (left, right))
+        )
+        span = _Span(*(one.position for one in sides))
     else:
         span, behind = await _place_of(services, cursor, question)
     later = AsOf(span.last, now=False)
@@ -264,8 +267,10 @@ async def _pairs(
     keys = [key for one in touched if (key := session_key_of(one.stream)) is not None]
     left, right = sides = await registry.states(run_ids, keys, at=span)
     runs = [*left.runs.values(), *right.runs.values()]
-    inner = await contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full)
-    stages = await _stages(services, sides, span)
+    inner, stages = await asyncio.gather(
+        contents.texts([ref for run in runs for ref in inner_texts(run)] * is_full),
+        _stages(services, sides, span),
+    )
 
     async def document(run: Run | None, number: int) -> StateDocument | None:
         if run is None:

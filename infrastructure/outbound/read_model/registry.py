@@ -1,5 +1,6 @@
 """Reads the rows of runs and sessions, now or as of a position: by query, by label, by lane."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -347,11 +348,12 @@ class PostgresRegistry:
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
     ) -> Sequence[States]:
         """Several runs and sessions as of some positions."""
-        moments = [await self._moment(one) for one in at]
+        moments = await asyncio.gather(*map(self._moment, at))
         ends = sorted({one.end for one in moments})
-        runs = await self._runs_as_of.get_all((run_id, end) for end in ends for run_id in run_ids)
-        async with borrow_connection(self._pool) as connection:
-            sessions = await sessions_as_of(connection, session_keys, ends)
+        runs, sessions = await asyncio.gather(
+            self._runs_as_of.get_all((run_id, end) for end in ends for run_id in run_ids),
+            self._sessions_as_of(session_keys, ends),
+        )
         return [
             States(
                 {
@@ -365,6 +367,12 @@ class PostgresRegistry:
             )
             for one in moments
         ]
+
+    async def _sessions_as_of(
+        self, keys: Sequence[str], positions: Sequence[int]
+    ) -> list[tuple[int, Session]]:
+        async with borrow_connection(self._pool) as connection:
+            return await sessions_as_of(connection, keys, positions)
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""
