@@ -17,6 +17,7 @@ AGENTS_REMEMBERED_MAX = 10_000
 _UNREAD = "?"
 AgentsDifference = Literal["nothing", "admission", "more"]
 """What differs for those who ask for an agent."""
+_Key = tuple[bool, str, str, str, str | None, str | None]
 
 
 class UnaffectedAgents:
@@ -31,7 +32,7 @@ class UnaffectedAgents:
     ) -> None:
         self._then = then
         self._now = now
-        self._differences: dict[tuple[str, str, str, str | None, str | None], AgentsDifference] = {}
+        self._differences: dict[_Key, AgentsDifference] = {}
         announce = now.configuration.spawnlog.announce
         self._is_shared_equal = _shared(then.configuration) == _shared(now.configuration) and all(
             one.spawnlog.announce == announce for one in announcing
@@ -66,7 +67,9 @@ class UnaffectedAgents:
         else:
             asks, requested = requester.agent_id, request.agent_id
         of_key = agent_id_of(requester.session_key)
-        key = (asks, requester.agent_id, of_key, requested, overridden_to)
+        # The scripts of an agent run for a spawn, and not for a message.
+        is_spawn = isinstance(request, SpawnRequested)
+        key = (is_spawn, asks, requester.agent_id, of_key, requested, overridden_to)
         known = self._differences.get(key)
         if known is None:
             known = self._compared(request, {asks, requester.agent_id, of_key}, overridden_to)

@@ -7,7 +7,7 @@ from domain.what_if.decide_again import WholeConfiguration
 from domain.what_if.scripts import are_scripts_unchanged
 from domain.what_if.unaffected import UnaffectedAgents
 from domain.what_if.verdict import SAME
-from tests.support.builders.decisions_again import Spawn, Values, but, limits, setup
+from tests.support.builders.decisions_again import Sent, Spawn, Values, but, limits, setup
 from tests.support.builders.script_receipts import candidate, receipt
 
 BASE = limits("writer", "editor", allowAgents=["*"])
@@ -127,3 +127,29 @@ def test_who_had_no_credentials_may_have_some_under_another_runtime() -> None:
     verdict = PASSED_OVER.again(then, now).verdict
     assert verdict != SAME
     assert not is_unaffected(PASSED_OVER, then, now)
+
+
+# What is remembered of a message says nothing of a spawn.
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spawnlog": {"scriptOutputBytesMax": 10}},
+        {"spawnlog": {"scriptsTotalSeconds": 1}},
+        {"other": {"x": 1}},
+    ],
+)
+def test_a_message_before_it_does_not_hide_the_scripts_of_a_spawn(change: Values) -> None:
+    scripts = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [TELLING]}}}}}
+    then = but(BASE, scripts)
+    before, after = (
+        WholeConfiguration(Configuration.model_validate(one), one) for one in (then, but(then, change))
+    )
+    spawned = Spawn(agent_id="writer").record(then).request
+    sent = Sent(agent_id="writer").record(then).request
+    known = UnaffectedAgents(before, after, [before.configuration])
+    first = known.is_unaffected(spawned, None)
+    known = UnaffectedAgents(before, after, [before.configuration])
+    known.is_unaffected(sent, None)
+    assert known.is_unaffected(spawned, None) == first
