@@ -3,6 +3,7 @@
 import pytest
 
 from domain.configuration.configuration import Configuration
+from domain.plan.credentials import FoundCredentials, MissingCredential
 from domain.what_if.decide_again import WholeConfiguration
 from domain.what_if.scripts import are_scripts_unchanged
 from domain.what_if.unaffected import UnaffectedAgents
@@ -153,3 +154,31 @@ def test_a_message_before_it_does_not_hide_the_scripts_of_a_spawn(change: Values
     known = UnaffectedAgents(before, after, [before.configuration])
     known.is_unaffected(sent, None)
     assert known.is_unaffected(spawned, None) == first
+
+
+# Credentials are found by the runtime and the folders of an agent.
+
+UNSET = FoundCredentials(missing=(MissingCredential("KEY", "KEY is not set", is_unset=True),))
+NEEDING = {"type": "command", "command": ["true"], "env": {"KEY": "${KEY}"}}
+NEEDING_NOTHING = {"type": "command", "command": ["true"]}
+
+
+@pytest.mark.parametrize(
+    "now",
+    [{"runtime": NEEDING_NOTHING}, {"runtime": NEEDING, "agentDir": "/elsewhere"}],
+)
+def test_a_refusal_for_want_of_credentials_may_be_none_under_another_runtime(now: Values) -> None:
+    asked = Spawn(agent_id="writer", credentials=UNSET)
+    then = limits({"id": "writer", "runtime": NEEDING}, allowAgents=["*"])
+    assert asked.again(then, then).verdict == SAME
+    found = asked.again(then, limits({"id": "writer", **now}, allowAgents=["*"])).verdict
+    assert found != SAME, found
+
+
+def test_what_is_assumed_of_other_credentials_is_said_of_what_is_the_same_too() -> None:
+    given = FoundCredentials(("openai:default",), ("openai:default",))
+    asked = Spawn(agent_id="writer", credentials=given)
+    then = limits({"id": "writer", "runtime": NEEDING_NOTHING}, allowAgents=["*"])
+    taken = {**NEEDING_NOTHING, "env": {"OPENAI_API_KEY": "${OTHER}"}}
+    found = asked.again(then, limits({"id": "writer", "runtime": taken}, allowAgents=["*"])).verdict
+    assert found.verdict == "not-replayable" or found.assumed, found
