@@ -29,11 +29,13 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
 from domain.values import rules
+from domain.values.json_text import compact_json
 from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
 from domain.values.session_key import InvalidSessionKey, agent_id_of
 from domain.what_if.record import RecordedDecision
 from domain.what_if.scripts import (
+    CREDENTIALS_MISSING,
     ReplayedScripts,
     ScriptContribution,
     ScriptsUnder,
@@ -48,6 +50,8 @@ from domain.what_if.verdict import SAME, DecisionDifference, NotReplayable, Verd
 AGENTS_REMEMBERED_MAX = 1_000
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
 _ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
+_TARGET = "hook subagentDeliveryTarget"
+_ENGINE = "hook prepareSubagentSpawn"
 _UNREAD = "?"
 """For a text that decides nothing but what is said to the caller."""
 
@@ -59,12 +63,21 @@ class WholeConfiguration:
     configuration: Configuration
     told: Mapping[str, object]
     _scripts: dict[str, ScriptsUnder] = field(default_factory=dict, compare=False, repr=False)
+    _printed: list[str] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def printed(self) -> str:
+        """What scripts are told, as it is printed for them: 1 is not true there, and an object has
+        its members in an order."""
+        if not self._printed:
+            self._printed.append(compact_json(dict(self.told)))
+        return self._printed[0]
 
     def scripts(self, requested_agent_id: str) -> ScriptsUnder:
         """Those that run for whoever asks for this agent, made once for each of so many agents."""
         known = self._scripts.get(requested_agent_id)
         if known is None:
-            known = scripts_under(self.configuration, self.told, requested_agent_id)
+            known = scripts_under(self.configuration, self.printed, requested_agent_id)
             if len(self._scripts) < AGENTS_REMEMBERED_MAX:
                 self._scripts[requested_agent_id] = known
         return known
@@ -110,6 +123,11 @@ def _run_of(question: Question) -> Run:
     inherited = {"model": plan.model_reference, "thinking": plan.thinking}
     sandboxed = {"sandboxed": plan.sandboxed}
     return run.changed({"requester": run.requester.changed({**inherited, **sandboxed})})
+
+
+def found_by(agent: EffectiveAgent) -> tuple[object, ...]:
+    """By what the credentials of an agent are found."""
+    return agent.is_configured, agent.runtime, agent.folder, agent.main_folder
 
 
 def facts_under(configuration: Configuration, facts: AdmissionFacts) -> AdmissionFacts:
@@ -373,7 +391,19 @@ class _DecisionAgain:
             if are_scripts_unchanged(then, now):
                 return recorded_scripts(record)
             raise NotReplayable("the context scripts: they had not run when it was refused")
+        for one in record.scripts.candidates:
+            if one.verdict == CREDENTIALS_MISSING and one.agent_id is not None:
+                self._must_have_no_credentials(one.agent_id)
         return replay_scripts(record, then, now, self._texts)
+
+    def _must_have_no_credentials(self, agent_id: str) -> None:
+        """A script named it, and it was passed over for want of them."""
+        is_there = self._now.effective_agent(agent_id).is_configured
+        if is_there and self._are_credentials_elsewhere(agent_id):
+            raise NotReplayable(
+                f'the credentials of agent "{agent_id}", which a context script named: by its'
+                " runtime and folder of now"
+            )
 
     def _plan(self, agent_id: str) -> PlannedChild | IneligiblePlan:
         run = self._run.changed({"agent_id": agent_id, **self._model_argument()})
@@ -444,16 +474,20 @@ class _DecisionAgain:
             if agent.is_configured:
                 self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
             return NOTHING_FOUND
-        before = self._then.effective_agent(agent.id)
-        if (before.runtime, before.folder, before.main_folder) != (
-            agent.runtime,
-            agent.folder,
-            agent.main_folder,
-        ):
+        if self._are_credentials_elsewhere(agent.id):
+            if self._refused_rule == rules.CREDENTIALS.name:
+                raise NotReplayable(
+                    f'the credentials of agent "{agent.id}": by its runtime and folder of now'
+                )
             self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
         given = record.created.plan.auth_profiles if record.created is not None else ()
         missing = tuple(MissingCredential(name, name) for name in facts.missing)
         return FoundCredentials(facts.profile_ids, given, missing)
+
+    def _are_credentials_elsewhere(self, agent_id: str) -> bool:
+        """Whether they are looked for in another folder, or for another runtime."""
+        before, now = (one.effective_agent(agent_id) for one in (self._then, self._now))
+        return found_by(before) != found_by(now)
 
     def _workspace(self, agent: EffectiveAgent) -> ChosenWorkspace:
         """The folder as it was chosen; which one another path leads to is not on record."""
@@ -484,9 +518,8 @@ class _DecisionAgain:
     def _is_workspace_unchanged(self, agent: EffectiveAgent, facts: WorkspaceFacts) -> bool:
         if facts.source == "agent":
             return self._then.effective_agent(agent.id).workspace == agent.workspace
-        if facts.recorded is not None:
-            return True
-        return self._then.spawnlog.workspace_roots == self._now.spawnlog.workspace_roots
+        # What a request names lies below a root, and the agent's own folder is one.
+        return facts.recorded is not None or self._are_workspaces_unchanged(agent)
 
     def _must_be_taken_alike(self, rule: str | None, agent_id: str) -> None:
         """A step behind the plan refused it: it would again unless what it goes by has changed."""
@@ -521,6 +554,9 @@ class _DecisionAgain:
         assert created is not None
         if self._run.thread and self._run.continues is None:
             self._must_be_bound_alike()
+        is_prepared_otherwise = self._is_prepared_otherwise()
+        if is_prepared_otherwise:
+            self._assumed.append(f"{_ENGINE} refuses nothing")
         found: tuple[tuple[VerdictName, DecisionDifference | None], ...] = (
             ("different-agent", _differs("/agentId", self._record.agent_id, agent_id)),
             (
@@ -540,7 +576,14 @@ class _DecisionAgain:
         difference = self._announcement_difference(planned.agent)
         if difference is not None:
             return self._different("different-announcement", difference)
+        if is_prepared_otherwise:
+            raise NotReplayable(f"the preparation: what it asks is another one ({_ENGINE})")
         return SAME
+
+    def _is_prepared_otherwise(self) -> bool:
+        """Whether a hook would be asked that was not: it may refuse the spawn."""
+        then, now = (one.spawnlog.hooks.prepare_subagent_spawn for one in (self._then, self._now))
+        return self._run.continues is None and now is not None and now != then
 
     def _different(self, name: VerdictName, difference: DecisionDifference) -> Verdict:
         return Verdict(
@@ -566,13 +609,16 @@ class _DecisionAgain:
             # Which folder that is, is for the file system to say.
             before = self._then.effective_agent(agent.id).workspace
             pairs.append(("/workspaceDir", before, agent.workspace))
-        elif self._run.continues is None and facts is not None and facts.recorded is None:
-            before_roots, roots = (one.spawnlog.workspace_roots for one in (self._then, self._now))
-            if before_roots != roots:
-                raise NotReplayable(
-                    "the workspace: whether the folder that was requested lies below"
-                    " workspaceRoots is not on record"
-                )
+        elif (
+            self._run.continues is None
+            and facts is not None
+            and facts.recorded is None
+            and not self._are_workspaces_unchanged(agent)
+        ):
+            raise NotReplayable(
+                "the workspace: whether the folder that was requested lies below"
+                " workspaceRoots, or the agent's own, is not on record"
+            )
         return next((one for one in (_differs(*pair) for pair in pairs) if one is not None), None)
 
     def _context_difference(
@@ -651,6 +697,15 @@ class _DecisionAgain:
         difference = _differs("/directDelivery", created.direct_delivery, delivers)
         if difference is not None or announced is None or announced.disposition != "inbox":
             return difference
+        if run.requester.depth == 0 and origin is None:
+            targets = [
+                one.spawnlog.hooks.subagent_delivery_target for one in (self._then, self._now)
+            ]
+            was_said = targets[0] is not None and announced.origin is not None
+            if was_said and targets[1] is None:
+                return _differs("/announcement/origin", _TARGET, None)
+            if targets[1] is not None and targets[0] != targets[1]:
+                raise NotReplayable(f"where its result goes: {_TARGET} is another one")
         if not _is_sent_otherwise(self._question):
             return None
         there = announced.origin or origin or run.requester.origin

@@ -54,13 +54,13 @@ def _recorded(receipt: ScriptReceipt) -> ScriptContribution:
 @dataclass(frozen=True, slots=True)
 class ScriptsUnder:
     """The scripts of an agent under a configuration, and what holds for all of them. `told` is the
-    whole of it, as scripts are told."""
+    whole of it, as it is printed for scripts."""
 
     listed: tuple[ContextScript, ...]
     total_seconds: float
     output_bytes_max: int
     agent_ids: tuple[str, ...]
-    told: Mapping[str, object]
+    told: str
 
     @property
     def is_told(self) -> bool:
@@ -68,9 +68,7 @@ class ScriptsUnder:
         return any("cfg" in one.arg_map.values() for one in self.listed)
 
 
-def scripts_under(
-    configuration: Configuration, told: Mapping[str, object], requested_agent_id: str
-) -> ScriptsUnder:
+def scripts_under(configuration: Configuration, told: str, requested_agent_id: str) -> ScriptsUnder:
     """Those that run for whoever asks for this agent."""
     settings = configuration.spawnlog
     return ScriptsUnder(

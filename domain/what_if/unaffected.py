@@ -3,14 +3,16 @@ that they go by is equal, or all but what admits, and that is judged again from 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Literal
 
 from domain.configuration.configuration import Configuration, EffectiveAgent, EffectiveSubagents
 from domain.run.events import MessageReceived, SpawnRequested
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit
+from domain.values.json_text import compact_json
 from domain.values.refusals import Permitted, Refusal
 from domain.values.session_key import agent_id_of
-from domain.what_if.decide_again import WholeConfiguration, facts_under
+from domain.what_if.decide_again import WholeConfiguration, facts_under, found_by
 from domain.what_if.scripts import are_scripts_unchanged
 
 AGENTS_REMEMBERED_MAX = 10_000
@@ -102,8 +104,21 @@ class UnaffectedAgents:
 
     def _are_scripts_equal(self, requested: str) -> bool:
         then, now = self._then.scripts(requested), self._now.scripts(requested)
-        # Which agents there are decides what a script may name.
-        return are_scripts_unchanged(then, now) and set(then.agent_ids) == set(now.agent_ids)
+        # Which agents there are decides whom a script may name, and who of them has credentials.
+        return (
+            are_scripts_unchanged(then, now)
+            and set(then.agent_ids) == set(now.agent_ids)
+            and self._are_credentials_found_alike
+        )
+
+    @cached_property
+    def _are_credentials_found_alike(self) -> bool:
+        """Those of all agents: one without may have been passed over."""
+        then, now = self._then.configuration, self._now.configuration
+        return all(
+            found_by(then.effective_agent(one)) == found_by(now.effective_agent(one))
+            for one in now.agent_ids()
+        )
 
     def _is_admitted_alike(self, request: SpawnRequested | MessageReceived) -> bool:
         """Whether it is admitted as it was, or refused by the same rule."""
@@ -143,7 +158,8 @@ def _shared(configuration: Configuration) -> tuple[object, ...]:
         configuration.session,
         configuration.tools,
         configuration.default_agent_id,
-        configuration.extra,
+        # As they are read: 1 is not true there, and of two keys in another case the first counts.
+        compact_json(configuration.extra),
         settings.hooks,
         settings.announce,
         settings.workspace_roots,

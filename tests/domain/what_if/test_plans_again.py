@@ -366,8 +366,8 @@ def test_a_folder_that_was_named_may_lie_below_other_roots_or_not() -> None:
     found = Spawn(folder=True).again(BASE, roots).verdict
     assert found.verdict == "not-replayable"
     assert found.missing == (
-        "the workspace: whether the folder that was requested lies below workspaceRoots is not on"
-        " record",
+        "the workspace: whether the folder that was requested lies below workspaceRoots, or the"
+        " agent's own, is not on record",
     )
     refused = Spawn(folder=True, unusable=GONE).again(BASE, roots).verdict
     assert refused.missing == (NO_RECORD,)

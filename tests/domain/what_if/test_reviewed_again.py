@@ -41,9 +41,11 @@ def test_an_engine_that_prepares_now_may_refuse_and_nobody_knows() -> None:
 
 def test_an_engine_at_another_address_may_say_something_else() -> None:
     elsewhere = {"url": "http://elsewhere.example/"}
-    found = Spawn().again(
-        hooks(prepareSubagentSpawn=HOOK), hooks(prepareSubagentSpawn=elsewhere)
-    ).verdict
+    found = (
+        Spawn()
+        .again(hooks(prepareSubagentSpawn=HOOK), hooks(prepareSubagentSpawn=elsewhere))
+        .verdict
+    )
     assert found.verdict == "not-replayable", found
 
 
@@ -87,9 +89,7 @@ REVERSED = {"channels": {"chat": {}, "Chat": {"threadBindings": {"enabled": Fals
 @pytest.mark.parametrize(("before", "after"), [(OFF, ZERO), (TWICE, REVERSED)])
 def test_sections_are_equal_only_when_they_are_read_alike(before: Values, after: Values) -> None:
     then, now = but(BASE, before), but(BASE, after)
-    policies = [
-        Configuration.model_validate(one).threads_of("chat", None) for one in (then, now)
-    ]
+    policies = [Configuration.model_validate(one).threads_of("chat", None) for one in (then, now)]
     assert policies[0] != policies[1]
     bound = Spawn(mode="session", thread=True, origin=HERE)
     assert bound.again(then, now).verdict.verdict == "not-replayable"
@@ -145,7 +145,8 @@ def test_a_message_before_it_does_not_hide_the_scripts_of_a_spawn(change: Values
     scripts = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [TELLING]}}}}}
     then = but(BASE, scripts)
     before, after = (
-        WholeConfiguration(Configuration.model_validate(one), one) for one in (then, but(then, change))
+        WholeConfiguration(Configuration.model_validate(one), one)
+        for one in (then, but(then, change))
     )
     spawned = Spawn(agent_id="writer").record(then).request
     sent = Sent(agent_id="writer").record(then).request
