@@ -9,6 +9,7 @@ import pytest
 from domain.configuration.configuration import Configuration
 from domain.run.events import AgentOverridden, ScriptsResolved
 from domain.run.facts import ScriptReceipt
+from domain.values.json_text import compact_json
 from domain.what_if.record import RecordedStep, recorded_decision
 from domain.what_if.scripts import ReplayedScripts, outputs_needed, replay_scripts, scripts_under
 from domain.what_if.verdict import NotReplayable
@@ -73,7 +74,8 @@ def again(
     steps = [RecordedStep(stamp(at), 1, one) for at, one in enumerate(events, 1)]
     record = recorded_decision(steps)
     before, after = (
-        scripts_under(Configuration.model_validate(one), one, "main") for one in (then, now)
+        scripts_under(Configuration.model_validate(one), compact_json(one), "main")
+        for one in (then, now)
     )
     needed = outputs_needed(record, before, after)
     texts = {} if erased else {one.id: TEXTS[one.id] for one in needed if one.id in TEXTS}
