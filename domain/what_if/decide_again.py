@@ -369,6 +369,8 @@ class _DecisionAgain:
     def _allowed(self, planned: PlannedChild, scripts: ReplayedScripts | None) -> DecidedAgain:
         if self._run.thread:
             self._assumed.append("a thread is bound")
+        if self._run.continues is None and self._now.spawnlog.hooks.prepare_subagent_spawn:
+            self._assumed.append(f"{_ENGINE} refuses nothing")
         difference = DecisionDifference(field="/rule", recorded=self._refused_rule, decided=None)
         verdict = Verdict(
             verdict="newly-allowed",

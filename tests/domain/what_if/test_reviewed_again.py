@@ -61,6 +61,14 @@ def test_a_result_goes_to_its_requester_where_nobody_is_asked_any_more() -> None
     assert found.verdict == "different-announcement", found
 
 
+def test_what_would_be_allowed_now_is_so_if_the_engine_refuses_nothing() -> None:
+    crowded, more = Spawn(active_children=5), hooks(prepareSubagentSpawn=HOOK)
+    wide = but(more, {"agents": {"defaults": {"subagents": {"maxChildrenPerAgent": 9}}}})
+    found = crowded.again(more, wide).verdict
+    assert found.verdict == "newly-allowed"
+    assert "hook prepareSubagentSpawn refuses nothing" in found.assumed
+
+
 # A folder that a request names may lie below its agent's own.
 
 
