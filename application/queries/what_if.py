@@ -586,15 +586,26 @@ class WhatIfAnswer:
 
     async def _question(self, record: RecordedDecision, is_same: bool) -> Question:
         revision = record.config_revision
-        announced = None
-        if record.announced is not None and record.announced_revision:
-            announced = (await self._candidates.then(record.announced_revision)).configuration
-        return Question(
+        question = Question(
             record,
             await self._candidates.then(revision),
             await self._candidates.now(revision),
-            announced_under=announced,
             is_unaffected=is_same,
+        )
+        if record.announced is None:
+            return question
+        # Who is told is read when it is announced, and not when it was requested.
+        configurations = self._services.work.configurations
+        try:
+            in_force = (await configurations.in_force(record.announced_position)).revision
+        except NothingInForce:
+            in_force = revision
+        if in_force == revision:
+            return replace(question, announced_under=question.then.configuration)
+        return replace(
+            question,
+            announced_under=(await self._candidates.then(in_force)).configuration,
+            announced_now=(await self._candidates.now(in_force)).configuration,
         )
 
     async def _unaffected_under(self, revision: int) -> UnaffectedAgents | None:

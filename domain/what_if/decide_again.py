@@ -12,6 +12,8 @@ from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.models import is_model_name
+from domain.configuration.runtimes import CommandRuntime
+from domain.configuration.webhooks import AnnounceSection
 from domain.context.bootstrap_files import is_about_limits
 from domain.context.preamble import preamble_sizes
 from domain.context.thread_binding import Origin, is_routable, read_origin
@@ -87,7 +89,8 @@ class WholeConfiguration:
 class Question:
     """A recorded decision, what it was decided under, and what it is decided under now.
 
-    `announced_under` is what was in force when its run was announced, None when it was not.
+    `announced_under` is what was in force when its run was announced, None when it was not, and
+    `announced_now` what would be in its place, None for `now`.
     `requester` is its requester's session as it was on record just behind the request, where
     `is_session_needed` says so. `active_children` are the places of its requester that are taken
     now; None for those that were taken then. `requester_plan` is the plan that its requester would
@@ -99,6 +102,7 @@ class Question:
     then: WholeConfiguration
     now: WholeConfiguration
     announced_under: Configuration | None = None
+    announced_now: Configuration | None = None
     requester: Session | None = None
     active_children: int | None = None
     requester_plan: Plan | None = None
@@ -127,7 +131,10 @@ def _run_of(question: Question) -> Run:
 
 def found_by(agent: EffectiveAgent) -> tuple[object, ...]:
     """By what the credentials of an agent are found."""
-    return agent.is_configured, agent.runtime, agent.folder, agent.main_folder
+    runtime = agent.runtime
+    kind = runtime.type if runtime is not None else None
+    env = runtime.env if isinstance(runtime, CommandRuntime) else None
+    return agent.is_configured, kind, env, agent.folder, agent.main_folder
 
 
 def facts_under(configuration: Configuration, facts: AdmissionFacts) -> AdmissionFacts:
@@ -194,11 +201,13 @@ def _is_configured_sandboxed(run: Run, configuration: Configuration) -> bool:
     return any(configuration.is_sandboxed(one, requester.session_key) for one in agents)
 
 
+def _sends_now(question: Question) -> AnnounceSection:
+    return (question.announced_now or question.now.configuration).spawnlog.announce
+
+
 def _is_sent_otherwise(question: Question) -> bool:
     under = question.announced_under
-    return under is not None and (
-        under.spawnlog.announce != question.now.configuration.spawnlog.announce
-    )
+    return under is not None and under.spawnlog.announce != _sends_now(question)
 
 
 def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
@@ -580,7 +589,7 @@ class _DecisionAgain:
             return self._different("different-announcement", difference)
         if is_prepared_otherwise:
             raise NotReplayable(f"the preparation: what it asks is another one ({_ENGINE})")
-        return SAME
+        return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
 
     def _is_prepared_otherwise(self) -> bool:
         """Whether a hook would be asked that was not: it may refuse the spawn."""
@@ -713,7 +722,8 @@ class _DecisionAgain:
         there = announced.origin or origin or run.requester.origin
         if run.requester.depth > 0:
             there = None
-        sent = receivers(self._now.spawnlog.announce, run.requester.agent_id, self._origin(there))
+        sends = _sends_now(self._question)
+        sent = receivers(sends, run.requester.agent_id, self._origin(there))
         return _differs("/webhooks", announced.webhooks, sent)
 
 

@@ -76,7 +76,7 @@ class RecordedDecision:
     refused: SpawnRefused | None = None
     started: RunStarted | None = None
     announced: RunAnnounced | None = None
-    announced_revision: int = 0
+    announced_position: int = 0
 
     @property
     def agent_id(self) -> str | None:
@@ -119,7 +119,7 @@ def recorded_decision(
                 found["started"] = event
             case RunAnnounced() as event:
                 found["announced"] = event
-                found["announced_revision"] = one.config_revision
+                found["announced_position"] = one.stamp.position
             case _:
                 pass
     if run is None or request is None:

@@ -108,6 +108,13 @@ def test_what_was_in_force_at_the_announcement_counts_and_not_at_the_spawn() -> 
     assert ANNOUNCED.again(sending(), sending(ALL), announced_under=same).verdict == SAME
 
 
+def test_what_would_be_in_force_at_the_announcement_counts_too() -> None:
+    """Spawned when there was a webhook, announced when there was none, and there is none now."""
+    none = Configuration.model_validate(sending())
+    found = ANNOUNCED.again(sending(), sending(ALL), announced_under=none, announced_now=none)
+    assert found.verdict == SAME
+
+
 @pytest.mark.parametrize("disposition", ["skipped", "not_required"])
 def test_what_is_not_announced_is_sent_to_nobody(disposition: str) -> None:
     question = ANNOUNCED.question(sending(), sending(ALL))

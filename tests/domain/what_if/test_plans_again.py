@@ -7,7 +7,6 @@ import pytest
 from domain.plan.credentials import FoundCredentials, MissingCredential
 from domain.what_if.verdict import SAME, Verdict
 from tests.support.builders.decisions_again import (
-    ISOLATING,
     Spawn,
     Values,
     below,
@@ -307,7 +306,7 @@ def test_credentials_that_were_given_are_given_again() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        writer(runtime=ISOLATING),
+        writer(runtime={"type": "command", "command": ["true"], "env": {"ACME": "a word"}}),
         writer(agentDir="/srv/agents/writer"),
         but(BASE, {"agents": {"list": [{"id": "main", "agentDir": "/srv/m"}, {"id": "writer"}]}}),
     ],

@@ -20,10 +20,10 @@ def test_it_is_read_from_its_request_on() -> None:
         recorded_decision(steps(past.resolved()))
 
 
-def test_it_was_made_under_the_revision_of_its_request_and_announced_under_another() -> None:
+def test_it_was_made_under_the_revision_of_its_request_and_announced_somewhere_behind() -> None:
     found = recorded_decision(steps(*past.an_announced_run()))
     assert found.config_revision == requested().config_revision == 1
-    assert found.announced_revision == len(past.an_announced_run())
+    assert found.announced_position == len(past.an_announced_run())
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_a_full_key_means_the_same_session_under_any_naming(name: str) -> None:
     peer = "agent:main:chat:group:7"
     for key in (peer, "agent:main:main"):
         asked = Spawn(display=key, requester={"session_key": key})
-        assert asked.again(BASE, NAMING[name]).verdict == SAME
+        assert asked.again(BASE, NAMING[name]).verdict.verdict == "same"
 
 
 @pytest.mark.parametrize("name", NAMING)
