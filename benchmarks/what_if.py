@@ -16,10 +16,12 @@ ROUNDS = 3
 _SUBAGENTS = "/agents/defaults/subagents"
 UNTOUCHED = [{"op": "add", "path": "/agents/list/-", "value": {"id": "newcomer"}}]
 ONE_MORE = [{"op": "replace", "path": f"{_SUBAGENTS}/maxChildrenPerAgent", "value": 6}]
+OTHER_THINKING = [{"op": "add", "path": f"{_SUBAGENTS}/thinking", "value": "low"}]
 QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "affects nobody": {"patch": UNTOUCHED},
     "one child more": {"patch": ONE_MORE},
     "one child more, totals alone": {"patch": ONE_MORE, "only": ["not-replayable"]},
+    "every plan otherwise": {"patch": OTHER_THINKING},
     "with prompts": {"patch": ONE_MORE, "prompts": True},
     "cascade": {"patch": ONE_MORE, "cascade": True},
 }
