@@ -274,6 +274,34 @@ async def test_what_is_remembered_of_the_past_is_bounded(
     assert len(remembered.past_runs) == len(remembered.moments) == 2
 
 
+@pytest.mark.server
+async def test_what_was_read_before_all_was_forgotten_is_not_remembered(
+    postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell_everything(postgres)
+    remembered = StateCaches()
+
+    async def interrupted(
+        connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
+    ) -> dict[tuple[UUID, int], Run]:
+        folded = await runs_folded(connection, wanted)
+        remembered.forget()
+        return folded
+
+    async def cut(connection: LogConnection, position: int) -> Moment:
+        moment = await moment_at(connection, position)
+        remembered.forget()
+        return moment
+
+    monkeypatch.setattr(past_runs, "runs_folded", interrupted)
+    monkeypatch.setattr(moments, "moment_at", cut)
+    registry = PostgresRegistry(postgres.pool, remembered)
+    for at in range(1, await postgres.log.head()):
+        assert await registry.runs(RunQuery(), at=at, limit=RUNS_MAX) is not None
+        assert len(remembered.past_runs) == len(remembered.moments) == 0
+        assert at not in remembered.ends
+
+
 # In the middle of the story, where rows have ended since.
 _TWO_ENDS = (
     "SELECT last_position FROM commits WHERE last_position > (SELECT max(last_position) / 2"

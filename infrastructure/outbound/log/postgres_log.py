@@ -101,9 +101,10 @@ class PostgresLog:
 
     async def head(self) -> int:
         """The last position."""
+        ends = self.remembered.ends
         head = await self._heads.get(None)
         assert head is not None
-        self.remembered.ends.note(head.position, head.recorded_at if head.position else None)
+        ends.note(head.position, head.recorded_at if head.position else None)
         return head.position
 
     def known_instant(self, position: int) -> datetime | None:

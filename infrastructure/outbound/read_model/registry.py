@@ -142,7 +142,6 @@ class PostgresRegistry:
     ) -> None:
         remembered = remembered or StateCaches()
         self._sessions = remembered.sessions
-        self._ends = remembered.ends
         self._moments = remembered.moments
         self._pool = pool
         self._open_runs = CoalescedReads(
@@ -376,13 +375,14 @@ class PostgresRegistry:
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""
+        ends = self._moments.ends
         rows = await self._fetch(
             "SELECT last_position FROM commits WHERE recorded_at <= %s"
             " ORDER BY recorded_at DESC, last_position DESC LIMIT 1",
             [instant],
         )
         position = int(rows[0][0]) if rows else 0
-        self._ends.note(position)
+        ends.note(position)
         return position
 
 

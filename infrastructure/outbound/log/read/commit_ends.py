@@ -28,7 +28,3 @@ class CommitEnds:
     def recorded_at(self, position: int) -> datetime | None:
         """When that was recorded; None when it is not known here."""
         return self._ends.get(position)
-
-    def forget(self) -> None:
-        """Know nothing."""
-        self._ends.clear()

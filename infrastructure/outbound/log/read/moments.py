@@ -146,17 +146,18 @@ class Moments:
 
     async def find(self, connection: LogConnection, position: int) -> Moment:
         """That of any position."""
-        known = self.known(position)
-        if known is not None:
-            return known
+        found = self.known(position)
+        if found is not None:
+            return found
+        ends, known = self.ends, self._known
         moment = await moment_at(connection, position)
         if moment.end == position:
-            self.ends.note(position)
+            ends.note(position)
         elif 0 < len(moment.runs) + len(moment.sessions) <= MOMENT_STATES_MAX:
-            self._known[position] = time.monotonic(), moment
-            self._known.move_to_end(position)
-            if len(self._known) > MOMENTS_REMEMBERED_MAX:
-                self._known.popitem(last=False)
+            known[position] = time.monotonic(), moment
+            known.move_to_end(position)
+            if len(known) > MOMENTS_REMEMBERED_MAX:
+                known.popitem(last=False)
         return moment
 
     def __len__(self) -> int:
@@ -164,9 +165,9 @@ class Moments:
         return len(self._known)
 
     def forget(self) -> None:
-        """Know nothing."""
-        self.ends.forget()
-        self._known.clear()
+        """Know nothing, nor what is being read just now: that is noted where nobody looks."""
+        self.ends = CommitEnds()
+        self._known = OrderedDict()
 
 
 async def run_at_version(connection: LogConnection, run_id: UUID, version: int) -> Run | None:

@@ -37,20 +37,21 @@ class PastRuns:
 
         `CorruptHistory` when an event cannot be folded by this program.
         """
+        known = self._known
         found: dict[tuple[UUID, int], Run] = {}
         missing: list[tuple[UUID, int]] = []
         for run_id, at, version in wanted:
-            known = self._known.get((run_id, version))
-            if known is None:
+            run = known.get((run_id, version))
+            if run is None:
                 missing.append((run_id, at))
             else:
-                self._known.move_to_end((run_id, version))
-                found[run_id, at] = known
+                known.move_to_end((run_id, version))
+                found[run_id, at] = run
         folded = await runs_folded(connection, missing)
         for run in folded.values():
-            self._known[run.run_id, run.version] = run
-        while len(self._known) > RUNS_REMEMBERED_MAX:
-            self._known.popitem(last=False)
+            known[run.run_id, run.version] = run
+        while len(known) > RUNS_REMEMBERED_MAX:
+            known.popitem(last=False)
         return found | folded
 
     def __len__(self) -> int:
@@ -58,5 +59,5 @@ class PastRuns:
         return len(self._known)
 
     def forget(self) -> None:
-        """Know nothing."""
-        self._known.clear()
+        """Know nothing, nor what is being read just now: that is noted where nobody looks."""
+        self._known = OrderedDict()
