@@ -67,6 +67,8 @@ class RunningServer:
         self.process: subprocess.Popen[str] | PreloadedProcess | None = None
         self.url = ""
         self.log_path = data_dir.with_name(f"{data_dir.name}.log")
+        self.has_erased = False
+        """Whether a test has erased texts of it."""
         self._http: httpx2.Client | None = None
 
     def _config_file(self, config: Mapping[str, Any] | Path | None) -> Path | None:
@@ -90,7 +92,7 @@ class RunningServer:
         changed."""
         if self._http is None or self.process is None or self.process.poll() is not None:
             return []
-        return differing_decisions(self._http)
+        return differing_decisions(self._http, has_erased=self.has_erased)
 
     def start(self) -> None:
         """Start it and wait until it accepts."""

@@ -9,8 +9,9 @@ UNDECIDED = "it is still being prepared, so there is nothing to compare with"
 """What is under way has come to no decision yet."""
 
 
-def differing_decisions(http: httpx2.Client) -> list[dict[str, Any]]:
-    """The decisions that would be other ones under the configuration that they were made under."""
+def differing_decisions(http: httpx2.Client, *, has_erased: bool) -> list[dict[str, Any]]:
+    """The decisions that would be other ones under the configuration that they were made under.
+    `has_erased`: a test has erased texts of this server, and of those nobody can know."""
     found = []
     for both in (False, True):
         body: dict[str, Any] = {"patch": [], "cascade": both, "prompts": both}
@@ -23,11 +24,10 @@ def differing_decisions(http: httpx2.Client) -> list[dict[str, Any]]:
         found += [
             {**one, "cascade": both, "prompts": both}
             for one in verdicts
-            if one["verdict"] != "same" and not all(map(_is_unknown, one["missing"] or [""]))
+            if one["verdict"] != "same"
+            and not all(
+                missing == UNDECIDED or (has_erased and missing.endswith("erased"))
+                for missing in one["missing"] or [""]
+            )
         ]
     return found
-
-
-def _is_unknown(missing: str) -> bool:
-    """Whether nobody can know it: it is not decided yet, or its texts were erased by a test."""
-    return missing == UNDECIDED or missing.endswith("erased")
