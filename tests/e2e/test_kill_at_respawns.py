@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import psycopg
 import pytest
 
 from tests.support.servers.databases import Databases
@@ -100,11 +99,7 @@ def test_what_is_erased_meanwhile_is_not_used_again(
     with contextlib.suppress(httpx2.TransportError):
         respawn(server, earlier["runId"], key=rule, **body)
     server.has_died()
-    server.has_erased = True
-    with psycopg.connect(server.database_url, autocommit=True) as connection:
-        for table in (b"content_keys", b"contents"):
-            statement = b"DELETE FROM " + table + b" WHERE session_id = %s"
-            connection.execute(statement, [earlier["sessionId"]])
+    server.erase_session(earlier["sessionId"])
     server.again()
     query = {"respawnedFrom": earlier["runId"], "stage": "refused"}
     (refused,) = wait_for(

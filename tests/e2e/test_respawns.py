@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.support.http.problems import problem_of
@@ -15,7 +14,6 @@ from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.respawning_server import Scripts, respawn, respawning
-from tests.support.servers.same_decisions import differing_decisions
 from tests.support.servers.verified_servers import must_be_whole
 
 pytestmark = pytest.mark.server
@@ -68,7 +66,7 @@ def changing_on(made_data_dir: Path, databases: Databases) -> Iterator[Changing]
 def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
     with changing_on(made_data_dir, databases) as server:
         yield server
-        differing = differing_decisions(server.http, has_erased=server.has_erased)
+        differing = server.differing_decisions()
         server.stop()
         must_be_whole(server)
     assert not differing, json.dumps(differing)
@@ -280,20 +278,13 @@ def test_lineage_reads_as_it_was(server: Changing) -> None:
     assert whole.json()["respawns"] == []
 
 
-def erase(server: Changing, session_id: str) -> None:
-    server.has_erased = True
-    with psycopg.connect(server.database_url, autocommit=True) as connection:
-        for table in (b"content_keys", b"contents"):
-            connection.execute(b"DELETE FROM " + table + b" WHERE session_id = %s", [session_id])
-
-
 def test_of_what_was_erased_nothing_is_made(server: Changing) -> None:
     section = server.scripts.write("teller")
     server.with_file(section)
     first = server.done("agent:main:erased", task="a secret", agentId="guided")
     kept = respawn(server, first["runId"], key="kept", scripts="recorded")
     assert kept.status_code == 201
-    erase(server, first["sessionId"])
+    server.erase_session(first["sessionId"])
     for body in ({}, {"changes": {"task": "another"}}, {"transcript": {"upTo": 1}}):
         problem = problem_of(respawn(server, first["runId"], **body), 410, "erased")
         assert "erased" in problem["detail"]
@@ -316,9 +307,7 @@ def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Changing) -
     (content,) = [
         one["content"]["id"] for one in payloads if one["revision"] == first["configRevision"]
     ]
-    forgetful.has_erased = True
-    with psycopg.connect(forgetful.database_url, autocommit=True) as connection:
-        connection.execute("DELETE FROM contents WHERE content_id = %s", [content])
+    forgetful.erase_content(content)
     # What a server has read before it remembers.
     forgetful.stop()
     forgetful.start()

@@ -20,10 +20,7 @@ def server(one_talking: Talking, outside: HookServer) -> Iterator[Talking]:
 
 
 def erase(server: Talking, run_id: str) -> None:
-    server.has_erased = True
-    session_id = server.run(run_id)["sessionId"]
-    server.places.ask("DELETE FROM content_keys WHERE session_id = %s RETURNING 1", session_id)
-    server.places.ask("DELETE FROM contents WHERE session_id = %s RETURNING 1", session_id)
+    server.erase_session(server.run(run_id)["sessionId"])
 
 
 def test_a_session_that_waits_for_messages_is_closed(server: Talking) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import IO, Any, Literal, Self, TypeVar
 
 import httpx2
+import psycopg
 
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.http.described_answers import check_answer
 from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader, run_command
 from tests.support.servers.same_decisions import differing_decisions
@@ -67,8 +69,7 @@ class RunningServer:
         self.process: subprocess.Popen[str] | PreloadedProcess | None = None
         self.url = ""
         self.log_path = data_dir.with_name(f"{data_dir.name}.log")
-        self.has_erased = False
-        """Whether a test has erased texts of it."""
+        self._has_erased = False
         self._http: httpx2.Client | None = None
 
     def _config_file(self, config: Mapping[str, Any] | Path | None) -> Path | None:
@@ -83,16 +84,12 @@ class RunningServer:
         return self
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        differing = [] if failure is not None else self._differing_decisions()
+        differing = self.differing_decisions() if failure is None and self._is_at_work() else []
         self.stop()
         assert not differing, json.dumps(differing, indent=1)
 
-    def _differing_decisions(self) -> list[dict[str, Any]]:
-        """What a server that is still at work would have decided otherwise, had nothing been
-        changed."""
-        if self._http is None or self.process is None or self.process.poll() is not None:
-            return []
-        return differing_decisions(self._http, has_erased=self.has_erased)
+    def _is_at_work(self) -> bool:
+        return self._http is not None and self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
         """Start it and wait until it accepts."""
@@ -164,6 +161,29 @@ class RunningServer:
         if self.database_url:
             place += ["--database-url", self.database_url]
         return run_command("log", order, *place)
+
+    @property
+    def conninfo(self) -> str:
+        """Where its database is."""
+        return self.database_url or Home.at(self.data_dir / "postgres").conninfo()
+
+    def erase_session(self, session_id: str) -> None:
+        """Erase the texts of a session, with their key."""
+        self._erase(b"DELETE FROM content_keys WHERE session_id = %s", session_id)
+        self._erase(b"DELETE FROM contents WHERE session_id = %s", session_id)
+
+    def erase_content(self, content_id: str) -> None:
+        """Erase one text."""
+        self._erase(b"DELETE FROM contents WHERE content_id = %s", content_id)
+
+    def _erase(self, statement: bytes, which: str) -> None:
+        self._has_erased = True
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute(statement, [which])
+
+    def differing_decisions(self) -> list[dict[str, Any]]:
+        """What it would have decided otherwise, had nothing been changed."""
+        return differing_decisions(self.http, has_erased=self._has_erased)
 
     def kill(self) -> None:
         """kill -9."""

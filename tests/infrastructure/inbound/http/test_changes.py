@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import psycopg
 import pytest
 
 from application.queries.changes.json_patch import apply_patch
-from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.servers.http_server import House
 
@@ -128,12 +126,7 @@ def test_a_run_that_was_refused_has_neither_plan_nor_prompt(house: House) -> Non
 
 def test_what_was_erased_reads_as_erased_and_counts_as_a_difference(house: House) -> None:
     left, right = twins(house)
-    conninfo = Home.at(house.server.data_dir / "postgres").conninfo()
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        for table in ("contents", "content_keys"):
-            connection.execute(
-                f"DELETE FROM {table} WHERE session_id = %s".encode(), [right["sessionId"]]
-            )
+    house.server.erase_session(right["sessionId"])
     found = compare(house, left, right)
     assert not found["same"]
     assert {"task", "resultText"} <= set(found["request"]["erased"] + found["outcome"]["erased"])
