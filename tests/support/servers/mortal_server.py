@@ -68,10 +68,10 @@ class Mortal(Stories):
         if self.process is None or self.process.poll() is not None:
             self.start()
 
-    def _differing_decisions(self) -> list[dict[str, Any]]:
+    def differing_decisions(self) -> list[dict[str, Any]]:
         """Whatever the last death has left is gone on with first."""
         self.alive()
-        return super()._differing_decisions()
+        return super().differing_decisions()
 
     def turnstile(self) -> Turnstile:
         """Stop it at the next place where it looks for an order, and at each one after that."""

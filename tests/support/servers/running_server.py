@@ -84,12 +84,9 @@ class RunningServer:
         return self
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        differing = self.differing_decisions() if failure is None and self._is_at_work() else []
+        differing = self.differing_decisions() if failure is None else []
         self.stop()
         assert not differing, json.dumps(differing, indent=1)
-
-    def _is_at_work(self) -> bool:
-        return self._http is not None and self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
         """Start it and wait until it accepts."""
@@ -182,8 +179,11 @@ class RunningServer:
             connection.execute(statement, [which])
 
     def differing_decisions(self) -> list[dict[str, Any]]:
-        """What it would have decided otherwise, had nothing been changed."""
-        return differing_decisions(self.http, has_erased=self._has_erased)
+        """What a server that is still at work would have decided otherwise, had nothing been
+        changed."""
+        if self._http is None or self.process is None or self.process.poll() is not None:
+            return []
+        return differing_decisions(self._http, has_erased=self._has_erased)
 
     def kill(self) -> None:
         """kill -9."""
