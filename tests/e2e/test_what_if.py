@@ -253,10 +253,20 @@ def of_split(**values: Any) -> Change:
     return change
 
 
+def without_slow_script(whole: dict[str, Any]) -> None:
+    """Agent `late` is told by the other one alone, which has time now."""
+    agent = next(one for one in whole["agents"]["list"] if one["id"] == "late")
+    agent["subagents"]["contextScripts"]["run"].pop(0)
+
+
 Verdicts = dict[str, str]
 FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
     "nothing": (lambda _: None, {}),
     "more children": (subagents(maxChildrenPerAgent=9), {"a plain one": "newly-allowed"}),
+    "a slow script gone": (
+        without_slow_script,
+        {"is told too late": "not-replayable"},
+    ),
     "an override of a fork": (
         of_split(agentIdOverrideKey="agent"),
         {
