@@ -615,10 +615,12 @@ class _DecisionAgain:
     ) -> DecisionDifference | None:
         created = self._record.created
         assert created is not None
-        now_depth = planned.agent.defaults.max_spawn_depth
-        difference = _differs("/maxSpawnDepth", created.max_depth, now_depth)
-        if difference is None and self._run.continues is None:
-            difference = _differs(
+        difference = None
+        if self._run.continues is None:
+            # The first message says how deep sessions may be; a later prompt only whether this one
+            # may have children, which is its role.
+            now_depth = planned.agent.defaults.max_spawn_depth
+            difference = _differs("/maxSpawnDepth", created.max_depth, now_depth) or _differs(
                 "/contextScripts",
                 _shown(_in_message(recorded_scripts(self._record).contributions)),
                 _shown(_in_message(scripts.contributions)),

@@ -267,6 +267,27 @@ FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
         without_slow_script,
         {"is told too late": "not-replayable"},
     ),
+    "depth 4": (
+        subagents(maxSpawnDepth=4),
+        {
+            task: "different-context"
+            for task in (
+                "a",
+                "waits for a",
+                "goes on from a",
+                "refers to a",
+                "is told of the goal",
+                "leads",
+                "works where its requester does",
+                "begins as its requester",
+                "goes to another agent",
+                "another model",
+                "is told too late",
+                "holds a place",
+                "holds another",
+            )
+        },
+    ),
     "an override of a fork": (
         of_split(agentIdOverrideKey="agent"),
         {
