@@ -50,12 +50,15 @@ from domain.values.record import ContentRef, run_stream, session_key_of
 from domain.what_if.batch import decide_batch_again
 from domain.what_if.cascade import CascadeCounts, CascadeTooLarge
 from domain.what_if.decide_again import (
+    AS_NAMED,
+    AS_RECORDED,
     DecidedAgain,
     Question,
     WholeConfiguration,
     decide_again,
     is_session_needed,
     texts_needed,
+    waits_for_needed,
 )
 from domain.what_if.prompt import compare_prompts, prompt_texts_needed
 from domain.what_if.record import (
@@ -80,6 +83,7 @@ PROGRESS_SECONDS = 1.0
 AT_ONCE_MAX = 2
 """So many questions are answered at once by one server: each takes a processor."""
 REVISIONS_REMEMBERED_MAX = 100
+NAMED_RUNS_MAX = 200
 AGENTS_COUNTED_MAX = 1_000
 OTHER_AGENTS = "(others)"
 
@@ -308,7 +312,8 @@ class _Totals:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A decision of a page: what was recorded of it, and what of the record it is decided from."""
+    """A decision of a page: what was recorded of it, and what of the record it is decided from.
+    `namesakes` are, for each name in it, the runs that other sessions of that name began with."""
 
     position: int
     record: RecordedDecision
@@ -316,6 +321,7 @@ class _Item:
     verdict: Verdict | None = None
     started_run: Run | None = None
     opened: Run | None = None
+    namesakes: Mapping[str, Sequence[UUID]] = field(default_factory=dict)
 
 
 class WhatIfAnswer:
@@ -442,25 +448,46 @@ class WhatIfAnswer:
         question = item.question
         if self._counts is None:
             return self._with_prompt(item, decide_again(question, texts), texts)
-        key = item.record.run.requester.session_key
-        above = self._counts.never_ran(item.record.run)
+        record = item.record
+        above = self._counts.never_ran(record.run)
         if above is not None:
-            return DecidedAgain(_never_requested(item.record, above))
-        agent_id = self._counts.agent(key)
-        if agent_id is not None:
-            unknown = f'whether agent "{agent_id}", in the place of its requester, would ask for it'
-            return DecidedAgain(not_replayable(unknown))
-        recorded = item.record.request.facts.active_children
-        counted, plan = self._counts.active_children(key, recorded), self._counts.plan(key)
-        is_alike = plan is None and counted.least == counted.most == recorded
-        is_same = question.is_unaffected and is_alike
-        question = replace(question, requester_plan=plan, is_unaffected=is_same)
+            return DecidedAgain(_never_requested(record, above))
+        decided = self._decide_behind_others(self._counts, item, question, texts)
+        unknown = self._counts.undecided(record.run)
+        if unknown is None or (record.refused is not None and decided.verdict.verdict == "same"):
+            return decided
+        return DecidedAgain(not_replayable(unknown))
+
+    def _decide_behind_others(
+        self, counts: CascadeCounts, item: _Item, question: Question, texts: Mapping[UUID, str]
+    ) -> DecidedAgain:
+        """What comes of it behind what came of others."""
+        record, run = item.record, item.record.run
+        key, recorded = run.requester.session_key, record.request.facts.active_children
+        requester = counts.session(key)
+        session = counts.session(run.child_session_key if run.continues is not None else None)
+        if requester.agent_id is not None:
+            agent = f'agent "{requester.agent_id}", in the place of its requester,'
+            return DecidedAgain(not_replayable(f"whether {agent} would ask for it"))
+        counted, names = counts.active_children(key, recorded), counts.names(record, item.namesakes)
+        is_alike = (requester, session, names) == (AS_RECORDED, AS_RECORDED, AS_NAMED)
+        is_counted_alike = counted.least == counted.most == recorded
+        question = replace(
+            question,
+            requester_now=requester,
+            session_now=session,
+            names=names,
+            is_unaffected=question.is_unaffected and is_alike and is_counted_alike,
+        )
         least = decide_again(replace(question, active_children=counted.least), texts)
         if counted.least != counted.most:
             most = decide_again(replace(question, active_children=counted.most), texts)
-            if most.verdict != least.verdict:
-                unknown = f"for how long run {counted.unknown}, newly allowed, would have run"
-                return DecidedAgain(not_replayable(unknown))
+            unnumbered = [one.verdict.changed({"text": None}) for one in (least, most)]
+            if unnumbered[0] != unnumbered[1]:
+                return DecidedAgain(not_replayable(*counted.missing))
+            if least.verdict != most.verdict:
+                # Refused either way, and nobody knows with which numbers.
+                least = replace(least, verdict=unnumbered[0])
         return self._with_prompt(item, least, texts)
 
     def _with_prompt(
@@ -477,10 +504,13 @@ class WhatIfAnswer:
         if not is_compared:
             return decided
         assert item.started_run is not None
+        unknown = self._counts.shared(item.record) if self._counts is not None else ()
+        if unknown:
+            return replace(decided, verdict=not_replayable(*unknown))
         verdict = compare_prompts(
             item.record, item.started_run, item.opened or item.started_run, decided, texts
         )
-        return DecidedAgain(verdict or decided.verdict, decided.planned, decided.scripts)
+        return replace(decided, verdict=verdict or decided.verdict)
 
     # What the decisions of a page are made from.
 
@@ -542,13 +572,16 @@ class WhatIfAnswer:
         self, requests: Sequence[RecordedEvent]
     ) -> dict[str, list[RecordedEvent]]:
         """The events of the runs that messages go on from, and, where prompts are composed, of
-        those that their sessions began with."""
+        those that their sessions began with; and of those that spawns name which were refused
+        before these were looked at."""
         streams: dict[str, None] = {}
         for one in requests:
             if isinstance(one.event, MessageReceived):
                 streams[run_stream(one.event.continues)] = None
                 if self._request.prompts:
                     streams[run_stream(one.event.opened_by)] = None
+            elif isinstance(one.event, SpawnRequested):
+                streams |= {run_stream(run_id): None for run_id in waits_for_needed(one.event)}
         return await self._of_streams(list(streams))
 
     async def _item(
@@ -581,8 +614,40 @@ class WhatIfAnswer:
         if is_session_needed(question):
             key, registry = record.run.requester.session_key, self._services.work.registry
             question = replace(question, requester=await registry.session(key, at=position))
+        if isinstance(event, SpawnRequested):
+            named = {
+                run_id: _run_at(others.get(run_stream(run_id), ()), position - 1)
+                for run_id in waits_for_needed(event)
+            }
+            waits_for = {run_id: run for run_id, run in named.items() if run is not None}
+            question = replace(question, waits_for=waits_for)
         started = _run_at_start(events) if self._request.prompts else None
-        return _Item(position, record, question, None, started, opened)
+        namesakes = await self._namesakes(record)
+        return _Item(position, record, question, None, started, opened, namesakes)
+
+    async def _namesakes(self, record: RecordedDecision) -> Mapping[str, Sequence[UUID]]:
+        """The runs that other sessions began with, of the names in a request. Only a cascade may
+        take the one away that was meant."""
+        request = record.request
+        if self._counts is None or not isinstance(request, SpawnRequested):
+            return {}
+        registry, asks = self._services.work.registry, request.requester
+        found: dict[str, Sequence[UUID]] = {}
+        for one in request.dependencies:
+            if one.via == "reference":
+                runs = await registry.runs_by_label_prefix(
+                    asks.session_key, one.name, limit=NAMED_RUNS_MAX
+                )
+            else:
+                runs = await registry.runs_by_label(
+                    asks.root_session_key, [one.name], limit=NAMED_RUNS_MAX
+                )
+            found[one.name] = [
+                run.opened_by or run.run_id
+                for run in runs
+                if run.continues is not None or run.created_position < record.run.created_position
+            ]
+        return found
 
     async def _question(self, record: RecordedDecision, is_same: bool) -> Question:
         revision = record.config_revision

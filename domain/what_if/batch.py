@@ -5,7 +5,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from domain.values import rules
-from domain.what_if.decide_again import ADMISSION_NAMES, DecidedAgain
+from domain.what_if.decide_again import REQUEST_NAMES, DecidedAgain
 from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import DecisionDifference, Verdict
 
@@ -55,7 +55,7 @@ def _with_others(
     if culprit is not None:
         if record.refused is not None or record is culprit:
             return decided
-        if decided.verdict.rule in ADMISSION_NAMES:
+        if decided.verdict.rule in REQUEST_NAMES:
             # What one request asks for is admitted, or refused, by one rule for all of it.
             return decided
         return DecidedAgain(_refused_with(culprit.run.run_id))

@@ -26,14 +26,19 @@ from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxe
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
+from domain.run.lifecycle import SETTLED
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
+from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_KEYS_MAX
 from domain.session.state import Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
+from domain.spawn.dependencies import request_field
+from domain.spawn.dependency_rules import WAITS, DependencyFacts
 from domain.values import rules
 from domain.values.json_text import compact_json
 from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
+from domain.values.rules import first_refusal
 from domain.values.session_key import InvalidSessionKey, agent_id_of
 from domain.what_if.record import RecordedDecision
 from domain.what_if.scripts import (
@@ -48,10 +53,19 @@ from domain.what_if.scripts import (
     scripts_under,
 )
 from domain.what_if.steps import ENGINE, StepsAgain, is_conversation_needed
-from domain.what_if.verdict import SAME, DecisionDifference, NotReplayable, Verdict, VerdictName
+from domain.what_if.verdict import (
+    SAME,
+    DecisionDifference,
+    NotReplayable,
+    Verdict,
+    VerdictName,
+    not_replayable,
+)
 
 AGENTS_REMEMBERED_MAX = 1_000
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
+REQUEST_NAMES = ADMISSION_NAMES | {one.name for one in rules.DEPENDENCIES}
+"""The rules by which all that one request asks for is permitted or refused."""
 _ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
 _TARGET = "hook subagentDeliveryTarget"
 _UNREAD = "?"
@@ -86,6 +100,37 @@ class WholeConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherSession:
+    """What of the session of a child is otherwise; None where it is as it is on record, or there is
+    nothing of it.
+
+    `agent_id` is the agent that it would be of, `plan` that of its newest run, `named_model` the
+    model that the alias of its spawn stands for. `workspace` is the folder that is configured for
+    the agent whose it is, as it was and as it is now.
+    """
+
+    agent_id: str | None = None
+    plan: Plan | None = None
+    named_model: str | None = None
+    workspace: tuple[str | None, str | None] | None = None
+
+
+AS_RECORDED = OtherSession()
+
+
+@dataclass(frozen=True, slots=True)
+class NamesNow:
+    """What the names of runs in a request stand for: `refusal` where one of them stands for none,
+    `unknown` what nobody knows of them."""
+
+    refusal: Refusal | None = None
+    unknown: tuple[str, ...] = ()
+
+
+AS_NAMED = NamesNow()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A recorded decision, what it was decided under, and what it is decided under now.
 
@@ -93,9 +138,10 @@ class Question:
     `announced_now` what would be in its place, None for `now`.
     `requester` is its requester's session as it was on record just behind the request, where
     `is_session_needed` says so. `active_children` are the places of its requester that are taken
-    now; None for those that were taken then. `requester_plan` is the plan that its requester would
-    have now; None for the recorded one. `is_unaffected` says of one that is prepared still that it
-    goes by nothing that differs.
+    now; None for those that were taken then. `requester_now` is what its requester would be, and
+    `session_now`, of a message, the session that it goes to; `names` what it names.
+    `waits_for` are the runs that it names, as they were, where nobody had looked at them.
+    `is_unaffected` says of one that is prepared still that it goes by nothing that differs.
     """
 
     record: RecordedDecision
@@ -105,23 +151,27 @@ class Question:
     announced_now: Configuration | None = None
     requester: Session | None = None
     active_children: int | None = None
-    requester_plan: Plan | None = None
+    requester_now: OtherSession = AS_RECORDED
+    session_now: OtherSession = AS_RECORDED
+    names: NamesNow = AS_NAMED
+    waits_for: Mapping[UUID, Run] = field(default_factory=dict)
     is_unaffected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedAgain:
     """The verdict, and what a prompt is made of when the child would be created: its plan, and what
-    its scripts put into its message."""
+    its scripts put into its message. `session` is what its session would be."""
 
     verdict: Verdict
     planned: PlannedChild | None = None
     scripts: ReplayedScripts | None = None
+    session: OtherSession = AS_RECORDED
 
 
 def _run_of(question: Question) -> Run:
     """The run as it was requested, by a requester with the plan that it has now."""
-    run, plan = question.record.run, question.requester_plan
+    run, plan = question.record.run, question.requester_now.plan
     if plan is None:
         return run
     inherited = {"model": plan.model_reference, "thinking": plan.thinking}
@@ -182,6 +232,15 @@ def texts_needed(question: Question) -> list[ContentRef]:
     return [one for one in refs if one is not None]
 
 
+def waits_for_needed(request: SpawnRequested) -> tuple[UUID, ...]:
+    """The runs of which has to be known how they were: those that it names, where it was refused
+    before they were looked at."""
+    if not request.dependencies:
+        return ()
+    is_refused = isinstance(admit(ADMISSION, request.facts, raw_agent_id=_UNREAD), Refusal)
+    return tuple(one.run_id for one in request.dependencies) if is_refused else ()
+
+
 def is_session_needed(question: Question) -> bool:
     """Whether it is not clear from the decision alone if its requester is in a sandbox by its
     record, or was put into one by the configuration of then; or whether there is a conversation
@@ -231,13 +290,17 @@ class _DecisionAgain:
         self._now = question.now.configuration
         self._texts = texts
         self._assumed: list[str] = []
+        self._named_model: str | None = None
 
     def decide(self) -> DecidedAgain:
         record, run = self._record, self._run
         if not record.is_decided and self._question.is_unaffected:
             return DecidedAgain(SAME)
         self._must_mean_the_same_session()
-        refusal = self._admission()
+        refusal, names = self._admission(), self._question.names
+        if refusal is None and names.unknown:
+            raise NotReplayable(*names.unknown)
+        refusal = refusal or names.refusal
         if not record.is_decided and (refusal is None or self._was_not_admitted()):
             raise NotReplayable("it is still being prepared, so there is nothing to compare with")
         if refusal is not None:
@@ -252,7 +315,7 @@ class _DecisionAgain:
             return self._refused(refusal)
         scripts = None if is_newly_admitted else self._scripts()
         agent_id = scripts.override_to if scripts is not None else None
-        agent_id = agent_id or run.requested_agent_id
+        agent_id = agent_id or self._question.session_now.agent_id or run.requested_agent_id
         assert agent_id is not None
         planned = self._plan(agent_id)
         if isinstance(planned, IneligiblePlan):
@@ -263,7 +326,7 @@ class _DecisionAgain:
         if record.refused is None:
             assert scripts is not None
             verdict = self._compare(agent_id, planned, scripts)
-            return DecidedAgain(verdict, planned, scripts)
+            return DecidedAgain(verdict, planned, scripts, self._session(verdict, planned))
         if self._refused_rule not in _BEFORE_CREATION:
             # What it shares or waits for refused it behind all that a configuration says.
             return DecidedAgain(SAME)
@@ -298,7 +361,7 @@ class _DecisionAgain:
         changes: dict[str, object] = {}
         if self._question.active_children is not None:
             changes["active_children"] = self._question.active_children
-        plan = self._question.requester_plan
+        plan = self._question.requester_now.plan
         if plan is not None and request.facts.spawn_tool is not None:
             changes["spawn_tool"] = "permitted" if permits_tool(plan, SPAWN_TOOL) else "denied"
         facts = facts_under(self._now, request.facts).changed(changes)
@@ -360,10 +423,33 @@ class _DecisionAgain:
         assert agent_id is not None
         scripts = self._now.effective_agent(agent_id).context_scripts
         self._assumed += [f'context script "{one.id}" names no other agent' for one in scripts]
-        if request.shared is not None:
+        return self._shared_refusal(request) or self._waits_refusal(request)
+
+    def _shared_refusal(self, request: SpawnRequested) -> Refusal | None:
+        """How much its family would share is on record, but for the results of others."""
+        size, keys = request.facts.shared_bytes, request.facts.shared_keys
+        if (size or 0) > SHARED_BYTES_MAX or (keys or 0) > SHARED_KEYS_MAX:
+            return rules.SHARED_CONTEXT.refusal(_UNREAD)
+        if request.shared is not None and (size is None or request.shared.references):
             self._assumed.append("what is shared fits")
-        if request.dependencies:
-            self._assumed.append("what it depends on can be waited for")
+        return None
+
+    def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
+        """Whether it may wait for the runs that it names, as they were."""
+        if not request.dependencies:
+            self._assumed.append("the runs that it names are there, if it names any")
+        for one in request.dependencies:
+            target = self._question.waits_for.get(one.run_id)
+            if target is None:
+                raise NotReplayable(f"run {one.run_id}, which {request_field(one)} names")
+            facts = DependencyFacts(
+                dependency=one, target=target, ancestors=request.ancestors, waiting=()
+            )
+            refusal = first_refusal(WAITS, facts)
+            if refusal is not None:
+                return refusal
+            if request.ancestors and target.stage not in SETTLED:
+                raise NotReplayable(f"whether run {one.run_id} waits for one above the spawn")
         return None
 
     def _step_refusal(self, agent_id: str) -> Refusal | None:
@@ -444,8 +530,10 @@ class _DecisionAgain:
         """A word that named no model may be an alias now. An alias that is no name is on record as
         the model that it stood for."""
         run, before, aliases = self._run, self._then.model_aliases(), self._now.model_aliases()
-        if aliases == before or run.continues is not None:
-            # A session goes on with what its spawn was recorded with.
+        if run.continues is not None:
+            # A session goes on with what its spawn was recorded with, or would be.
+            return self._named(self._question.session_now.named_model)
+        if aliases == before:
             return {}
         if run.model_argument is None:
             given = [one for one, model in before.items() if model == run.options.model]
@@ -457,10 +545,15 @@ class _DecisionAgain:
         text = self._texts.get(run.model_argument.id)
         if text is None:
             raise NotReplayable("the model that was requested: its text was erased")
-        name = storable_model_name(text, aliases)
-        if name is None:
+        return self._named(storable_model_name(text, aliases))
+
+    def _named(self, model: str | None) -> dict[str, object]:
+        """The changes of a run whose request names this model, by an alias of now."""
+        self._named_model = model
+        if model is None:
             return {}
-        return {"model_argument": None, "options": run.options.changed({"model": name})}
+        options = self._run.options.changed({"model": model})
+        return {"model_argument": None, "options": options}
 
     def _requester_sandboxed(self) -> bool:
         """As it is on record, is configured now, or the request says: each only tightens. One that
@@ -472,7 +565,7 @@ class _DecisionAgain:
         if run.options.requester_sandboxed or _is_configured_sandboxed(run, self._now):
             return True
         session = self._question.requester
-        if session is None or self._question.requester_plan is not None:
+        if session is None or self._question.requester_now.plan is not None:
             return bool(run.requester.sandboxed)
         members = run.batch.index if run.batch is not None else 0
         is_first_seen = session.created_position >= run.created_position - 1 - members
@@ -546,6 +639,9 @@ class _DecisionAgain:
     def _compare(self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts) -> Verdict:
         created = self._record.created
         assert created is not None
+        if agent_id == self._record.agent_id:
+            # Whether its folder may be used decides before anything that differs.
+            self._workspaces(planned)
         found: tuple[tuple[VerdictName, DecisionDifference | None], ...] = (
             ("different-agent", _differs("/agentId", self._record.agent_id, agent_id)),
             (
@@ -559,15 +655,30 @@ class _DecisionAgain:
         difference = self._plan_difference(created.plan, planned)
         if difference is not None:
             return self._different("different-plan", difference)
+        try:
+            told = self._told_otherwise(agent_id, planned, scripts)
+        except NotReplayable as unknown:
+            if self._is_prepared_otherwise():
+                raise
+            # It is created by its plan all the same.
+            return not_replayable(*unknown.missing)
+        if told is not None:
+            return told
+        if self._is_prepared_otherwise():
+            raise NotReplayable(f"the preparation: what it asks is another one ({ENGINE})")
+        return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
+
+    def _told_otherwise(
+        self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
+    ) -> Verdict | None:
+        """What the child is told, and who is told of its end, where that would be otherwise."""
         difference = self._context_difference(agent_id, planned, scripts)
         if difference is not None:
             return self._different("different-context", difference)
         difference = self._announcement_difference(planned.agent)
         if difference is not None:
             return self._different("different-announcement", difference)
-        if self._is_prepared_otherwise():
-            raise NotReplayable(f"the preparation: what it asks is another one ({ENGINE})")
-        return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
+        return None
 
     def _is_prepared_otherwise(self) -> bool:
         """Whether a hook would be asked that was not: it may refuse the spawn."""
@@ -592,23 +703,45 @@ class _DecisionAgain:
         # A session that goes on is not spawned again.
         told = HOOK_ORDER if self._run.continues is None else HOOKS_OF_ENDS
         pairs.append(("/hooks", created.hooks, tuple(one for one in told if one in hooks)))
-        facts = planned.facts.workspace
-        agent = planned.agent
-        if self._run.continues is None and facts is not None and facts.source == "agent":
-            # Which folder that is, is for the file system to say.
-            before = self._then.effective_agent(agent.id).workspace
-            pairs.append(("/workspaceDir", before, agent.workspace))
-        elif (
-            self._run.continues is None
-            and facts is not None
-            and facts.recorded is None
-            and not self._are_workspaces_unchanged(agent)
-        ):
+        # Which folder that is, is for the file system to say.
+        pairs.append(("/workspaceDir", *self._workspaces(planned)))
+        return next((one for one in (_differs(*pair) for pair in pairs) if one is not None), None)
+
+    def _workspaces(self, planned: PlannedChild) -> tuple[str | None, str | None]:
+        """As it is configured then and now for the agent in whose folder it works: its own, that
+        which its requester has its folder from, or that which its session began in."""
+        facts, agent, question = planned.facts.workspace, planned.agent, self._question
+        if self._run.continues is not None:
+            return question.session_now.workspace or (None, None)
+        if facts is None:
+            return None, None
+        if facts.source == "agent":
+            return self._then.effective_agent(agent.id).workspace, agent.workspace
+        request = self._record.request
+        is_named = isinstance(request, SpawnRequested) and request.workspace_argument is not None
+        if facts.recorded is None and not self._are_workspaces_unchanged(agent):
             raise NotReplayable(
                 "the workspace: whether the folder that was requested lies below"
                 " workspaceRoots, or the agent's own, is not on record"
             )
-        return next((one for one in (_differs(*pair) for pair in pairs) if one is not None), None)
+        inherited = question.requester_now.workspace if facts.recorded is not None else None
+        if inherited is not None and is_named:
+            raise NotReplayable(
+                "the workspace: whether the folder that was requested lies below that of its"
+                " requester is not on record"
+            )
+        return inherited or (None, None)
+
+    def _session(self, verdict: Verdict, planned: PlannedChild) -> OtherSession:
+        """What the session of the child would be, where that is otherwise."""
+        name, named_model = verdict.verdict, self._named_model
+        if name == "different-agent":
+            return OtherSession(agent_id=planned.agent.id, named_model=named_model)
+        if name not in ("different-model", "different-plan"):
+            return OtherSession(named_model=named_model) if named_model else AS_RECORDED
+        folders = self._workspaces(planned)
+        workspace = folders if folders[0] != folders[1] else None
+        return OtherSession(None, planned.plan, named_model, workspace)
 
     def _context_difference(
         self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts

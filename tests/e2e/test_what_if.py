@@ -259,7 +259,37 @@ def without_slow_script(whole: dict[str, Any]) -> None:
     agent["subagents"]["contextScripts"]["run"].pop(0)
 
 
+def with_alias(whole: dict[str, Any]) -> None:
+    """The model that one asked for by a word that was none."""
+    whole["agents"]["defaults"]["models"] = {"acme/large": {"alias": "our best"}}
+
+
+def in_another_folder(whole: dict[str, Any]) -> None:
+    """Agent `lead` has one."""
+    agent = next(one for one in whole["agents"]["list"] if one["id"] == "lead")
+    agent["workspace"] = str(Path(agent["workspace"]).parent / "there")
+
+
+def with_new_script(whole: dict[str, Any]) -> None:
+    """Agent `routed` is told by another one, too."""
+    agent = next(one for one in whole["agents"]["list"] if one["id"] == "routed")
+    run = agent["subagents"]["contextScripts"]["run"]
+    run.append({**run[0], "id": "another", "agentIdOverrideKey": None})
+
+
 Verdicts = dict[str, str]
+INNER = "is asked for by the inner one"
+BELOW_LEAD = ("works where its requester does", "begins as its requester")
+OF_A = ("waits for a", "goes on from a", "refers to a")
+ROUTED = ("goes to another agent", "more of the other agent")
+NAMED = ("another model", "more by that model")
+
+
+def all_are(verdict: str, *tasks: str) -> Verdicts:
+    """Each of these is that."""
+    return dict.fromkeys(tasks, verdict)
+
+
 FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
     "nothing": (lambda _: None, {}),
     "more children": (subagents(maxChildrenPerAgent=9), {"a plain one": "newly-allowed"}),
@@ -269,30 +299,51 @@ FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
     ),
     "depth 4": (
         subagents(maxSpawnDepth=4),
-        {
-            task: "different-context"
-            for task in (
-                "a",
-                "waits for a",
-                "goes on from a",
-                "refers to a",
-                "is told of the goal",
-                "leads",
-                "works where its requester does",
-                "begins as its requester",
-                "goes to another agent",
-                "another model",
-                "is told too late",
-                "holds a place",
-                "holds another",
-            )
-        },
+        all_are("different-context", "a", *OF_A, "is told of the goal", "leads", *BELOW_LEAD)
+        | all_are("different-context", ROUTED[0], NAMED[0], "is told too late")
+        # It would be no leaf any more.
+        | {INNER: "different-plan"}
+        | all_are("different-context", "holds a place", "holds another"),
     ),
+    # What the one that is refused shares is in the prompt of all that come behind it.
+    "the first not allowed": (
+        subagents(allowAgents=["editor", "lead", "routed", "late", "sleeper"]),
+        all_are("newly-refused", "a", *OF_A, "more of a", *NAMED, INNER)
+        | all_are("not-replayable", "is told of the goal", "leads", *BELOW_LEAD, *ROUTED)
+        | all_are("not-replayable", "is told too late"),
+    ),
+    "fewer children": (
+        subagents(maxChildrenPerAgent=1),
+        all_are("newly-refused", BELOW_LEAD[1], *ROUTED, *NAMED, "is told too late")
+        | all_are("newly-refused", "holds another"),
+    ),
+    "an alias": (with_alias, all_are("different-model", *NAMED)),
+    "another folder": (in_another_folder, all_are("different-plan", "leads", *BELOW_LEAD)),
+    "no override": (of_router(agentIdOverrideKey=None), all_are("different-agent", *ROUTED)),
+    "another override": (
+        of_router(agentIdOverrideKey="other"),
+        all_are("different-agent", *ROUTED),
+    ),
+    "agent gone": (
+        without_agent("editor"),
+        all_are("newly-refused", *OF_A, "is told of the goal")
+        | all_are("different-agent", *ROUTED),
+    ),
+    "another argument": (
+        of_split(argMap={"by": "requesterAgentId", "task": "task"}),
+        all_are("not-replayable", "leads", *BELOW_LEAD, INNER),
+    ),
+    "another format": (
+        of_split(format="json"),
+        all_are("not-replayable", "leads", *BELOW_LEAD, INNER),
+    ),
+    "a new script": (with_new_script, all_are("not-replayable", *ROUTED)),
     "an override of a fork": (
         of_split(agentIdOverrideKey="agent"),
         {
-            "works where its requester does": "different-agent",
-            "begins as its requester": "newly-refused",
+            BELOW_LEAD[0]: "different-agent",
+            INNER: "not-replayable",
+            BELOW_LEAD[1]: "newly-refused",
         },
     ),
 }
@@ -323,3 +374,16 @@ def test_in_a_family_too_it_gives_what_spawning_anew_gives(family: Tried, name: 
             wrong.append((task, came, rule, verdict))
     assert not wrong, json.dumps(wrong, indent=1)
     assert {task: one for task, one in given.items() if one != "same"} == expected
+
+
+def test_nobody_knows_what_another_agent_would_ask_for(family: Tried) -> None:
+    """Agent `writer` would be in the place of whoever asked."""
+    values = changed(family.values, of_split(agentIdOverrideKey="agent"))
+    run_id = next(one["run"]["runId"] for (one,) in family.lived if one["run"]["task"] == INNER)
+    for cascade, expected in ((False, "same"), (True, "not-replayable")):
+        verdicts, _ = family.server.what_if(config=values, cascade=cascade)
+        (found,) = [one for one in verdicts if one["runId"] == run_id]
+        assert found["verdict"] == expected
+    assert found["missing"] == [
+        'whether agent "writer", in the place of its requester, would ask for it'
+    ]

@@ -13,7 +13,6 @@ from application.log.envelope import Actor
 from application.queries import what_if as queries
 from application.queries.services import QueryServices
 from application.queries.what_if import WhatIfRequest, what_if
-from domain.what_if.cascade import CascadeCounts
 from domain.what_if.unaffected import UnaffectedAgents
 from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.builders.loaded_configurations import load_values
@@ -195,19 +194,6 @@ async def test_whoever_a_script_may_name_is_not_known_before_it_has_run(
     for prompts in (False, True):
         (found,) = await verdicts(services, patch=[thinking], prompts=prompts)
         assert found["verdict"] == "not-replayable"
-
-
-async def test_with_a_cascade_nobody_knows_what_another_agent_would_ask_for(
-    running: RunningLog, services: QueryServices, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    family = await three_children(running)
-    other = family.key("second")
-    monkeypatch.setattr(CascadeCounts, "agent", lambda _, key: "editor" if key == other else None)
-    found = (await verdicts(services, patch=[], cascade=True))[-1]
-    assert (found["requesterSessionKey"], found["verdict"]) == (other, "not-replayable")
-    assert found["missing"] == [
-        'whether agent "editor", in the place of its requester, would ask for it'
-    ]
 
 
 async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(

@@ -1,15 +1,22 @@
 """Given a request and what it was admitted by, whether it is admitted under other limits."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from domain.run.events import RunEvent, SpawnRequested
 from domain.run.facts import AttachmentsRequest, Dependency
+from domain.run.state import Run
+from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_KEYS_MAX
 from domain.values import rules
 from domain.values.shared_values import SharedContextRequest
 from domain.what_if.verdict import SAME, DecisionDifference
-from tests.support.builders.decisions_again import BINDING, Spawn, below, but, limits
-from tests.support.builders.storytelling import plan, run_id
+from tests.support.builders import run_histories as past
+from tests.support.builders.decisions_again import Spawn, below, but, limits
+from tests.support.builders.storytelling import plan, run_id, run_of
 
 OPEN = limits("writer", allowAgents=["*"])
 DEEP = below(2)
@@ -117,6 +124,7 @@ def test_what_is_newly_admitted_is_taken_to_be_in_order_behind_that() -> None:
         "newly-allowed",
         (
             'context script "facts" names no other agent',
+            "the runs that it names are there, if it names any",
             'the credentials of agent "writer" can be had',
             'the workspace of agent "writer" can be used',
         ),
@@ -128,19 +136,74 @@ def test_what_is_newly_admitted_and_not_eligible_stays_refused_by_that_rule() ->
     assert (found.verdict, found.rule) == ("same", "agent_unknown")
 
 
-def test_what_was_not_admitted_shares_and_waits_as_it_was_asked_to() -> None:
-    more = {
-        "shared": SharedContextRequest(),
-        "dependencies": (Dependency(run_id=run_id(7), name="a", via="dependsOn"),),
-    }
-    found = (
-        Spawn(agent_id="writer", thread=True, changes=more)
-        .again(but(limits("writer"), BINDING), but(OPEN, BINDING))
-        .verdict
-    )
-    assert {"what is shared fits", "what it depends on can be waited for", "a thread is bound"} <= {
-        *found.assumed
-    }
+OTHER = Dependency(run_id=run_id(7), name="a", via="dependsOn")
+WAITING = Spawn(agent_id="writer", changes={"dependencies": (OTHER,)})
+
+
+def named(*events: RunEvent) -> Mapping[UUID, Run]:
+    """The run that is waited for, as it was then."""
+    return {run_id(7): run_of(*events)}
+
+
+def test_what_was_not_admitted_is_told_what_it_waits_for_and_that_was_there() -> None:
+    for target in (named(*past.a_started_run()), named(*past.an_announced_run())):
+        found = WAITING.again(limits("writer"), OPEN, waits_for=target).verdict
+        assert found.verdict == "newly-allowed"
+        assert all("name" not in one for one in found.assumed)
+
+
+def test_what_waits_for_a_run_that_had_failed_stays_refused_by_that_rule() -> None:
+    target = named(*past.a_started_run(), past.ended(outcome="error"))
+    found = WAITING.again(limits("writer"), OPEN, waits_for=target).verdict
+    assert (found.verdict, found.rule) == ("same", "dependency_failed")
+    anyhow = {"dependencies": (OTHER.changed({"require": "ended"}),)}
+    found = WAITING.changed(changes=anyhow).again(limits("writer"), OPEN, waits_for=target).verdict
+    assert found.verdict == "newly-allowed"
+
+
+def test_what_waits_for_the_run_above_it_stays_refused_and_for_a_run_at_work_is_unknown() -> None:
+    for above, expected in ((run_id(7), "same"), (run_id(8), "not-replayable")):
+        asked = WAITING.changed(
+            requester=below(), changes={"dependencies": (OTHER,), "ancestors": (above,)}
+        )
+        target = named(*past.a_started_run())
+        found = asked.again(limits("writer"), OPEN, waits_for=target).verdict
+        assert found.verdict == expected
+        assert found.rule == ("dependency_cycle" if above == run_id(7) else None)
+    over = asked.again(limits("writer"), OPEN, waits_for=named(*past.an_announced_run())).verdict
+    assert over.verdict == "newly-allowed"
+
+
+def test_a_run_that_is_waited_for_and_not_on_record_is_named() -> None:
+    found = WAITING.again(limits("writer"), OPEN).verdict
+    assert found.missing == (f"run {run_id(7)}, which dependsOn names",)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({"shared_bytes": SHARED_BYTES_MAX, "shared_keys": SHARED_KEYS_MAX}, "newly-allowed"),
+        ({"shared_bytes": SHARED_BYTES_MAX + 1, "shared_keys": 1}, "same"),
+        ({"shared_bytes": 9, "shared_keys": SHARED_KEYS_MAX + 1}, "same"),
+    ],
+)
+def test_how_much_a_family_would_share_is_on_record(
+    sizes: dict[str, object], expected: str
+) -> None:
+    asked = Spawn(agent_id="writer", changes={"shared": SharedContextRequest()})
+    record = asked.record(limits("writer"))
+    assert isinstance(record.request, SpawnRequested)
+    request = record.request.changed({"facts": record.request.facts.changed(sizes)})
+    found = asked.again(limits("writer"), OPEN, record=replace(record, request=request)).verdict
+    assert (found.verdict, "what is shared fits" in found.assumed) == (expected, False)
+    assert found.rule == ("shared_context" if expected == "same" else "allow_agents")
+
+
+def test_how_much_was_shared_before_that_was_recorded_is_assumed_to_fit() -> None:
+    asked = Spawn(agent_id="writer", changes={"shared": SharedContextRequest()})
+    found = asked.again(limits("writer"), OPEN).verdict
+    assert found.verdict == "newly-allowed"
+    assert "what is shared fits" in found.assumed
 
 
 def test_what_a_limit_refuses_it_refuses_whatever_is_attached() -> None:

@@ -1,23 +1,29 @@
 """Given decisions one after another, who would have been counted, and who would not have asked."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.run.facts import Dependency, RespawnFacts
 from domain.session.role import capabilities_at
+from domain.values.shared_values import SharedChange, SharedContextRequest, SharedKey
 from domain.what_if import cascade
 from domain.what_if.cascade import CascadeCounts, CascadeTooLarge, CountRange
-from domain.what_if.decide_again import DecidedAgain
+from domain.what_if.decide_again import AS_RECORDED, DecidedAgain, OtherSession
 from domain.what_if.verdict import SAME, Verdict, not_replayable
+from tests.support.builders import run_histories as past
 from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
-from tests.support.builders.storytelling import CHILD, ROOT, plan, run_id
+from tests.support.builders.script_receipts import candidate, receipt
+from tests.support.builders.storytelling import CHILD, ROOT, plan, ref, run_id
 
 BASE = limits("writer", allowAgents=["*"], maxSpawnDepth=2)
 STRICT = limits("writer", allowAgents=["main"], maxSpawnDepth=2)
 OTHER = "agent:writer:main"
+FEW = {"agents": {"defaults": {"subagents": {"maxChildrenPerAgent": 1}}}}
 
 
 def child(number: int, agent_id: str | None = "writer", **values: Any) -> Spawn:
@@ -27,8 +33,16 @@ def child(number: int, agent_id: str | None = "writer", **values: Any) -> Spawn:
 
 def noted(counts: CascadeCounts, asked: Spawn, then: Values, now: Values) -> DecidedAgain:
     """It is decided again, and taken in."""
-    decided = asked.again(then, now, requester_plan=counts.plan(_key(asked)))
-    counts.note(asked.record(then), decided)
+    record = asked.record(then)
+    session = counts.session(record.run.child_session_key) if isinstance(asked, Sent) else None
+    decided = asked.again(
+        then,
+        now,
+        requester_now=counts.session(_key(asked)),
+        session_now=session or AS_RECORDED,
+        names=counts.names(record, {}),
+    )
+    counts.note(record, decided)
     return decided
 
 
@@ -87,11 +101,30 @@ def test_what_is_prepared_still_has_its_place_already() -> None:
     assert counts.active_children(ROOT, 3) == CountRange(2, 2)
 
 
-def test_what_cannot_be_decided_is_taken_as_it_was() -> None:
+UNDECIDED = DecidedAgain(not_replayable("something"))
+
+
+def test_what_cannot_be_decided_may_have_been_there_or_not() -> None:
     counts = CascadeCounts()
-    counts.note(child(1).record(BASE), DecidedAgain(not_replayable("something")))
+    counts.note(child(1).record(BASE), UNDECIDED)
+    counts.note(child(2).record(STRICT), UNDECIDED)
+    assert counts.active_children(ROOT, 3) == CountRange(2, 4, None, run_id(1))
+    counts.release(ROOT, run_id(1))
+    assert counts.active_children(ROOT, 2) == CountRange(2, 3, None, run_id(2))
+    below_it = Spawn(requester=below(run_id=run_id(1))).record(BASE).run
+    assert counts.never_ran(below_it) is None
+    assert counts.undecided(below_it) == (
+        f"whether run {run_id(1)}, which cannot be decided again, would have run"
+    )
+    assert counts.undecided(child(3).record(BASE).run) is None
+
+
+def test_what_is_created_and_only_told_something_unknown_is_there() -> None:
+    counts = CascadeCounts()
+    planned = child(1).again(BASE, BASE).planned
+    counts.note(child(1).record(BASE), DecidedAgain(not_replayable("a prompt"), planned))
     assert counts.active_children(ROOT, 3) == CountRange(3, 3)
-    assert counts.never_ran(Spawn(requester=below(run_id=run_id(1))).record(BASE).run) is None
+    assert counts.undecided(Spawn(requester=below(run_id=run_id(1))).record(BASE).run) is None
 
 
 def test_what_a_run_that_never_was_asked_for_was_not_asked_for() -> None:
@@ -136,14 +169,14 @@ SLOW = but(BASE, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
 
 def test_a_requester_has_the_plan_that_it_would_have() -> None:
     counts = following([child(1)], BASE, SLOW)
-    plan = counts.plan(CHILD)
+    plan = counts.session(CHILD).plan
     assert plan is not None
     assert plan.thinking == "low"
     below_it = child(2, agent_id=None, requester={**ASKS, "thinking": None})
     decided = below_it.again(
         BASE,
         but(SLOW, {"agents": {"defaults": {"subagents": {"thinking": None}}}}),
-        requester_plan=plan,
+        requester_now=counts.session(CHILD),
     )
     assert decided.planned is not None
     assert decided.planned.plan.thinking == "low"
@@ -153,7 +186,7 @@ def test_a_requester_has_the_plan_that_it_would_have() -> None:
     "change", [BASE, but(BASE, {"agents": {"defaults": {"subagents": {"maxSpawnDepth": 3}}}})]
 )
 def test_one_whose_plan_is_as_it_was_has_the_recorded_one(change: Values) -> None:
-    assert following([child(1)], BASE, change).plan(CHILD) is None
+    assert following([child(1)], BASE, change).session(CHILD) == AS_RECORDED
 
 
 def test_the_tools_of_a_requester_are_those_that_it_would_have() -> None:
@@ -173,7 +206,7 @@ def test_the_tools_of_a_requester_are_those_that_it_would_have() -> None:
 def test_a_request_of_before_tools_were_recorded_is_not_judged_by_them() -> None:
     denied = plan(tools_deny=("sessions_spawn",))
     asks = child(2, agent_id=None, requester=ASKS)
-    assert asks.again(BASE, BASE, requester_plan=denied).verdict == SAME
+    assert asks.again(BASE, BASE, requester_now=OtherSession(plan=denied)).verdict == SAME
 
 
 def test_one_that_could_not_spawn_and_can_now_asks_with_the_tools_of_now() -> None:
@@ -191,29 +224,257 @@ def test_one_that_could_not_spawn_and_can_now_asks_with_the_tools_of_now() -> No
 def test_a_leaf_either_way_asks_for_nothing_and_is_not_remembered() -> None:
     flat = limits("writer", allowAgents=["*"], maxSpawnDepth=1)
     slow = but(flat, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
-    assert following([child(1)], flat, slow).plan(CHILD) is None
+    assert following([child(1)], flat, slow).session(CHILD) == AS_RECORDED
 
 
 def test_the_plan_of_a_message_takes_the_place_of_that_of_the_run_before() -> None:
     """The session began under other thinking than it would have; its message is planned alike."""
     counts = following([child(1)], BASE, SLOW)
     noted(counts, Sent(agent_id="writer"), BASE, BASE)
-    assert counts.plan(CHILD) is None
+    assert counts.session(CHILD).plan is None
     noted(counts, Sent(agent_id="writer"), BASE, SLOW)
-    again = counts.plan(CHILD)
+    again = counts.session(CHILD).plan
     assert again is not None
     assert again.thinking == "low"
 
 
-def test_what_another_agent_asks_for_in_the_place_of_one_nobody_knows() -> None:
-    """Until its session goes on as it did."""
+# The session that a message goes to.
+
+ROUTER: Values = {"id": "router", "uri": "/scripts/router", "agentIdOverrideKey": "agent"}
+SAID = '{"agent": "writer"}'
+
+
+def routing(key: str | None) -> Values:
+    """A file in which a script may name another agent, under this key."""
+    script = {**ROUTER, "agentIdOverrideKey": key}
+    listed = [{"id": "main", "subagents": {"contextScripts": {"run": [script]}}}, {"id": "writer"}]
+    return but(BASE, {"agents": {"list": listed}})
+
+
+def routed() -> Spawn:
+    """One whose script names the agent `writer`, wherever that is read."""
+    printed = receipt("router", "empty", output=ref(SAID), exit_code=0, error=None)
+    asked = child(1, agent_id=None, receipts=(printed,))
+    asked.texts.keep(SAID)
+    return asked
+
+
+def test_a_message_goes_to_the_agent_that_its_session_would_be_of() -> None:
+    """However many have come before it, and whatever came of them."""
+    then, now = routing(None), routing("agent")
     counts = CascadeCounts()
-    planned = child(1).again(BASE, SLOW).planned
-    other = DecidedAgain(Verdict(verdict="different-agent"), planned)
-    counts.note(child(1).record(BASE), other)
-    assert (counts.agent(CHILD), counts.plan(CHILD)) == ("writer", None)
-    noted(counts, Sent(agent_id="writer"), BASE, BASE)
-    assert counts.agent(CHILD) is None
+    assert noted(counts, routed(), then, now).verdict.verdict == "different-agent"
+    assert counts.session(CHILD).agent_id == "writer"
+    crowded = Sent(agent_id="main", number=2, active_children=3)
+    assert noted(counts, crowded, then, but(now, FEW)).verdict.verdict == "newly-refused"
+    for number in (3, 4):
+        found = noted(counts, Sent(agent_id="main", number=number), then, now).verdict
+        assert found.verdict == "different-agent"
+        assert found.difference is not None
+        assert (found.difference.recorded, found.difference.decided) == ("main", "writer")
+    slower = but(now, {"agents": {"list": [now["agents"]["list"][0]]}})
+    gone = noted(counts, Sent(agent_id="main", number=5), then, slower).verdict
+    assert (gone.verdict, gone.rule) == ("newly-refused", "agent_unknown")
+
+
+def test_a_message_to_an_agent_that_is_gone_goes_to_the_one_in_its_place() -> None:
+    then, now = routing("agent"), routing("agent")
+    now["agents"]["list"].pop()
+    counts = CascadeCounts()
+    there = routed().changed(
+        receipts=(receipt("router", "empty", output=ref(SAID), exit_code=0, candidate="writer"),),
+        candidates=(candidate("router", "writer"),),
+        override_to="writer",
+    )
+    there.texts.keep(SAID)
+    assert noted(counts, there, then, now).verdict.verdict == "different-agent"
+    found = noted(counts, Sent(agent_id="writer", number=2), then, now).verdict
+    assert found.verdict == "different-agent"
+
+
+def test_a_message_goes_by_the_model_that_its_spawn_would_have_named() -> None:
+    aliased = {"agents": {"defaults": {"models": {"acme/large": {"alias": "our best"}}}}}
+    counts = CascadeCounts()
+    then, now = BASE, but(BASE, aliased)
+    found = noted(counts, child(1, model="our best"), then, now).verdict
+    assert found.verdict == "different-model"
+    sent = Sent(agent_id="writer", number=2, model="our best")
+    again = noted(counts, sent, then, now).verdict
+    assert again.verdict == "different-model"
+    assert again.difference is not None
+    assert again.difference.decided == "acme/large"
+
+
+def test_what_is_below_an_undecided_spawn_is_as_it_was_once_its_session_is_known_again() -> None:
+    counts = following([child(1)], BASE, SLOW)
+    assert counts.session(CHILD).plan is not None
+    counts.note(child(1).record(BASE), UNDECIDED)
+    assert counts.session(CHILD) == AS_RECORDED
+
+
+# The folder that is inherited.
+
+
+def test_a_child_works_in_the_folder_that_its_requester_would_have() -> None:
+    def working(folder: str) -> Values:
+        listed = [{"id": "main"}, {"id": "writer", "workspace": folder}]
+        return but(BASE, {"agents": {"list": listed}})
+
+    then, now = working("/srv/here"), working("/srv/there")
+    counts = CascadeCounts()
+    first = noted(counts, child(1), then, now).verdict
+    assert first.difference is not None
+    assert first.difference.field == "/workspaceDir"
+    asks = {**ASKS, "agent_id": "writer", "workspace_dir": "/srv/here"}
+    own = child(2, agent_id=None, requester=asks)
+    assert own.again(then, now).verdict == SAME
+    found = noted(counts, own, then, now).verdict
+    assert found.difference is not None
+    assert (found.verdict, found.difference.field) == ("different-plan", "/workspaceDir")
+    assert (found.difference.recorded, found.difference.decided) == ("/srv/here", "/srv/there")
+    sent = noted(counts, Sent(agent_id="writer", number=3), then, now).verdict
+    assert (sent.verdict, sent.difference) == ("different-plan", found.difference)
+    named = child(5, agent_id=None, requester=asks, folder=True)
+    assert noted(counts, named, then, now).verdict.missing == (
+        "the workspace: whether the folder that was requested lies below that of its requester is"
+        " not on record",
+    )
+    other = child(4, agent_id="main", requester=asks)
+    assert noted(counts, other, then, now).verdict == SAME
+
+
+# The runs that others name.
+
+
+def naming(number: int, via: str, name: str = "a", **values: Any) -> Spawn:
+    """A spawn that waits for run 1, by its label."""
+    run = Dependency.model_validate({"run_id": run_id(1), "name": name, "via": via})
+    return child(number, agent_id=None, changes={"dependencies": (run,)}, **values)
+
+
+LABELLED = child(1, changes={"label": "a"})
+VIAS = {
+    "dependsOn": "dependency_unknown",
+    "chainAfter": "dependency_unknown",
+    "reference": "reference_unknown",
+}
+
+
+@pytest.mark.parametrize("via", VIAS)
+def test_what_names_a_run_that_never_was_names_nothing(via: str) -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    found = noted(counts, naming(2, via), BASE, STRICT).verdict
+    assert (found.verdict, found.rule) == ("newly-refused", VIAS[via])
+    assert found.text is not None
+    assert str(run_id(1)) in found.text
+    alone = naming(2, via).again(BASE, STRICT).verdict
+    assert alone == SAME
+
+
+@pytest.mark.parametrize("via", VIAS)
+def test_by_its_id_it_names_a_run_that_was_refused(via: str) -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    found = noted(counts, naming(2, via, str(run_id(1))), BASE, STRICT).verdict
+    assert (found.verdict, found.rule) == ("newly-refused", "dependency_failed")
+
+
+def test_what_names_a_run_that_waits_for_one_that_never_was_goes_with_it() -> None:
+    counts = following([LABELLED, naming(2, "dependsOn")], BASE, STRICT)
+    run = Dependency(run_id=run_id(2), name="b", via="dependsOn")
+    last = child(3, agent_id=None, changes={"dependencies": (run,)})
+    assert noted(counts, last, BASE, STRICT).verdict.rule == "dependency_unknown"
+
+
+def test_a_name_may_mean_another_run_in_the_place_of_one_that_never_was() -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    record = naming(2, "dependsOn").record(BASE)
+    other = counts.names(record, {"a": [run_id(1), run_id(7)]})
+    assert other.unknown == (
+        f"which run dependsOn names in the place of run {run_id(1)}, which would not be there",
+    )
+    assert counts.names(record, {"a": [run_id(1)]}).unknown == ()
+    assert naming(2, "dependsOn").again(BASE, STRICT, names=other).verdict == not_replayable(
+        *other.unknown
+    )
+
+
+def test_a_name_may_mean_a_run_that_is_newly_allowed_as_well() -> None:
+    counts = following([child(9, changes={"label": "abc"})], STRICT, BASE)
+    for via, name, is_meant in [
+        ("dependsOn", "abc", True),
+        ("dependsOn", "ab", False),
+        ("reference", "ab", True),
+        ("reference", "x", False),
+    ]:
+        found = counts.names(naming(2, via, name).record(BASE), {}).unknown
+        assert (found != ()) == is_meant, (via, name)
+    refused = child(3, refused_by="dependency_unknown", step="admission")
+    unknown = noted(counts, refused, BASE, BASE).verdict
+    assert unknown.missing == (f"whether it names run {run_id(9)}, which may be there now",)
+
+
+@pytest.mark.parametrize("rule", ["dependency_ambiguous", "reference_ambiguous", "shared_context"])
+def test_what_was_refused_for_too_much_may_be_allowed_without_one_that_never_was(rule: str) -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    refused = child(3, agent_id=None, refused_by=rule, step="admission")
+    assert noted(counts, refused, BASE, STRICT).verdict.missing == (
+        f"whether it is refused without run {run_id(1)}, which may not be there now",
+    )
+    assert noted(CascadeCounts(), refused, BASE, STRICT).verdict == SAME
+
+
+def test_what_names_a_run_that_cannot_be_decided_cannot_be_either() -> None:
+    counts = CascadeCounts()
+    counts.note(LABELLED.record(BASE), UNDECIDED)
+    found = noted(counts, naming(2, "chainAfter"), BASE, BASE).verdict
+    assert found.missing == (
+        f"whether run {run_id(1)}, which cannot be decided again, would have run",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_unknown"),
+    [({}, False), ({"scripts": "recorded"}, True), ({"transcript_up_to": 2}, True)],
+)
+def test_what_a_run_that_never_was_had_said_nobody_can_take_over(
+    changes: dict[str, Any], is_unknown: bool
+) -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    respawn = RespawnFacts.model_validate({"run_id": run_id(1), **changes})
+    again = child(2, agent_id=None, changes={"respawn": respawn}).record(BASE)
+    assert (counts.names(again, {}).unknown != ()) == is_unknown
+
+
+# What a family shares.
+
+
+def test_what_a_run_that_never_was_had_shared_is_named() -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    told = child(2, agent_id=None).record(BASE)
+    keys = (
+        SharedKey(key="goal", session_key=ROOT, value=ref('"g"'), run_id=run_id(1)),
+        SharedKey(key="other", session_key=ROOT, value=ref('"o"'), run_id=run_id(8)),
+    )
+    found = counts.shared(replace(told, started=past.started(shared_context=keys)))
+    (missing,) = found
+    assert "'goal'" in missing
+    assert str(run_id(1)) in missing
+    assert counts.shared(replace(told, started=past.started(shared_context=keys[1:]))) == ()
+    counts.note(child(8).record(BASE), UNDECIDED)
+    assert len(counts.shared(replace(told, started=past.started(shared_context=keys)))) == 2
+
+
+def test_what_is_newly_allowed_shares_with_its_family_too() -> None:
+    shares = SharedContextRequest(keys=(SharedChange(key="goal", value=ref('"g"')),))
+    counts = following([child(1, changes={"shared": shares})], STRICT, BASE)
+    told = child(2, agent_id=None).record(BASE)
+    (missing,) = counts.shared(replace(told, started=past.started()))
+    assert missing == (
+        f"the shared context: run {run_id(1)}, which may be there now, shares with its family"
+    )
+    child_alone = shares.changed({"scope": "child"})
+    none = following([child(1, changes={"shared": child_alone})], STRICT, BASE)
+    assert none.shared(replace(told, started=past.started())) == ()
 
 
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.what_if.decide_again import is_session_needed
+from domain.what_if.decide_again import OtherSession, is_session_needed
 from domain.what_if.verdict import SAME
 from tests.support.builders.decisions_again import ISOLATING, Spawn, below, but, setup
 from tests.support.builders.storytelling import plan
@@ -105,11 +105,15 @@ def test_the_plan_that_a_requester_would_have_says_where_it_is() -> None:
     """With a cascade: its own child session is in a sandbox, or not any more."""
     confined = FREE.changed(requester=below(), is_boxed=True)
     free = confined.again(
-        allowing(CONFINED), allowing(UNCONFINED), requester_plan=plan(sandboxed=False)
+        allowing(CONFINED),
+        allowing(UNCONFINED),
+        requester_now=OtherSession(plan=plan(sandboxed=False)),
     )
     assert (free.verdict.verdict, free.verdict.rule) == ("newly-allowed", "sandbox")
     now = FREE.changed(requester=below()).again(
-        allowing(UNCONFINED), allowing(UNCONFINED), requester_plan=plan(sandboxed=True)
+        allowing(UNCONFINED),
+        allowing(UNCONFINED),
+        requester_now=OtherSession(plan=plan(sandboxed=True)),
     )
     assert (now.verdict.verdict, now.verdict.rule) == ("newly-refused", "sandbox")
 

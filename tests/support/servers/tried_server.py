@@ -44,7 +44,8 @@ FAMILY: tuple[dict[str, Any], ...] = (
     {"agentId": "editor", "task": "is told of the goal"},
     {"to": "a", "task": "more of a"},
     {"agentId": "lead", "task": "leads", "label": "lead", "held": True},
-    {"task": "works where its requester does", "below": "lead", "held": True},
+    {"task": "works where its requester does", "below": "lead", "label": "inner", "held": True},
+    {"agentId": "writer", "task": "is asked for by the inner one", "below": "inner"},
     {"task": "begins as its requester", "below": "lead", "context": "fork", "held": True},
     {"agentId": "routed", "task": "goes to another agent", "label": "routed"},
     {"to": "routed", "task": "more of the other agent"},
@@ -133,7 +134,6 @@ def family_configuration(folder: Path) -> dict[str, Any]:
         maxChildrenPerAgent=2,
     )
     values["models"] = {"providers": {"acme": {"models": [{"id": "large"}, {"id": "small"}]}}}
-    values["agents"]["defaults"]["models"] = {"acme/large": {"alias": "our best"}}
     values["spawnlog"] |= {"drainSeconds": 0, "scriptsTotalSeconds": 1}
     _folder(folder / "there")
     return values
