@@ -1,6 +1,7 @@
 """What-if gives what spawning anew under the other configuration really gives."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.tried_server import (
     FAMILY,
+    PREAMBLE,
     STORY,
     Change,
     TriedServer,
@@ -183,6 +185,40 @@ CHANGES: dict[str, Change] = {
     "no override": of_router(agentIdOverrideKey=None),
     "no runtime": without_runtime,
 }
+GIVEN: dict[str, dict[str, int]] = {
+    "depth 1": {"different-plan": 12, "newly-refused": 1},
+    "depth 3": {"different-context": 12, "different-plan": 1},
+    "fewer children": {"newly-refused": 3},
+    "more children": {"newly-allowed": 1},
+    "allow one": {"newly-refused": 5},
+    "allow none of the writer": {"newly-refused": 1},
+    "agent required": {"newly-refused": 2},
+    "model": {"different-model": 12},
+    "model of an agent": {"different-model": 6},
+    "model that is not served": {"different-model": 1},
+    "thinking": {"different-plan": 12},
+    "thinking that is none": {"newly-refused": 12},
+    "timeout": {"different-plan": 13},
+    "tools": {"different-plan": 13},
+    "tools without spawning": {"different-plan": 12, "newly-refused": 1},
+    "sandbox of all": {"newly-refused": 12},
+    "no sandbox": {"newly-refused": 1},
+    "agent gone": {"different-agent": 1, "newly-refused": 1},
+    "agent new": {"newly-allowed": 1, "not-replayable": 4},
+    "preamble shorter": {"different-context": 1},
+    "script in front": {"different-context": 13},
+    "script later": {"different-context": 1},
+    "script ignored": {"different-context": 7},
+    "another return key": {"different-context": 13},
+    "a return key that is not there": {"different-context": 13},
+    "an error key": {"different-context": 13},
+    "an error that stops": {"different-context": 12, "different-agent": 1},
+    "an override key": {"different-agent": 7},
+    "another override": {"different-agent": 1},
+    "no override": {"different-agent": 1},
+    "no runtime": {"newly-refused": 7},
+}
+"""How many verdicts of each name a change gives, but for `same`."""
 
 
 @pytest.mark.parametrize("prompts", [False, True])
@@ -214,6 +250,8 @@ def test_it_gives_what_spawning_anew_gives(tried: Tried, name: str) -> None:
     ran = (tried.place / "scripts" / "ran").read_text("utf-8")
     verdicts, _ = tried.server.what_if(config=values, cascade=True, prompts=True)
     assert (tried.place / "scripts" / "ran").read_text("utf-8") == ran
+    given = Counter(one["verdict"] for one in verdicts)
+    assert given == {"same": len(verdicts) - sum(GIVEN[name].values()), **GIVEN[name]}
     by_run = {one["runId"]: one for one in verdicts}
     anew = tried.anew(values)
     wrong = []
@@ -387,3 +425,47 @@ def test_nobody_knows_what_another_agent_would_ask_for(family: Tried) -> None:
     assert found["missing"] == [
         'whether agent "writer", in the place of its requester, would ask for it'
     ]
+
+
+# Texts that were erased.
+
+TOLD: tuple[dict[str, Any], ...] = (
+    {"agentId": "writer", "task": "is told much", "contextPreamble": PREAMBLE},
+    {"agentId": "writer", "task": "asks for a model", "model": "our best"},
+    {"agentId": "isolated", "task": "a plain one", "sandbox": "require"},
+    {"agentId": "nobody", "task": "there is no such agent"},
+)
+CREATED = ("is told much", "asks for a model", "a plain one")
+FORGOTTEN: dict[str, tuple[Change, Verdicts]] = {
+    "nothing": (lambda _: None, {}),
+    "another return key": (
+        of_script(returnKey="note"),
+        all_are("not-replayable", *CREATED, "there is no such agent"),
+    ),
+    "preamble shorter": (
+        subagents(contextPreambleMaxChars=100),
+        all_are("not-replayable", "is told much"),
+    ),
+    "an alias": (with_alias, all_are("not-replayable", "asks for a model")),
+    "another model": (subagents(model="acme/small"), all_are("different-model", *CREATED)),
+}
+
+
+def test_what_depends_on_a_text_that_was_erased_is_named() -> None:
+    """And nothing else is, but that each prompt does."""
+    with lived(base_configuration, TOLD) as told:
+        for (one,) in told.lived:
+            told.server.erase_session(one["run"]["sessionId"])
+        tasks = {one["run"]["runId"]: one["run"]["task"] for (one,) in told.lived}
+        for name, (change, expected) in FORGOTTEN.items():
+            values = changed(told.values, change)
+            for prompts in (False, True):
+                verdicts, _ = told.server.what_if(config=values, prompts=prompts)
+                found = {tasks[one["runId"]]: one for one in verdicts}
+                other = {task: one["verdict"] for task, one in found.items()}
+                composed = all_are("not-replayable", *CREATED) if prompts else {}
+                same = all_are("same", *found)
+                assert other == same | composed | expected, (name, prompts)
+                for one in verdicts:
+                    is_named = any("erased" in each for each in one["missing"])
+                    assert is_named == (one["verdict"] == "not-replayable"), one
