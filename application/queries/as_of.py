@@ -28,10 +28,12 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The position an answer is true at; `now` when none was asked for."""
+    """The position an answer is true at; `now` when none was asked for. `instant` is the one that
+    was asked for, or until which there is no other position."""
 
     position: int
     now: bool
+    instant: datetime | None = None
 
 
 async def resolve_as_of(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
@@ -39,24 +41,25 @@ async def resolve_as_of(services: QueryServices, caller: Caller, at: str | None)
     ahead, and for a moment of a run that it may not see or that has not come."""
     head = await services.work.log.head()
     if at is None:
-        return AsOf(head, now=True)
+        return AsOf(head, now=True, instant=datetime.now(UTC))
     match = _POSITION.fullmatch(at)
     if match is not None:
         position = int(match.group(1))
         if position > head:
             raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")
-        return AsOf(position, now=position == head)
+        return AsOf(position, now=False)
     if at.startswith(STAGE_PREFIX):
         position = await position_of_stage(services, caller, at, head)
-        return AsOf(position, now=position == head)
+        return AsOf(position, now=False)
     now = datetime.now(UTC)
     instant = _instant_ago(at, now) if at.startswith("-") else instant_of(at, "at")
     ahead = instant - now
     if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
         raise QueryError("invalid_request", "that instant lies ahead; ask for the past or for now")
     if ahead > timedelta(0):
-        return AsOf(head, now=True)
-    return AsOf(min(await services.work.registry.position_at(instant), head), now=False)
+        return AsOf(head, now=True, instant=now)
+    position = min(await services.work.registry.position_at(instant), head)
+    return AsOf(position, now=False, instant=instant)
 
 
 def _instant_ago(text: str, now: datetime) -> datetime:

@@ -22,7 +22,7 @@ from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
 from application.queries.explain import RuleView, explanation_of
-from application.queries.runs import entries_until, readable_run
+from application.queries.runs import entries_until, is_transcript_gone, readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
 from application.queries.views.run import RecordedStage, RunStatus, status_of
@@ -127,13 +127,14 @@ class FirstDifferenceView(View):
 class ComparedTranscriptsView(View):
     """How many entries each has (null while the run is at work), how many are equal from the first
     one on, and the first that differ. `same` is null when so many are equal that the others were
-    not looked at."""
+    not looked at. With `erased` entries of one of them are gone, and may have differed."""
 
     same: bool | None
     left_entries: int | None
     right_entries: int | None
     equal_entries: int
     first_difference: FirstDifferenceView | None
+    erased: bool
 
 
 class RunComparisonView(View):
@@ -353,12 +354,23 @@ def _decisions(
         same = (
             one is not None
             and other is not None
-            and (one.result, one.compared) == (other.result, other.compared)
+            and (one.result, _counted(one.compared)) == (other.result, _counted(other.compared))
         )
         found.append(
             ComparedDecisionView(step=key[0], rule=key[1], same=same, left=one, right=other)
         )
     return found
+
+
+def _counted(compared: Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue] | None:
+    """What counts when two are compared: not how long it took, nor where the depth of the requester
+    was read, which is another place for its first child."""
+    if compared is None:
+        return None
+    return {name: value for name, value in compared.items() if name not in _NOT_COUNTED}
+
+
+_NOT_COUNTED = frozenset({"durationMs", "depthFrom"})
 
 
 def _by_name(rules: Sequence[RuleView]) -> dict[tuple[str, str, int], RuleView]:
@@ -487,6 +499,17 @@ async def _transcripts(
         side.run.transcript.count if side.run.transcript is not None else None
         for side in (left, right)
     ]
+    if any([await is_transcript_gone(services, side.run) for side in (left, right)]):
+        # Under the key of one session the recorded hashes tell, also of what is erased.
+        seals = [(side.run.session_id, side.run.transcript) for side in (left, right)]
+        return ComparedTranscriptsView(
+            same=left.run.transcript is not None and seals[0] == seals[1],
+            left_entries=counts[0],
+            right_entries=counts[1],
+            equal_entries=0,
+            first_difference=None,
+            erased=True,
+        )
     equal = 0
     first: FirstDifferenceView | None = None
     same: bool | None = None
@@ -511,6 +534,7 @@ async def _transcripts(
         right_entries=counts[1],
         equal_entries=equal,
         first_difference=first,
+        erased=False,
     )
 
 

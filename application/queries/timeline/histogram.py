@@ -72,7 +72,7 @@ async def log_window(
     before it begins."""
     until = await _edge(services, caller, end, "to")
     if head is not None:
-        until = AsOf(min(until.position, head), now=until.now)
+        until = AsOf(min(until.position, head), now=False)
     after = AsOf(0, now=False) if begin is None else await _edge(services, caller, begin, "from")
     if after.position > until.position:
         raise invalid_value(

@@ -47,6 +47,8 @@ COMMITS_OF_A_REVISION = 12
 OTHERS_ASKED_ABOUT = 1
 REVISIONS_ASKED = 2
 NARROW_SHARE = 0.2
+BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
+"""They tell what children say, which goes on while the log stands at a position."""
 
 
 def test_every_read_that_takes_a_moment_is_asked_here() -> None:
@@ -101,8 +103,9 @@ class WatchedLog:
         """Record, and ask."""
         before = await self.running.log.head()
         appended = await self.running.log.submit(submission)
-        await self._say_something(appended.runs)
         await self.note(before)
+        # Behind what was asked while the log stands there, and changes none of those answers.
+        await self._say_something(appended.runs)
         self._commits += 1
         if self._commits % COMMITS_OF_A_REVISION == 0:
             await self.activate()
@@ -140,7 +143,8 @@ class WatchedLog:
         about = reads_about(sorted(keys), sorted(run_ids)) + reads_about_revisions(REVISIONS_ASKED)
         for read in about:
             caller = NARROW if self._die.random() < NARROW_SHARE else EVERYTHING
-            answer = await ask(self.services, read, None, caller)
+            at = head if read.operation in BESIDE_THE_LOG else None
+            answer = await ask(self.services, read, at, caller)
             assert answer.position in (head, None)
             self.answers[read, head, caller] = answer
 

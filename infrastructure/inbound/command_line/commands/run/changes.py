@@ -257,6 +257,8 @@ def _comparison_rows(compared: JsonObject) -> Iterator[Item]:
     if first is not None:
         what = f"behind {transcript.get('equalEntries')} equal entries"
         yield _row("transcript", what, _entry(first.get("left")), _entry(first.get("right")))
+    if transcript.get("erased") and not transcript.get("same"):
+        yield _row("transcript", "entries", "erased", "erased")
 
 
 def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:
