@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from application.queries.access import Caller
-from application.queries.errors import QueryError
+from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
 from application.queries.stage_reference import STAGE_PREFIX, position_of_stage
 
@@ -29,19 +29,30 @@ _FORMS = (
 @dataclass(frozen=True, slots=True)
 class AsOf:
     """The position an answer is true at; `now` when none was asked for. `instant` is the one that
-    was asked for, or until which there is no other position."""
+    was asked for, if one was."""
 
     position: int
     now: bool
     instant: datetime | None = None
 
 
-async def resolve_as_of(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
-    """The position that `at` means to this caller. `QueryError` for what means none, or lies
-    ahead, and for a moment of a run that it may not see or that has not come."""
+async def resolve_as_of(
+    services: QueryServices, caller: Caller, at: str | None, *, pointer: str = "/query/at"
+) -> AsOf:
+    """The position that `at` means to this caller. `QueryError`, with the pointer, for what means
+    none, or lies ahead, and for a moment of a run that it may not see or that has not come."""
+    try:
+        return await _resolved(services, caller, at)
+    except QueryError as error:
+        if error.code != "invalid_request":
+            raise
+        raise invalid_value(pointer, error.detail) from None
+
+
+async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
     head = await services.work.log.head()
     if at is None:
-        return AsOf(head, now=True, instant=datetime.now(UTC))
+        return AsOf(head, now=True)
     match = _POSITION.fullmatch(at)
     if match is not None:
         position = int(match.group(1))

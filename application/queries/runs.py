@@ -22,7 +22,7 @@ from application.queries.paging import (
     read_cursor,
 )
 from application.queries.services import QueryServices
-from application.queries.session_reference import UUID_TEXT, resolve_session_key
+from application.queries.session_reference import UUID_TEXT, resolve_root, resolve_session_key
 from application.queries.views.event import RunEventListView, event_view, events_with_texts
 from application.queries.views.run import (
     ROWS_BY_STATUS,
@@ -245,7 +245,7 @@ async def run_query(
             services, caller, requester, pointer="/query/requester", at=at
         )
     if tree:
-        tree = await resolve_session_key(services, caller, tree, pointer="/query/tree", at=at)
+        tree = await resolve_root(services, caller, tree, at=at)
     statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(criteria.statuses)))
     return RunQuery(
         requester=requester,
@@ -469,7 +469,7 @@ async def get_run_transcript(
     if await is_transcript_gone(services, run):
         raise QueryError(
             "erased",
-            "the transcript of this run is gone: it was erased, or left out of this copy of the log",
+            "the transcript of this run is gone: it was erased, or left out of this copy",
             position=moment.position,
         )
     until = await entries_until(services, run, moment)

@@ -37,7 +37,7 @@ from application.queries.paging import (
 )
 from application.queries.runs import visible_run
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import resolve_root
 from application.queries.sessions import get_session, visible_session
 from application.queries.views.run import undo_errors
 from application.queries.views.session import session_record_view
@@ -129,7 +129,8 @@ async def get_diff(
     behind: int | None = None
     if cursor is None:
         sides = await asyncio.gather(
-            *(resolve_as_of(services, caller, one) for one in (left, right))
+            resolve_as_of(services, caller, left, pointer="/query/from"),
+            resolve_as_of(services, caller, right, pointer="/query/to"),
         )
         span = _Span(*(one.position for one in sides))
     else:
@@ -142,7 +143,8 @@ async def get_diff(
         pairs = await _pairs(services, [_Touched(run_stream(run.run_id), 0)], span, is_full)
         page = await _page_of(services, pairs, is_full=is_full)
     elif session is not None:
-        key = (await visible_session(services, caller, session, later)).session_key
+        found = await visible_session(services, caller, session, later, pointer="/query/session")
+        key = found.session_key
         page = await _page_of(services, [await _session_pair(services, caller, key, span)])
     else:
         root = await _root(services, caller, tree, later)
@@ -222,10 +224,7 @@ async def _root(services: QueryServices, caller: Caller, tree: str | None, at: A
                 "the whole registry is for tokens with the pattern *; give runId, session or tree",
             )
         return None
-    key = await resolve_session_key(services, caller, tree, pointer="/query/tree", at=at.position)
-    if not await services.access.covers_session(caller, key):
-        raise QueryError("not_found", "there is no such session on record", position=at.position)
-    return key
+    return await resolve_root(services, caller, tree, at=at.position, must_exist=True)
 
 
 async def _registry_page(
