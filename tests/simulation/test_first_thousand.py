@@ -1,5 +1,5 @@
-"""The first thousand lives, in a module of their own: one process of the tests plays them while
-another plays the others."""
+"""The first thousand lives; `make simulate` plays as many others as one likes. They stand in a
+module of their own, so that one process of the tests plays them while another does the rest."""
 
 import pytest
 
