@@ -38,7 +38,8 @@ from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
 
-pytestmark = [pytest.mark.server, pytest.mark.long]
+SECONDS_MAX = 300
+pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(SECONDS_MAX)]
 
 T = TypeVar("T")
 OPERATOR = Actor(kind="token", token="operator")
