@@ -89,7 +89,7 @@ _DECIDED_BEHIND = tuple(
 )
 _ANSWERED_BY = tuple(one.__name__ for one in (AgentOverridden, SessionCreated, SpawnRefused))
 _PROMPTED_BEHIND = tuple(
-    sorted(one.__name__ for one in PROMPTED_BY - {SpawnRequested, MessageReceived})
+    sorted(one.__name__ for one in PROMPTED_BY if one.__name__ not in _REQUESTS)
 )
 
 
