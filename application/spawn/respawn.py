@@ -79,8 +79,10 @@ class EarlierRequest:
             asked.pop("requester")
         merged = merge_patch(asked, changes)
         assert isinstance(merged, dict)
-        if isinstance(merged.get("requester"), dict):
-            merged["requester"] = {**merged["requester"], "sessionKey": requester_key}
+        requester = merged.get("requester")
+        # What is no key is left as it is, to be refused like that of any spawn.
+        if isinstance(requester, dict) and isinstance(requester.get("sessionKey"), str):
+            merged["requester"] = {**requester, "sessionKey": requester_key}
         names = {*asked, *merged}
         changed = {one for one in names if self.members.get(one) != merged.get(one)}
         if self.has_files:
