@@ -31,6 +31,7 @@ from domain.explanation.record import RuleResult
 from domain.run.events import RunStarted
 from domain.run.facts import PromptPart
 from domain.run.state import Run
+from domain.spawn.dependencies import DependencyRequest, read_dependencies
 from domain.values.record import ContentRef
 
 ENTRIES_COMPARED_MAX = 2_000
@@ -234,6 +235,7 @@ class _Side:
         if not self.is_full:
             return named
         return named | {
+            "dependsOn": run.dependencies_argument,
             "contextPreamble": run.preamble,
             "modelArgument": run.model_argument,
             "thinkingArgument": run.thinking_argument,
@@ -248,6 +250,12 @@ class _Side:
         named = self.named_texts()
         refs = {name: named[name] for name in names}
         return {name: texts.get(ref.id) if ref is not None else None for name, ref in refs.items()}
+
+    def _unbound(self, texts: Mapping[UUID, str]) -> Sequence[DependencyRequest]:
+        """The runs that it was to wait for, when one of the names stood for none."""
+        ref = self.named_texts().get("dependsOn")
+        text = texts.get(ref.id) if ref is not None else None
+        return read_dependencies(text) if text is not None else ()
 
     def request(self, texts: Mapping[UUID, str]) -> dict[str, Any]:
         """What was asked for."""
@@ -269,7 +277,7 @@ class _Side:
                 "attachments": run.attachments.count if run.attachments is not None else 0,
                 "dependsOn": [
                     {"name": one.name, "via": one.via, "require": one.require}
-                    for one in run.dependencies or ()
+                    for one in run.dependencies or self._unbound(texts)
                 ],
             }
         )
