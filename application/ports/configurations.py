@@ -94,7 +94,7 @@ class CandidateReader(Protocol):
     """Reads a configuration that is nobody's file and becomes no revision. Nothing that it refers
     to is looked up, and secrets in it become references."""
 
-    def read(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
+    def read(self, text: str, name: str) -> tuple[Configuration, Mapping[str, object]]:
         """A text of JSON5: the configuration, and the whole of it as a revision would keep it.
-        `ConfigurationError` says what is wrong and where."""
+        `ConfigurationError` says what is wrong and where, in the text of that name."""
         ...

@@ -85,6 +85,7 @@ PROGRESS_SECONDS = 1.0
 AT_ONCE_MAX = 2
 """So many questions are answered at once by one server: each takes a processor."""
 REVISIONS_REMEMBERED_MAX = 100
+SOURCE = "the configuration"
 AGENTS_COUNTED_MAX = 1_000
 OTHER_AGENTS = "(others)"
 
@@ -101,12 +102,14 @@ _PROMPTED_BEHIND = tuple(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRequest:
     """One of the three says the configuration: `config` or `config_text` the whole of it, `patch`
-    (RFC 6902) what is to be changed of the revision that each decision was made under. `since` and
-    `until` are as-ofs: the first position, or what is recorded behind that instant, and the last.
-    `only` are the verdicts that are given out; the totals are of all."""
+    (RFC 6902) what is to be changed of the revision that each decision was made under.
+    `config_name` is what a text is called where something is wrong in it. `since` and `until` are
+    as-ofs: the first position, or what is recorded behind that instant, and the last. `only` are
+    the verdicts that are given out; the totals are of all."""
 
     config: Mapping[str, Any] | None = None
     config_text: str | None = None
+    config_name: str | None = None
     patch: Sequence[Mapping[str, Any]] | None = None
     since: str | None = None
     until: str | None = None
@@ -189,13 +192,17 @@ def _patched(
     return _read(services, compact_json(values), "/patch")
 
 
-def _read(services: QueryServices, text: str, pointer: str) -> WholeConfiguration:
+def _read(
+    services: QueryServices, text: str, pointer: str, name: str | None = None
+) -> WholeConfiguration:
+    """What a text says. Without a name it is not the caller's, who is told of no line of it."""
     try:
-        return WholeConfiguration(*services.candidates.read(text))
+        return WholeConfiguration(*services.candidates.read(text, name or SOURCE))
     except ConfigurationError as error:
+        why = "\n".join(one.by_pointer() for one in error.problems) if name is None else error
         raise QueryError(
             "invalid_request",
-            f"the configuration cannot be used: {error}",
+            f"the configuration cannot be used: {why}",
             errors=[
                 {"pointer": f"{pointer}{one.pointer}", "detail": one.message}
                 for one in error.problems
@@ -220,9 +227,12 @@ async def what_if(
         raise QueryError(
             "invalid_request", "give one of config, configText and patch: what is to be tried"
         )
+    if request.config_name is not None and request.config_text is None:
+        raise invalid_value("/configName", "is the name of a configText; leave it out")
     whole = None
     if request.config_text is not None:
-        whole = _read(services, request.config_text, "/configText")
+        name = request.config_name or SOURCE
+        whole = _read(services, request.config_text, "/configText", name)
     elif request.config is not None:
         whole = _read(services, compact_json(request.config), "/config")
     candidates = _Candidates(services, whole, request.patch)

@@ -83,6 +83,25 @@ def test_what_is_wrong_in_a_configuration_is_pointed_at(house: House) -> None:
         assert pointers_of(problem) == [f"/{name}/spawnlog/no such thing"]
 
 
+def test_a_line_is_named_of_a_text_alone_and_by_the_name_of_its_file(house: House) -> None:
+    wrong = '{\n  spawnlog: {\n    "no such thing": 1,\n  },\n}'
+    told = {
+        "the configuration:3:5: spawnlog": {"configText": wrong},
+        "new.json5:3:5: spawnlog": {"configText": wrong, "configName": "new.json5"},
+        "\\x1b[2Jx:3:5: spawnlog": {"configText": wrong, "configName": "\x1b[2Jx"},
+        "new.json5:1:7: ": {"configText": "{ not json5", "configName": "new.json5"},
+        "/spawnlog/no such thing: ": {"config": {"spawnlog": {"no such thing": 1}}},
+        "/spawnlog/drainSeconds: ": {
+            "patch": [{"op": "add", "path": "/spawnlog/drainSeconds", "value": "x"}]
+        },
+    }
+    for place, body in told.items():
+        problem = problem_of(house.http.post("/v1/what-if", json=body), 422, "invalid_request")
+        assert problem["detail"].startswith(f"the configuration cannot be used: {place}"), problem
+    named = house.http.post("/v1/what-if", json={"patch": [], "configName": "new.json5"})
+    assert pointers_of(problem_of(named, 422, "invalid_request")) == ["/configName"]
+
+
 def test_a_secret_in_a_configuration_is_in_no_answer(house: House) -> None:
     house.ended(house.session())
     config: dict[str, Any] = {
