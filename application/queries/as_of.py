@@ -76,17 +76,19 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
 async def resolve_range(
     services: QueryServices, caller: Caller, since: str | None, until: str | None
 ) -> tuple[AsOf | None, AsOf]:
-    """The moments that a range begins and ends at; without a first one it begins with the log.
-    `QueryError` as for one moment, and when the end lies before the beginning."""
-    first = await resolve_as_of(services, caller, since) if since is not None else None
-    last = await resolve_as_of(services, caller, until)
+    """The moments that the range of a body begins and ends at; without a first one it begins with
+    the log. `QueryError` as for one moment, and when the end lies before the beginning."""
+    first = None
+    if since is not None:
+        first = await resolve_as_of(services, caller, since, pointer="/from")
+    last = await resolve_as_of(services, caller, until, pointer="/to")
     if since is None or first is None:
         return None, last
     begins, ends = _instant_or_none(since), _instant_or_none(until)
     is_backwards = first.position > last.position
     # Before the first event all instants are at one position.
     if is_backwards or (begins is not None and ends is not None and ends < begins):
-        raise QueryError("invalid_request", f"the range ends at {until}, before it begins: {since}")
+        raise invalid_value("/to", f"the range ends at {until}, before it begins: {since}")
     return first, last
 
 

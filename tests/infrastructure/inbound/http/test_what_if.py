@@ -227,7 +227,7 @@ def test_a_range_that_ends_before_it_begins_is_refused(
     house.ended(house.session())
     answer = house.http.post("/v1/what-if", json={"patch": [], "from": since, "to": until})
     problem = problem_of(answer, 422, "invalid_request")
-    assert problem["detail"] == f"the range ends at {until}, before it begins: {since}"
+    assert problem["detail"] == f"/to: the range ends at {until}, before it begins: {since}"
 
 
 @pytest.mark.parametrize(("since", "until"), [("pos:2", "pos:2"), ("-2d", "-1d"), ("-0s", None)])
