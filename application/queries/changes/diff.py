@@ -43,7 +43,7 @@ from application.queries.views.run import undo_errors
 from application.queries.views.session import session_record_view
 from application.queries.views.view import Answer, View
 from domain.run.state import Run
-from domain.values.record import ContentRef, run_id_of, run_stream, session_key_of
+from domain.values.record import CONFIG_STREAM, ContentRef, run_id_of, run_stream, session_key_of
 
 EVENTS_EXAMINED_MAX = 5_000
 """So many events one page looks at; who changed there is on it."""
@@ -75,10 +75,14 @@ class DiffCountsView(View):
 
 class DiffView(View):
     """What makes the left, as of `fromPosition`, into the right, as of `toPosition`, in the order
-    of the first events between them; `nextCursor` is null behind the last page."""
+    of the first events between them; `nextCursor` is null behind the last page. The revisions are
+    those of the configuration that was in force at either, null for none: what it says is not part
+    of what is compared."""
 
     from_position: int
     to_position: int
+    from_config_revision: int | None
+    to_config_revision: int | None
     counts: DiffCountsView
     added: list[DiffItemView]
     removed: list[DiffItemView]
@@ -152,9 +156,13 @@ async def get_diff(
             services, span, root, behind=behind, limit=limit, is_full=caller.may("content")
         )
     items = page.items
+    log = services.work.log
+    revisions = await asyncio.gather(*(log.version_of(CONFIG_STREAM, at=one) for one in span))
     view = DiffView(
         from_position=span.left,
         to_position=span.right,
+        from_config_revision=revisions[0] or None,
+        to_config_revision=revisions[1] or None,
         counts=DiffCountsView(
             added=len(items["added"]),
             removed=len(items["removed"]),

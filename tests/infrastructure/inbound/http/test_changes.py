@@ -164,6 +164,9 @@ def test_a_diff_is_of_two_moments_in_either_order(house: House) -> None:
     run = house.ended(house.session(), agentId="talker")
     after = house.head()
     there = get(house, "/v1/diff", **{"from": f"pos:{before}", "to": f"pos:{after}"})
+    assert (there["fromConfigRevision"], there["toConfigRevision"]) == (1, 1)
+    begun = get(house, "/v1/diff", **{"from": "pos:0", "to": "pos:1"})
+    assert (begun["fromConfigRevision"], begun["toConfigRevision"]) == (None, 1)
     added = {one["id"] for one in there["added"]}
     assert {run["runId"], run["childSessionKey"], run["requesterSessionKey"]} <= added
     back = get(house, "/v1/diff", **{"from": f"pos:{after}", "to": f"pos:{before}"})
