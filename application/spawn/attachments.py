@@ -47,7 +47,7 @@ async def evaluate_attachments(
     if not request.attachments:
         return None
     limits = configuration.tools.sessions_spawn.attachments
-    unread = check_unread_attachments(request.attachments, limits)
+    unread = check_unread_attachments(len(request.attachments), limits)
     if unread is not None:
         return _refused_attachments(request.attachments, unread)
     # Megabytes of base64 would hold up everybody else.

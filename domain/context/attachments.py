@@ -137,7 +137,7 @@ def check_attachments(
     """The files of a request, all of them or the first reason against them."""
     if not attachments:
         return AcceptedFiles()
-    unread = check_unread_attachments(attachments, limits)
+    unread = check_unread_attachments(len(attachments), limits)
     if unread is not None:
         return unread
     judged: list[AcceptedFile] = []
@@ -162,14 +162,12 @@ def check_attachments(
     return AcceptedFiles(tuple(judged))
 
 
-def check_unread_attachments(
-    attachments: Sequence[RequestedAttachment], limits: Attachments
-) -> AttachmentRefusal | None:
-    """What speaks against the files of a request whatever they hold, by the first rules of
-    `judge`; costs nothing."""
-    if attachments and not limits.enabled:
+def check_unread_attachments(count: int, limits: Attachments) -> AttachmentRefusal | None:
+    """What speaks against so many files of a request whatever they hold, by the first rules of
+    `check_attachments`; costs nothing."""
+    if count and not limits.enabled:
         return AttachmentRefusal("forbidden", _DISABLED)
-    if len(attachments) > limits.max_files:
+    if count > limits.max_files:
         return _refusal(f"attachments_file_count_exceeded (maxFiles={limits.max_files})")
     return None
 

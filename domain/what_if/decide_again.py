@@ -47,13 +47,13 @@ from domain.what_if.scripts import (
     replay_scripts,
     scripts_under,
 )
+from domain.what_if.steps import ENGINE, StepsAgain, is_conversation_needed
 from domain.what_if.verdict import SAME, DecisionDifference, NotReplayable, Verdict, VerdictName
 
 AGENTS_REMEMBERED_MAX = 1_000
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
 _ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
 _TARGET = "hook subagentDeliveryTarget"
-_ENGINE = "hook prepareSubagentSpawn"
 _UNREAD = "?"
 """For a text that decides nothing but what is said to the caller."""
 
@@ -184,9 +184,10 @@ def texts_needed(question: Question) -> list[ContentRef]:
 
 def is_session_needed(question: Question) -> bool:
     """Whether it is not clear from the decision alone if its requester is in a sandbox by its
-    record, or was put into one by the configuration of then."""
+    record, or was put into one by the configuration of then; or whether there is a conversation
+    that a child can begin with."""
     run = question.record.run
-    return (
+    return is_conversation_needed(question.record) or (
         run.continues is None
         and bool(run.requester.sandboxed)
         and not run.options.requester_sandboxed
@@ -241,22 +242,32 @@ class _DecisionAgain:
             raise NotReplayable("it is still being prepared, so there is nothing to compare with")
         if refusal is not None:
             return self._refused(refusal)
-        if self._is_refused_in(("admission",)) and self._refused_rule not in ADMISSION_NAMES:
+        is_newly_admitted = self._refused_rule in ADMISSION_NAMES
+        if self._is_refused_in(("admission",)) and not is_newly_admitted:
             return DecidedAgain(SAME)
-        if record.refused is not None and self._refused_rule in ADMISSION_NAMES:
-            return self._newly_admitted()
-        if record.refused is not None and record.refused.rule in _OF_OTHERS:
+        if self._refused_rule in _OF_OTHERS:
             return DecidedAgain(SAME)
-        scripts = self._scripts()
-        agent_id = scripts.override_to or run.requested_agent_id
+        refusal = self._request_refusal() if is_newly_admitted else None
+        if refusal is not None:
+            return self._refused(refusal)
+        scripts = None if is_newly_admitted else self._scripts()
+        agent_id = scripts.override_to if scripts is not None else None
+        agent_id = agent_id or run.requested_agent_id
         assert agent_id is not None
         planned = self._plan(agent_id)
         if isinstance(planned, IneligiblePlan):
             return self._refused(planned.refusal)
-        if record.refused is not None:
-            return self._newly_planned(agent_id, planned, scripts)
-        verdict = self._compare(agent_id, planned, scripts)
-        return DecidedAgain(verdict, planned, scripts)
+        refusal = self._step_refusal(agent_id)
+        if refusal is not None:
+            return self._refused(refusal)
+        if record.refused is None:
+            assert scripts is not None
+            verdict = self._compare(agent_id, planned, scripts)
+            return DecidedAgain(verdict, planned, scripts)
+        if self._refused_rule not in _BEFORE_CREATION:
+            # What it shares or waits for refused it behind all that a configuration says.
+            return DecidedAgain(SAME)
+        return self._allowed(planned, scripts)
 
     # Admission.
 
@@ -292,12 +303,7 @@ class _DecisionAgain:
             changes["spawn_tool"] = "permitted" if permits_tool(plan, SPAWN_TOOL) else "denied"
         facts = facts_under(self._now, request.facts).changed(changes)
         verdict = admit(ADMISSION, facts, raw_agent_id=_UNREAD)
-        if isinstance(verdict, Refusal):
-            return verdict
-        attached = self._attachments_limits
-        if request.attachments is not None and attached[0] != attached[1]:
-            raise NotReplayable("the attachments: their limits changed, and they are not on record")
-        return None
+        return verdict if isinstance(verdict, Refusal) else None
 
     def _was_not_admitted(self) -> bool:
         """Whether it was refused at once, and only its refusal is not in sight."""
@@ -317,10 +323,6 @@ class _DecisionAgain:
             changes["active_children"] = self._question.active_children
         verdict = admit(CONTINUATION, request.facts.changed(changes))
         return verdict if isinstance(verdict, Refusal) else None
-
-    @property
-    def _attachments_limits(self) -> list[object]:
-        return [one.tools.sessions_spawn.attachments for one in (self._then, self._now)]
 
     @property
     def _refused_rule(self) -> str | None:
@@ -348,38 +350,37 @@ class _DecisionAgain:
         difference = DecisionDifference(field="/rule", recorded=recorded, decided=refusal.rule)
         return DecidedAgain(Verdict(verdict="same", rule=refusal.rule, difference=difference))
 
-    def _newly_admitted(self) -> DecidedAgain:
-        """What comes behind admission was not looked at then."""
-        run, request = self._run, self._record.request
-        agent_id = run.requested_agent_id
+    def _request_refusal(self) -> Refusal | None:
+        """What else is judged with admission, and was not looked at then: what is shared, and the
+        runs that are named. A message has nothing of it, nor of scripts."""
+        request = self._record.request
+        if not isinstance(request, SpawnRequested):
+            return None
+        agent_id = request.requested_agent_id
         assert agent_id is not None
-        if isinstance(request, SpawnRequested):
-            scripts = self._now.effective_agent(agent_id).context_scripts
-            self._assumed += [f'context script "{one.id}" names no other agent' for one in scripts]
-            if request.shared is not None:
-                self._assumed.append("what is shared fits")
-            if request.dependencies:
-                self._assumed.append("what it depends on can be waited for")
-        planned = self._plan(agent_id)
-        if isinstance(planned, IneligiblePlan):
-            return self._refused(planned.refusal)
-        return self._allowed(planned, None)
+        scripts = self._now.effective_agent(agent_id).context_scripts
+        self._assumed += [f'context script "{one.id}" names no other agent' for one in scripts]
+        if request.shared is not None:
+            self._assumed.append("what is shared fits")
+        if request.dependencies:
+            self._assumed.append("what it depends on can be waited for")
+        return None
 
-    def _newly_planned(
-        self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
-    ) -> DecidedAgain:
-        """It was refused by its plan, or by a step behind that, and the plan is in order now."""
-        rule = self._refused_rule
-        if rule not in _ELIGIBILITY:
-            self._must_be_taken_alike(rule, agent_id)
-            return DecidedAgain(SAME)
-        return self._allowed(planned, scripts)
+    def _step_refusal(self, agent_id: str) -> Refusal | None:
+        """What refuses it behind the plan."""
+        steps = StepsAgain(
+            record=self._record,
+            run=self._run.changed({"agent_id": agent_id}),
+            then=self._then,
+            now=self._now,
+            requester=self._question.requester,
+            origin=lambda: self._origin(self._run.requester.origin),
+        )
+        refusal, assumed = steps.refusal()
+        self._assumed += assumed
+        return refusal
 
     def _allowed(self, planned: PlannedChild, scripts: ReplayedScripts | None) -> DecidedAgain:
-        if self._run.thread:
-            self._assumed.append("a thread is bound")
-        if self._run.continues is None and self._now.spawnlog.hooks.prepare_subagent_spawn:
-            self._assumed.append(f"{_ENGINE} refuses nothing")
         difference = DecisionDifference(field="/rule", recorded=self._refused_rule, decided=None)
         verdict = Verdict(
             verdict="newly-allowed",
@@ -532,24 +533,6 @@ class _DecisionAgain:
         # What a request names lies below a root, and the agent's own folder is one.
         return facts.recorded is not None or self._are_workspaces_unchanged(agent)
 
-    def _must_be_taken_alike(self, rule: str | None, agent_id: str) -> None:
-        """A step behind the plan refused it: it would again unless what it goes by has changed."""
-        hooks = [one.spawnlog.hooks for one in (self._then, self._now)]
-        name = rule or "a step"
-        if hooks[0] != hooks[1] or self._threads(self._then) != self._threads(self._now):
-            raise NotReplayable(f"{name}: what it goes by changed (hooks or threadBindings)")
-        if agent_id != self._record.agent_id:
-            raise NotReplayable(f"{name}: it was taken for another agent")
-
-    def _threads(self, configuration: Configuration) -> object:
-        if not self._run.thread:
-            return None
-        origin = self._origin(self._run.requester.origin)
-        channel, account = (
-            str(origin[name]) if origin.get(name) else None for name in ("channel", "accountId")
-        )
-        return configuration.threads_of(channel, account)
-
     def _origin(self, ref: ContentRef | None) -> Origin:
         if ref is None:
             return {}
@@ -563,11 +546,6 @@ class _DecisionAgain:
     def _compare(self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts) -> Verdict:
         created = self._record.created
         assert created is not None
-        if self._run.thread and self._run.continues is None:
-            self._must_be_bound_alike()
-        is_prepared_otherwise = self._is_prepared_otherwise()
-        if is_prepared_otherwise:
-            self._assumed.append(f"{_ENGINE} refuses nothing")
         found: tuple[tuple[VerdictName, DecisionDifference | None], ...] = (
             ("different-agent", _differs("/agentId", self._record.agent_id, agent_id)),
             (
@@ -587,8 +565,8 @@ class _DecisionAgain:
         difference = self._announcement_difference(planned.agent)
         if difference is not None:
             return self._different("different-announcement", difference)
-        if is_prepared_otherwise:
-            raise NotReplayable(f"the preparation: what it asks is another one ({_ENGINE})")
+        if self._is_prepared_otherwise():
+            raise NotReplayable(f"the preparation: what it asks is another one ({ENGINE})")
         return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
 
     def _is_prepared_otherwise(self) -> bool:
@@ -637,10 +615,12 @@ class _DecisionAgain:
     ) -> DecisionDifference | None:
         created = self._record.created
         assert created is not None
-        now_depth = planned.agent.defaults.max_spawn_depth
-        difference = _differs("/maxSpawnDepth", created.max_depth, now_depth)
-        if difference is None and self._run.continues is None:
-            difference = _differs(
+        difference = None
+        if self._run.continues is None:
+            # The first message says how deep sessions may be; a later prompt only whether this one
+            # may have children, which is its role.
+            now_depth = planned.agent.defaults.max_spawn_depth
+            difference = _differs("/maxSpawnDepth", created.max_depth, now_depth) or _differs(
                 "/contextScripts",
                 _shown(_in_message(recorded_scripts(self._record).contributions)),
                 _shown(_in_message(scripts.contributions)),
@@ -688,11 +668,6 @@ class _DecisionAgain:
             "the bootstrap files: they are on record as they were within the limits of then"
         )
 
-    def _must_be_bound_alike(self) -> None:
-        policies = [one.spawnlog.hooks.subagent_spawning for one in (self._then, self._now)]
-        if self._threads(self._then) != self._threads(self._now) or policies[0] != policies[1]:
-            raise NotReplayable("the thread: what binds it changed (hooks or threadBindings)")
-
     def _announcement_difference(self, agent: EffectiveAgent) -> DecisionDifference | None:
         record, run = self._record, self._run
         created, announced = record.created, record.announced
@@ -727,6 +702,7 @@ class _DecisionAgain:
         return _differs("/webhooks", announced.webhooks, sent)
 
 
+_BEFORE_CREATION = ADMISSION_NAMES | _ELIGIBILITY | {one.name for one in rules.STEPS}
 _OF_OTHERS = frozenset({rules.STOPPED.name, rules.ERASED.name, rules.BATCH.name})
 _PLAN_FIELDS = tuple(
     (field, f"/{alias}")

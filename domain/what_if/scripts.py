@@ -132,6 +132,8 @@ def replay_scripts(
         if stopped or (unchanged and receipt is not None and receipt.outcome == "skipped"):
             continue
         why = _missing_input(before.get(script.id), script, receipt, then, now)
+        if why is None and receipt is not None and _was_short_of_time(receipt, then, receipts, ran):
+            why = _SHORT_OF_TIME
         if why is not None or receipt is None:
             missing.append(f'context script "{script.id}": {why}')
             continue
@@ -186,6 +188,7 @@ def _missing_input(
 
 _NEARLY = 0.95
 """Of its timeout: a script that took so long may have been ended by it."""
+_SHORT_OF_TIME = "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
 _WORDS = {"uri": "uri", "format": "format", "method": "method", "arg_map": "argMap"}
 
 
@@ -203,12 +206,30 @@ def _limit_that_decides(
     ):
         return "it took about as long as it may now, or was ended by its timeout"
     if then.total_seconds != now.total_seconds and failed and not _ended_well(receipt):
-        return "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
+        return _SHORT_OF_TIME
     if then.output_bytes_max != now.output_bytes_max and (
         receipt.output_bytes >= min(then.output_bytes_max, now.output_bytes_max)
     ):
         return "its output has about as many bytes as there may be (scriptOutputBytesMax)"
     return None
+
+
+def _was_short_of_time(
+    receipt: ScriptReceipt,
+    then: ScriptsUnder,
+    receipts: Mapping[str, ScriptReceipt],
+    ran: Sequence[ScriptReceipt],
+) -> bool:
+    """Whether it may have failed because those in front of it had used up the time of all, and
+    others stand there now: these are `ran`."""
+    if receipt.outcome != "failed" or _ended_well(receipt):
+        return False
+    order = [one.id for one in then.listed]
+    in_front = [receipts[one] for one in order[: order.index(receipt.id)] if one in receipts]
+    used = sum(one.duration_ms for one in (*in_front, receipt)) / 1000
+    if used < then.total_seconds * _NEARLY:
+        return False
+    return {one.id for one in in_front} != {one.id for one in ran}
 
 
 def _ended_well(receipt: ScriptReceipt) -> bool:

@@ -1,7 +1,8 @@
 """What-if gives what spawning anew under the other configuration really gives."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.tried_server import (
+    FAMILY,
+    STORY,
     Change,
     TriedServer,
     base_configuration,
     changed,
+    family_configuration,
     really,
 )
 
@@ -20,35 +24,53 @@ pytestmark = pytest.mark.server
 
 
 class Tried:
-    """The server that the story was lived on, and what came of it."""
+    """The server that a story was lived on, and what came of it."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(
+        self, place: Path, values: dict[str, Any], story: tuple[dict[str, Any], ...]
+    ) -> None:
         self.place = place
-        self.values = base_configuration(place / "scripts")
+        self.values = values
+        self.story = story
         self.server = TriedServer(place / "then", self.values)
         self.numbers = iter(range(1_000))
 
     def begin(self) -> None:
         """Live the story."""
         self.server.start()
-        self.lived = self.server.live()
+        self.lived = self.server.live(self.story)
 
     def anew(self, values: dict[str, Any]) -> list[list[dict[str, Any]]]:
         """The story under another configuration, on a log of its own."""
         server = TriedServer(self.place / f"now-{next(self.numbers)}", values)
         with server:
-            return server.live()
+            return server.live(self.story)
 
 
-@pytest.fixture(scope="module")
-def tried() -> Iterator[Tried]:
+@contextmanager
+def lived(
+    configured: Callable[[Path], dict[str, Any]], story: tuple[dict[str, Any], ...]
+) -> Iterator[Tried]:
+    """A server on which it was lived."""
     with new_place() as place:
-        one = Tried(place)
+        one = Tried(place, configured(place / "scripts"), story)
         one.begin()
         try:
             yield one
         finally:
             one.server.stop()
+
+
+@pytest.fixture(scope="module")
+def tried() -> Iterator[Tried]:
+    with lived(base_configuration, STORY) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def family() -> Iterator[Tried]:
+    with lived(family_configuration, FAMILY) as one:
+        yield one
 
 
 def subagents(**values: Any) -> Change:
@@ -216,3 +238,88 @@ def test_it_gives_what_spawning_anew_gives(tried: Tried, name: str) -> None:
         if sorted(map(str, rules[0])) != sorted(map(str, rules[1])):
             wrong.append((then[0]["run"]["task"], "rules", *rules))
     assert not wrong, json.dumps(wrong, indent=1)
+
+
+# A family. Each change with the verdicts that are not `same`, by the task of what they are of.
+
+
+def of_split(**values: Any) -> Change:
+    """A change of the script of agent `lead`."""
+
+    def change(whole: dict[str, Any]) -> None:
+        agent = next(one for one in whole["agents"]["list"] if one["id"] == "lead")
+        agent["subagents"]["contextScripts"]["run"][0].update(values)
+
+    return change
+
+
+def without_slow_script(whole: dict[str, Any]) -> None:
+    """Agent `late` is told by the other one alone, which has time now."""
+    agent = next(one for one in whole["agents"]["list"] if one["id"] == "late")
+    agent["subagents"]["contextScripts"]["run"].pop(0)
+
+
+Verdicts = dict[str, str]
+FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
+    "nothing": (lambda _: None, {}),
+    "more children": (subagents(maxChildrenPerAgent=9), {"a plain one": "newly-allowed"}),
+    "a slow script gone": (
+        without_slow_script,
+        {"is told too late": "not-replayable"},
+    ),
+    "depth 4": (
+        subagents(maxSpawnDepth=4),
+        {
+            task: "different-context"
+            for task in (
+                "a",
+                "waits for a",
+                "goes on from a",
+                "refers to a",
+                "is told of the goal",
+                "leads",
+                "works where its requester does",
+                "begins as its requester",
+                "goes to another agent",
+                "another model",
+                "is told too late",
+                "holds a place",
+                "holds another",
+            )
+        },
+    ),
+    "an override of a fork": (
+        of_split(agentIdOverrideKey="agent"),
+        {
+            "works where its requester does": "different-agent",
+            "begins as its requester": "newly-refused",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAMILY_CHANGES)
+def test_in_a_family_too_it_gives_what_spawning_anew_gives(family: Tried, name: str) -> None:
+    change, expected = FAMILY_CHANGES[name]
+    values = changed(family.values, change)
+    verdicts, _ = family.server.what_if(config=values, cascade=True, prompts=True)
+    by_run = {one["runId"]: one for one in verdicts}
+    given = {}
+    wrong = []
+    for then, now in zip(family.lived, family.anew(values), strict=True):
+        (one,) = then
+        task, verdict = one["run"]["task"], by_run[one["run"]["runId"]]
+        given[task] = verdict["verdict"]
+        if verdict["verdict"] == "not-replayable":
+            continue
+        came, rule = really(one, now[0] if now else None)
+        refused = [each["rule"] for each in now if each["run"]["stage"] == "refused"]
+        if came == "same" and one["rule"] is not None:
+            # Refused either way: by the rule that is told, which is the recorded one else.
+            rule, refused = refused[0], [verdict["rule"] or one["rule"]]
+        elif came == "newly-refused":
+            refused = [verdict["rule"]]
+        if verdict["verdict"] != came or (refused and refused != [rule]):
+            wrong.append((task, came, rule, verdict))
+    assert not wrong, json.dumps(wrong, indent=1)
+    assert {task: one for task, one in given.items() if one != "same"} == expected

@@ -8,11 +8,12 @@ from domain.run.facts import AttachmentsRequest, Dependency
 from domain.values import rules
 from domain.values.shared_values import SharedContextRequest
 from domain.what_if.verdict import SAME, DecisionDifference
-from tests.support.builders.decisions_again import Spawn, below, but, limits, setup
+from tests.support.builders.decisions_again import BINDING, Spawn, below, but, limits
 from tests.support.builders.storytelling import plan, run_id
 
 OPEN = limits("writer", allowAgents=["*"])
 DEEP = below(2)
+TAKING = {"tools": {"sessions_spawn": {"attachments": {"enabled": True}}}}
 CROWDED = Spawn(agent_id="writer", active_children=4)
 
 # Who asks for what, what is permitted, and what refuses it.
@@ -133,7 +134,9 @@ def test_what_was_not_admitted_shares_and_waits_as_it_was_asked_to() -> None:
         "dependencies": (Dependency(run_id=run_id(7), name="a", via="dependsOn"),),
     }
     found = (
-        Spawn(agent_id="writer", thread=True, changes=more).again(limits("writer"), OPEN).verdict
+        Spawn(agent_id="writer", thread=True, changes=more)
+        .again(but(limits("writer"), BINDING), but(OPEN, BINDING))
+        .verdict
     )
     assert {"what is shared fits", "what it depends on can be waited for", "a thread is bound"} <= {
         *found.assumed
@@ -141,19 +144,8 @@ def test_what_was_not_admitted_shares_and_waits_as_it_was_asked_to() -> None:
 
 
 def test_what_a_limit_refuses_it_refuses_whatever_is_attached() -> None:
-    smaller = {"tools": {"sessions_spawn": {"attachments": {"enabled": True, "maxFiles": 1}}}}
     attached = CROWDED.changed(attachments=AttachmentsRequest(count=1, total_bytes=9))
-    narrow = but(limits("writer", allowAgents=["*"], maxChildrenPerAgent=4), smaller)
-    found = attached.again(OPEN, narrow).verdict
+    narrow = limits("writer", allowAgents=["*"], maxChildrenPerAgent=4)
+    found = attached.again(but(OPEN, TAKING), narrow).verdict
     assert (found.verdict, found.rule) == ("newly-refused", "active_children")
-    assert attached.again(but(narrow, {"tools": {"sessions_spawn": {}}}), narrow).verdict == SAME
-
-
-def test_attachments_under_other_limits_are_not_on_record() -> None:
-    attached = Spawn(attachments=AttachmentsRequest(count=1, total_bytes=9))
-    smaller = setup(tools={"sessions_spawn": {"attachments": {"enabled": True, "maxFiles": 1}}})
-    found = attached.again(setup(), smaller).verdict
-    assert found.verdict == "not-replayable"
-    assert found.missing == ("the attachments: their limits changed, and they are not on record",)
-    assert attached.again(setup(), setup("more")).verdict == SAME
-    assert Spawn().again(setup(), smaller).verdict == SAME
+    assert attached.again(narrow, but(narrow, TAKING)).verdict == SAME

@@ -8,13 +8,13 @@ import pytest
 
 from domain.configuration.configuration import Configuration
 from domain.what_if.verdict import SAME, Verdict
-from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, setup
+from tests.support.builders.decisions_again import BINDING, Sent, Spawn, Values, below, but, setup
 from tests.support.builders.run_histories import announced
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 HERE = '{"channel": "chat", "to": "room:1"}'
 THERE = '{"channel": "mail", "to": "list:1"}'
-BASE = setup(default={"subagents": {"maxSpawnDepth": 2}})
+BASE = but(setup(default={"subagents": {"maxSpawnDepth": 2}}), BINDING)
 
 
 def webhook(name: str, **values: Any) -> Values:

@@ -53,6 +53,15 @@ def test_what_limits_spawns_limits_no_message(limit: Values) -> None:
     assert found.rule is None
 
 
+def test_how_deep_sessions_may_be_is_said_with_the_task_and_not_with_a_later_message() -> None:
+    deeper = limits("writer", maxChildrenPerAgent=4, maxSpawnDepth=4)
+    assert SENT.again(BASE, deeper).verdict == SAME
+    leaf = SENT.again(BASE, limits("writer", maxChildrenPerAgent=4, maxSpawnDepth=1)).verdict
+    assert leaf.verdict == "different-plan"
+    assert leaf.difference is not None
+    assert leaf.difference.field == "/role"
+
+
 @pytest.mark.parametrize(
     "naming", [{"session": {"mainKey": "home"}}, {"session": {"scope": "global"}}]
 )

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from domain.plan.credentials import FoundCredentials, MissingCredential
+from domain.run.facts import AttachmentsRequest
 from domain.what_if.verdict import SAME, Verdict
 from tests.support.builders.decisions_again import (
+    BINDING,
     Spawn,
     Values,
     below,
@@ -387,28 +389,44 @@ LASTING = WRITER.changed(mode="session", thread=True, origin='{"channel": "chat"
     ("name", "where"), [("idleHours", "/idleHours"), ("maxAgeHours", "/maxAgeHours")]
 )
 def test_the_hours_of_a_session_that_stays_open_are_part_of_its_plan(name: str, where: str) -> None:
-    now = but(BASE, {"session": {"threadBindings": {name: 2.5}}})
-    assert shown(LASTING.again(BASE, now).verdict) == ("different-plan", where, None, 2.5)
-    never = but(BASE, {"session": {"threadBindings": {name: 0}}})
-    assert LASTING.again(BASE, never).verdict == SAME
-    assert WRITER.again(BASE, now).verdict == SAME
+    bound = but(BASE, BINDING)
+    now = but(bound, {"session": {"threadBindings": {name: 2.5}}})
+    assert shown(LASTING.again(bound, now).verdict) == ("different-plan", where, None, 2.5)
+    never = but(bound, {"session": {"threadBindings": {name: 0}}})
+    assert LASTING.again(bound, never).verdict == SAME
+    assert WRITER.again(bound, now).verdict == SAME
 
 
 # A later step.
 
 
-@pytest.mark.parametrize(
-    "rule", ["thread_binding", "context_fork", "attachments", "shared_context"]
-)
+FILES = AttachmentsRequest(count=2, total_bytes=90)
+TAKING = {"tools": {"sessions_spawn": {"attachments": {"enabled": True}}}}
+OWN = WRITER.changed(agent_id=None, requester=below(), fork=True)
+STEPS: dict[str, Spawn] = {
+    "thread_binding": LASTING,
+    "context_fork": OWN,
+    "attachments": WRITER.changed(attachments=FILES),
+    "shared_context": WRITER,
+    "dependency_failed": WRITER,
+}
+PREPARING = but(but(BASE, BINDING), TAKING)
+
+
+@pytest.mark.parametrize("rule", STEPS)
 def test_a_step_behind_the_plan_refuses_again_where_what_it_goes_by_is_as_it_was(rule: str) -> None:
-    asked = WRITER.changed(refused_by=rule)
-    assert asked.again(BASE, subagents(thinking="low")).verdict == SAME
-    hooks = but(BASE, {"spawnlog": {"hooks": {"subagentSpawning": {"url": "http://h.example/"}}}})
-    found = asked.again(BASE, hooks).verdict
-    assert (found.verdict, found.missing) == (
-        "not-replayable",
-        (f"{rule}: what it goes by changed (hooks or threadBindings)",),
-    )
+    asked = STEPS[rule].changed(refused_by=rule)
+    slow = but(PREPARING, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
+    assert asked.again(PREPARING, slow).verdict == SAME
+    hooks = {"subagentSpawning": {"url": "http://h.example/"}}
+    found = asked.again(PREPARING, but(slow, {"spawnlog": {"hooks": hooks}})).verdict
+    if rule == "thread_binding":
+        assert (found.verdict, found.missing) == (
+            "not-replayable",
+            ("thread_binding: what it goes by changed (hooks or threadBindings)",),
+        )
+    else:
+        assert found == SAME
 
 
 def test_a_step_that_refused_is_behind_a_plan_that_refuses_now() -> None:

@@ -152,6 +152,13 @@ CHANGES: dict[str, tuple[Values, str]] = {
 }
 
 
+def test_a_message_says_as_little_of_how_deep_sessions_may_be_as_it_did() -> None:
+    deeper = but(BASE, {"agents": {"defaults": {"subagents": {"maxSpawnDepth": 4}}}})
+    asked = Sent(agent_id="writer", task="go on")
+    assert asked.again(BASE, deeper).verdict.verdict == "same"
+    assert compared(asked, BASE, deeper) is None
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_first_part_that_differs_is_named(name: str) -> None:
     now, part = CHANGES[name]

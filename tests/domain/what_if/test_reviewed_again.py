@@ -8,7 +8,15 @@ from domain.what_if.decide_again import WholeConfiguration
 from domain.what_if.scripts import are_scripts_unchanged
 from domain.what_if.unaffected import UnaffectedAgents
 from domain.what_if.verdict import SAME
-from tests.support.builders.decisions_again import Sent, Spawn, Values, but, limits, setup
+from tests.support.builders.decisions_again import (
+    BINDING,
+    Sent,
+    Spawn,
+    Values,
+    but,
+    limits,
+    setup,
+)
 from tests.support.builders.script_receipts import candidate, receipt
 
 BASE = limits("writer", "editor", allowAgents=["*"])
@@ -96,11 +104,11 @@ REVERSED = {"channels": {"chat": {}, "Chat": {"threadBindings": {"enabled": Fals
 
 @pytest.mark.parametrize(("before", "after"), [(OFF, ZERO), (TWICE, REVERSED)])
 def test_sections_are_equal_only_when_they_are_read_alike(before: Values, after: Values) -> None:
-    then, now = but(BASE, before), but(BASE, after)
+    then, now = (but(but(BASE, BINDING), one) for one in (before, after))
     policies = [Configuration.model_validate(one).threads_of("chat", None) for one in (then, now)]
     assert policies[0] != policies[1]
     bound = Spawn(mode="session", thread=True, origin=HERE)
-    assert bound.again(then, now).verdict.verdict == "not-replayable"
+    assert bound.again(then, now).verdict.verdict != "same"
     assert not is_unaffected(bound, then, now)
 
 

@@ -241,6 +241,38 @@ def test_the_time_of_all_does_not_decide_where_no_script_changed() -> None:
     assert said(again(receipts, then, now)) == []
 
 
+SLOW, CUT = script("slow", priority=9), script("cut", priority=5)
+SECONDS = configured(SLOW, CUT, scriptsTotalSeconds=3)
+SHORT = [
+    printed("slow", "", duration_ms=2_000),
+    printed("cut", "", outcome="failed", exit_code=None, duration_ms=990),
+]
+UNTOLD = "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [(CUT,), (CUT, {**SLOW, "priority": 1}), ({**SLOW, "priority": 1}, {**CUT, "priority": 9})],
+)
+def test_what_others_had_left_no_time_for_may_say_something_where_they_do_not_run_before_it(
+    listed: tuple[dict[str, Any], ...],
+) -> None:
+    now = configured(*listed, scriptsTotalSeconds=3)
+    assert missing(SHORT, SECONDS, now) == f'context script "cut": {UNTOLD}'
+
+
+def test_behind_the_same_ones_it_would_have_as_little_time_again() -> None:
+    later = configured(SLOW, {**CUT, "priority": 1, "position": "append"}, scriptsTotalSeconds=3)
+    assert again(SHORT, SECONDS, later).contributions == ()
+
+
+def test_one_that_failed_while_there_was_time_fails_wherever_it_stands() -> None:
+    early = [SHORT[0], printed("cut", "", outcome="failed", exit_code=1, duration_ms=20)]
+    assert again(early, SECONDS, configured(CUT, scriptsTotalSeconds=3)).contributions == ()
+    no_json = [SHORT[0], printed("cut", "{", outcome="failed", duration_ms=990)]
+    assert again(no_json, SECONDS, configured(CUT, scriptsTotalSeconds=3)).contributions == ()
+
+
 def test_less_time_for_all_than_they_took_is_named() -> None:
     receipts = [printed("a", "one", "one", duration_ms=3_000)]
     now = configured(A, scriptsTotalSeconds=2)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.configuration.configuration import Configuration
+from domain.context.attachments import check_unread_attachments
 from domain.context.preamble import truncated_preamble
 from domain.context.thread_binding import is_routable, read_origin
 from domain.delivery.webhook import receivers
@@ -33,7 +34,7 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
-from domain.session.state import Session
+from domain.session.state import ProvidedTranscript, Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.record import ContentRef, Stamp
@@ -69,6 +70,10 @@ Values = dict[str, Any]
 _BY_OTHERS = ("stopped", "erased", "batch")
 FIRST_POSITION = 10
 SCRIPTED = {"type": "scripted"}
+BINDING: Values = {
+    "spawnlog": {"hooks": {"subagentSpawning": {"url": "http://hooks.example/binds"}}}
+}
+"""Somebody binds threads."""
 ISOLATING = {"type": "scripted", "providesSandbox": True}
 
 
@@ -129,11 +134,13 @@ class Spawn:
     `requester` are changes of the requester as it is on record, `display` how it calls itself;
     `is_boxed` whether it is in a sandbox by its record, None for one that is seen for the first
     time. `own_plan` is the plan of its own run. `model` and `thinking` are words as they are given,
-    `folder` is whether a folder is named. `unusable` is why the folder cannot be had.
-    `refused_by` is a rule that refuses it where nothing of the configuration does, and `step` where
-    that is. `is_ready` is False for one that is still being prepared. `thread_origin` is where its
-    thread is by the word of who bound it. `announced` is whether it was announced, to whoever is
-    configured then; `told_to` is where that is to go by the word of a hook.
+    `folder` is whether a folder is named, `fork` whether it is to begin with its requester's
+    conversation, and `has_transcript` whether one was provided for a root session. `unusable` is
+    why the folder cannot be had. `refused_by` is a rule that refuses it where nothing of the
+    configuration does, and `step` where that is. `is_ready` is False for one that is still being
+    prepared. `thread_origin` is where its thread is by the word of who bound it. `announced` is
+    whether it was announced, to whoever is configured then; `told_to` is where that is to go by the
+    word of a hook.
     """
 
     number: int = 1
@@ -152,6 +159,8 @@ class Spawn:
     thinking: str | None = None
     folder: bool = False
     attachments: AttachmentsRequest | None = None
+    fork: bool = False
+    has_transcript: bool = False
     preamble: str | None = None
     origin: str | None = None
     light_context: bool = False
@@ -222,10 +231,35 @@ class Spawn:
             if self.is_workspace_forgotten:
                 looked_at = looked_at.changed({"workspace": None})
             yield self._refused(planned.refusal, "preparation", facts=looked_at)
-        elif self.refused_by is not None:
-            yield past.refused(rule=self.refused_by, step=self.step, facts=planned.facts)
+        elif (rule := self._refused_step(run, under) or self.refused_by) is not None:
+            yield past.refused(rule=rule, step=self.step, facts=planned.facts)
         else:
             yield from self._created(run, planned, under)
+
+    def _refused_step(self, run: Run, under: Configuration) -> str | None:
+        """The step that refuses it by what is configured, or on record."""
+        origin = read_origin(self.origin)
+        channel, account = (
+            str(origin[name]) if origin.get(name) else None for name in ("channel", "accountId")
+        )
+        binds = under.threads_of(channel, account).binds
+        if run.thread and not (binds and under.spawnlog.hooks.subagent_spawning):
+            return "thread_binding"
+        is_there = run.requester.run_id is not None or self.has_transcript
+        if self.fork and not (run.is_of_same_agent and is_there):
+            return "context_fork"
+        if run.attachments is not None and run.attachments.refusal is not None:
+            return "attachments"
+        return None
+
+    def _attached(self, under: Configuration) -> AttachmentsRequest | None:
+        """The files, or why they are not taken."""
+        attached, limits = self.attachments, under.tools.sessions_spawn.attachments
+        why = check_unread_attachments(attached.count if attached else 0, limits)
+        if attached is None or why is None:
+            return attached
+        refusal = ref(why.text)
+        return AttachmentsRequest(count=attached.count, refusal=refusal, refusal_status=why.status)
 
     def _request(self, under: Configuration) -> SpawnRequested:
         asks = requester(
@@ -278,7 +312,8 @@ class Spawn:
             "model_argument": self.texts.keep(self.model) if name is None else None,
             "thinking_argument": self.texts.keep(self.thinking) if level is None else None,
             "workspace_argument": self.texts.keep("/srv/named") if self.folder else None,
-            "attachments": self.attachments,
+            "attachments": self._attached(under),
+            "context_argument": "fork" if self.fork else None,
             "light_context": self.light_context,
             "batch": self.batch,
         }
@@ -396,7 +431,9 @@ class Spawn:
         is_first = self.is_boxed is None
         first_seen = FIRST_POSITION - 1 if is_first else 1
         seen = observed(sandboxed=self._is_sandboxed(under) if is_first else self.is_boxed)
-        return session_of(seen).changed({"created_position": first_seen})
+        said = ProvidedTranscript(entries=1, content=ref("said"), by="test", position=1)
+        transcript = said if self.has_transcript else None
+        return session_of(seen).changed({"created_position": first_seen, "transcript": transcript})
 
     def question(self, then: Values, now: Values, **changes: Any) -> Question:
         """What-if, with all that there is on record."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
-MAIN, OTHER = "agent:main:main", "agent:editor:main"
+MAIN, OTHER, CROWD = "agent:main:main", "agent:editor:main", "agent:editor:crowd"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HELD_MS = 86_400_000
 PREAMBLE = "What was said before. " * 40
@@ -32,6 +32,37 @@ STORY: tuple[dict[str, Any], ...] = (
     {"agentId": "sleeper", "task": "one too many", "label": "held-3", "held": True},
     {"agentId": "writer", "task": "of somebody else", "requester": OTHER},
     {"task": "its own agent", "requester": OTHER},
+)
+
+
+# Of a family: what one shares, others wait for, and what is behind the plan of who asks.
+FAMILY: tuple[dict[str, Any], ...] = (
+    {"agentId": "writer", "task": "a", "label": "a", "sharedContext": {"goal": "A GOAL"}},
+    {"agentId": "editor", "task": "waits for a", "dependsOn": ["a"]},
+    {"agentId": "editor", "task": "goes on from a", "chainAfter": "a"},
+    {"agentId": "editor", "task": "refers to a", "sharedContext": {"$a": "reference"}},
+    {"agentId": "editor", "task": "is told of the goal"},
+    {"to": "a", "task": "more of a"},
+    {"agentId": "lead", "task": "leads", "label": "lead", "held": True},
+    {"task": "works where its requester does", "below": "lead", "held": True},
+    {"task": "begins as its requester", "below": "lead", "context": "fork", "held": True},
+    {"agentId": "routed", "task": "goes to another agent", "label": "routed"},
+    {"to": "routed", "task": "more of the other agent"},
+    {"agentId": "writer", "task": "another model", "label": "named", "model": "our best"},
+    {"to": "named", "task": "more by that model"},
+    {"agentId": "late", "task": "is told too late"},
+    {"agentId": "sleeper", "task": "holds a place", "requester": CROWD, "held": True},
+    {"agentId": "sleeper", "task": "holds another", "requester": CROWD, "held": True},
+    {
+        "agentId": "writer",
+        "task": "attaches a file",
+        "requester": CROWD,
+        "attachments": [{"name": "a.txt", "content": "a"}],
+    },
+    {"agentId": "writer", "task": "forks", "requester": CROWD, "context": "fork"},
+    {"task": "forks nothing", "requester": CROWD, "context": "fork"},
+    {"agentId": "writer", "task": "is in a thread", "requester": CROWD, "thread": True},
+    {"agentId": "writer", "task": "a plain one", "requester": CROWD},
 )
 
 
@@ -72,6 +103,53 @@ def base_configuration(folder: Path) -> dict[str, Any]:
     return values
 
 
+def family_configuration(folder: Path) -> dict[str, Any]:
+    """The configuration that the changes for a family are made to."""
+    paths = scripts_in(folder)
+    router = {"id": "router", "uri": str(paths["router"]), "agentIdOverrideKey": "agent"}
+    # It names another agent to whoever is of agent `lead`.
+    splits = _program(
+        folder / "splits",
+        """case "$*" in *lead*) echo '{"message": "m", "agent": "writer"}';;"""
+        """ *) echo '{"message": "m"}';; esac""",
+    )
+    split = {"id": "split", "uri": str(splits), "argMap": {"by": "requesterAgentId"}}
+    held = {"steps": [{"afterMs": HELD_MS}]}
+    first = {"id": "slow", "uri": str(_program(folder / "slow", "sleep 0.7")), "priority": 9}
+    second = {"id": "cut", "uri": str(_program(folder / "cut", "sleep 60; echo a fact"))}
+    values = configuration(
+        {**scripted("main"), "default": True},
+        scripted("writer"),
+        scripted("editor"),
+        {
+            **scripted("lead", **held),
+            "workspace": str(_folder(folder / "here")),
+            "subagents": {"contextScripts": {"run": [split]}},
+        },
+        {**scripted("routed"), "subagents": {"contextScripts": {"run": [router]}}},
+        {**scripted("late"), "subagents": {"contextScripts": {"run": [first, second]}}},
+        scripted("sleeper", **held),
+        maxSpawnDepth=3,
+        maxChildrenPerAgent=2,
+    )
+    values["models"] = {"providers": {"acme": {"models": [{"id": "large"}, {"id": "small"}]}}}
+    values["agents"]["defaults"]["models"] = {"acme/large": {"alias": "our best"}}
+    values["spawnlog"] |= {"drainSeconds": 0, "scriptsTotalSeconds": 1}
+    _folder(folder / "there")
+    return values
+
+
+def _program(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(exist_ok=True)
+    return path
+
+
 def changed(values: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """A copy with the change."""
     copied: dict[str, Any] = copy.deepcopy(dict(values))
@@ -84,10 +162,14 @@ class TriedServer(RunningServer):
 
     def live(self, story: tuple[dict[str, Any], ...] = STORY) -> list[list[dict[str, Any]]]:
         """What came of each request: of each of its runs, how it reads, and its prompt."""
-        keys: dict[str, str] = {}
-        return [self._request(dict(one), keys) for one in story]
+        self._keys: dict[str, str] = {}
+        self._labelled: dict[str, str] = {}
+        return [self._request(dict(one)) for one in story]
 
-    def _request(self, request: dict[str, Any], keys: dict[str, str]) -> list[dict[str, Any]]:
+    def _request(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        if "to" in request:
+            return self._message(request["to"], request["task"])
+        keys = self._keys
         held, below = request.pop("held", False), request.pop("below", None)
         requester = request.pop("requester", MAIN)
         if below is not None:
@@ -102,8 +184,19 @@ class TriedServer(RunningServer):
         ids = [one["runId"] for one in found["runs"]] if answer.is_success else self._refused(found)
         if answer.is_success and "label" in request:
             keys[request["label"]] = found["childSessionKey"]
+            self._labelled[request["label"]] = found["runId"]
         until = "started" if held else "announced"
         return [self._outcome(run_id, until) for run_id in ids]
+
+    def _message(self, label: str, text: str) -> list[dict[str, Any]]:
+        """To the session of a run, which there is only where that was not refused."""
+        run_id = self._labelled.get(label)
+        if run_id is None:
+            return []
+        body = {"message": text, "mode": "send"}
+        answer = self.http.post(f"/v1/runs/{run_id}/messages", json=body)
+        assert answer.is_success, answer.text
+        return [self._outcome(answer.json()["runId"], "announced")]
 
     def _refused(self, problem: Mapping[str, Any]) -> list[str]:
         run = self.run(problem["runId"])
@@ -153,7 +246,10 @@ def really(then: Mapping[str, Any], now: Mapping[str, Any] | None) -> tuple[str,
         return "different-agent", None
     if _model(before) != _model(after):
         return "different-model", None
-    if [before.get(name) for name in _PLAN] != [after.get(name) for name in _PLAN]:
+    plans = [[one.get(name) for name in _PLAN] for one in (before, after)]
+    # Where nothing is configured it lies below the data of each server.
+    folders = [Path(one["workspaceDir"]).name for one in (before, after)]
+    if plans[0] != plans[1] or folders[0] != folders[1]:
         return "different-plan", None
     if _words(then["prompt"]) != _words(now["prompt"]):
         return "different-context", None
