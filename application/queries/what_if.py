@@ -18,6 +18,7 @@ from application.ports.configurations import NothingInForce, PinnedConfiguration
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.json_patch import PatchError, apply_patch
+from application.queries.configuration import revision_on_record
 from application.queries.errors import QueryError, invalid_value
 from application.queries.runs import run_id_of, visible_run
 from application.queries.services import QueryServices
@@ -145,7 +146,7 @@ class _Candidates:
         """What was pinned. `RevisionErased` and `ConfigurationError` when it cannot be read."""
         known = self._pinned.get(revision)
         if known is None:
-            pinned = await self.services.work.configurations.at(revision)
+            pinned = await revision_on_record(self.services.work, revision)
             known = WholeConfiguration(pinned.configuration, pinned.redacted)
             _remember(self._pinned, revision, known)
         return known
@@ -157,7 +158,7 @@ class _Candidates:
             return self.whole
         known = self._patched.get(revision)
         if known is None:
-            pinned = await self.services.work.configurations.at(revision)
+            pinned = await revision_on_record(self.services.work, revision)
             known = _patched(self.services, pinned, self.patch or [])
             _remember(self._patched, revision, known)
         return known
