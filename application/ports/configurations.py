@@ -89,6 +89,11 @@ class Configurations(Protocol):
         process has heard of. Raises `NothingInForce`, and what `at` raises."""
         ...
 
+    async def is_kept(self, revision: int) -> bool:
+        """Whether the text of a revision is still on record. A process that has read it goes on
+        under it when it was erased since; what is answered about the past must not."""
+        ...
+
 
 class CandidateReader(Protocol):
     """Reads a configuration that is nobody's file and becomes no revision. Nothing that it refers

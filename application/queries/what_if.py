@@ -19,6 +19,7 @@ from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of, resolve_range
 from application.queries.changes.json_patch import PatchError, apply_patch
+from application.queries.configuration import revision_on_record
 from application.queries.errors import QueryError, invalid_value
 from application.queries.revisions import revision_at
 from application.queries.runs import run_id_of, visible_run
@@ -153,7 +154,7 @@ class _Candidates:
         """What was pinned. `RevisionErased` and `ConfigurationError` when it cannot be read."""
         known = self._pinned.get(revision)
         if known is None:
-            pinned = await self.services.work.configurations.at(revision)
+            pinned = await revision_on_record(self.services.work, revision)
             known = WholeConfiguration(pinned.configuration, pinned.redacted)
             _remember(self._pinned, revision, known)
         return known
@@ -165,7 +166,7 @@ class _Candidates:
             return self.whole
         known = self._patched.get(revision)
         if known is None:
-            pinned = await self.services.work.configurations.at(revision)
+            pinned = await revision_on_record(self.services.work, revision)
             known = _patched(self.services, pinned, self.patch or [])
             _remember(self._patched, revision, known)
         return known

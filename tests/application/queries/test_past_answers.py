@@ -3,6 +3,7 @@ happened since, whoever is asked."""
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -15,6 +16,8 @@ from application.log.envelope import Actor
 from application.log.event_log import Appended, EventLog, Submission
 from application.ports.runtimes import TranscriptEntry
 from application.queries.access import Caller
+from application.queries.errors import QueryError
+from application.queries.runs import RunFilter, list_runs
 from domain.event_types import EVENT_TYPES
 from domain.run.state import Run
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
@@ -229,8 +232,9 @@ async def test_around_a_reload_two_processes_answer_alike_at_one_position(
                 assert here == there
 
 
+@pytest.mark.parametrize("has_read_it", [False, True], ids=["another process", "this process"])
 async def test_where_the_configuration_was_erased_the_rest_is_answered(
-    running: RunningLog, tmp_path: Path
+    running: RunningLog, tmp_path: Path, has_read_it: bool
 ) -> None:
     watched = WatchedLog(running, tmp_path)
     await watched.activate()
@@ -238,8 +242,12 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     await family.begin("scout")
     await family.queue("waiting")
     head = await running.log.head()
-    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
     services = queries_on(running, ServerConfigurations(running, tmp_path), tmp_path)
+    if has_read_it:
+        services = watched.services
+        shown = await ask(services, Read("getSession", ROOT), head, EVERYTHING)
+        assert orjson.loads(shown.content)["maxChildren"] is not None
+    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
 
     async def answer(operation: str, about: str = "") -> str:
         return (await ask(services, Read(operation, about), head, EVERYTHING)).content.decode()
@@ -253,4 +261,20 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     for refused in (await answer("getSession", "main"), await answer("listAgents", ROOT)):
         assert refused.startswith("not_found: ")
         assert "not on record" in refused
+    runs = RunFilter(requester="main")
+    with pytest.raises(QueryError, match=r"give the whole key, as in agent:<agentId>:<session>"):
+        await list_runs(services, EVERYTHING, runs, at=f"pos:{head}")
+    whole = await list_runs(services, EVERYTHING, replace(runs, requester=ROOT), at=f"pos:{head}")
+    assert len(whole.view.items) == 2
     assert orjson.loads(await answer("getRun", str(family.id("scout"))))["stage"] == "started"
+
+
+async def test_a_process_that_has_read_an_erased_configuration_goes_on_under_it(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    watched = WatchedLog(running, tmp_path)
+    await watched.activate()
+    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
+    configurations = watched.services.work.configurations
+    assert await configurations.at(1) == configurations.current()
+    assert not await configurations.is_kept(1)
