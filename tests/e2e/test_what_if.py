@@ -269,9 +269,8 @@ FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
     ),
     "depth 4": (
         subagents(maxSpawnDepth=4),
-        {
-            task: "different-context"
-            for task in (
+        dict.fromkeys(
+            (
                 "a",
                 "waits for a",
                 "goes on from a",
@@ -285,8 +284,9 @@ FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
                 "is told too late",
                 "holds a place",
                 "holds another",
-            )
-        },
+            ),
+            "different-context",
+        ),
     ),
     "an override of a fork": (
         of_split(agentIdOverrideKey="agent"),
