@@ -32,7 +32,7 @@ LOG_FORMAT = 1
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 VERSIONS: dict[str, int] = {
-    "SpawnRequested": 7,
+    "SpawnRequested": 8,
     "PreparationStarted": 2,
     "ScriptsResolved": 3,
     "StepTaken": 2,
@@ -104,6 +104,7 @@ UPCASTS: Upcasts = {
     ("SpawnRefused", 3): _keep_fields,
     ("SpawnRequested", 6): _keep_fields,
     ("ScriptsResolved", 2): _keep_fields,
+    ("SpawnRequested", 7): _keep_fields,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import ContentKey, Decision, World
@@ -16,7 +16,7 @@ from application.ports.configurations import (
 )
 from domain.configuration.configuration import Configuration
 from domain.event_types import ConfigurationActivated
-from domain.values.record import CONFIG_STREAM
+from domain.values.record import CONFIG_STREAM, ContentRef
 from domain.values.refusals import ReadAgain
 
 REVISIONS_REMEMBERED_MAX = 100
@@ -51,6 +51,7 @@ class ActiveConfigurations(Generic[F]):
         self._current: PinnedConfiguration | None = None
         self._pinned: dict[int, PinnedConfiguration] = {}
         self._spans: dict[int, tuple[int, int]] = {}
+        self._contents_of: dict[int, ContentRef] = {}
         self._appending: int | None = None
 
     def current(self) -> PinnedConfiguration:
@@ -85,8 +86,7 @@ class ActiveConfigurations(Generic[F]):
         pinned = self._pinned.get(revision)
         if pinned is None:
             pinned = self._pinned[revision] = await self._read(revision)
-            while len(self._pinned) > REVISIONS_REMEMBERED_MAX:
-                del self._pinned[next(iter(self._pinned))]
+            _forget_oldest(self._pinned)
         # A later one than the current was seen on the log by whoever asks for it.
         self._adopt(pinned)
         return pinned
@@ -94,6 +94,15 @@ class ActiveConfigurations(Generic[F]):
     async def in_force(self, position: int) -> PinnedConfiguration:
         """The revision in force at a position."""
         return await self.at(await self._revision_at(position))
+
+    async def is_kept(self, revision: int) -> bool:
+        """Whether the text of a revision is still on record; only its beginning is read."""
+        content = self._contents_of.get(revision)
+        if content is None:
+            content = (await self._activation(revision)).content
+            self._contents_of[revision] = content
+            _forget_oldest(self._contents_of)
+        return content.id in await self._contents.previews([content])
 
     async def _revision_at(self, position: int) -> int:
         """The number of that revision. Between two positions at which one was in force there was
@@ -106,8 +115,7 @@ class ActiveConfigurations(Generic[F]):
             raise NothingInForce(f"no configuration was in force at position {position}")
         first, last = self._spans.pop(revision, (position, position))
         self._spans[revision] = min(first, position), max(last, position)
-        while len(self._spans) > REVISIONS_REMEMBERED_MAX:
-            del self._spans[next(iter(self._spans))]
+        _forget_oldest(self._spans)
         return revision
 
     def _adopt(self, pinned: PinnedConfiguration) -> None:
@@ -161,6 +169,11 @@ class ActiveConfigurations(Generic[F]):
         if text is None:
             raise RevisionErased(f"the text of configuration revision {revision} was erased")
         return PinnedConfiguration(revision, *self._files.parse(text))
+
+
+def _forget_oldest(remembered: dict[int, Any]) -> None:
+    while len(remembered) > REVISIONS_REMEMBERED_MAX:
+        del remembered[next(iter(remembered))]
 
 
 def decide_activation(

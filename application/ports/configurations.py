@@ -89,12 +89,17 @@ class Configurations(Protocol):
         process has heard of. Raises `NothingInForce`, and what `at` raises."""
         ...
 
+    async def is_kept(self, revision: int) -> bool:
+        """Whether the text of a revision is still on record. A process that has read it goes on
+        under it when it was erased since; what is answered about the past must not."""
+        ...
+
 
 class CandidateReader(Protocol):
     """Reads a configuration that is nobody's file and becomes no revision. Nothing that it refers
     to is looked up, and secrets in it become references."""
 
-    def read(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
+    def read(self, text: str, name: str) -> tuple[Configuration, Mapping[str, object]]:
         """A text of JSON5: the configuration, and the whole of it as a revision would keep it.
-        `ConfigurationError` says what is wrong and where."""
+        `ConfigurationError` says what is wrong and where, in the text of that name."""
         ...

@@ -96,9 +96,9 @@ class Transcripts(Protocol):
         """The last entries, in their order; of those up to number `until`, if that is given."""
         ...
 
-    async def count_before(self, run_id: UUID, instant: datetime) -> int:
-        """The number of the last entry of a run that was written down before an instant, with none
-        in front of it that was not; 0 for none."""
+    async def count_until(self, run_id: UUID, instant: datetime) -> int:
+        """The number of the last entry of a run that was written down by an instant, with none in
+        front of it that was not; 0 for none."""
         ...
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from application.queries.access import Caller
-from application.queries.errors import QueryError
+from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
 from application.queries.stage_reference import STAGE_PREFIX, position_of_stage
 
@@ -28,15 +28,28 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The position an answer is true at; `now` when none was asked for."""
+    """The position an answer is true at; `now` when none was asked for. `instant` is the one that
+    was asked for, if one was."""
 
     position: int
     now: bool
+    instant: datetime | None = None
 
 
-async def resolve_as_of(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
-    """The position that `at` means to this caller. `QueryError` for what means none, or lies
-    ahead, and for a moment of a run that it may not see or that has not come."""
+async def resolve_as_of(
+    services: QueryServices, caller: Caller, at: str | None, *, pointer: str = "/query/at"
+) -> AsOf:
+    """The position that `at` means to this caller. `QueryError`, with the pointer, for what means
+    none, or lies ahead, and for a moment of a run that it may not see or that has not come."""
+    try:
+        return await _resolved(services, caller, at)
+    except QueryError as error:
+        if error.code != "invalid_request":
+            raise
+        raise invalid_value(pointer, error.detail) from None
+
+
+async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
     head = await services.work.log.head()
     if at is None:
         return AsOf(head, now=True)
@@ -45,18 +58,44 @@ async def resolve_as_of(services: QueryServices, caller: Caller, at: str | None)
         position = int(match.group(1))
         if position > head:
             raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")
-        return AsOf(position, now=position == head)
+        return AsOf(position, now=False)
     if at.startswith(STAGE_PREFIX):
         position = await position_of_stage(services, caller, at, head)
-        return AsOf(position, now=position == head)
+        return AsOf(position, now=False)
     now = datetime.now(UTC)
     instant = _instant_ago(at, now) if at.startswith("-") else instant_of(at, "at")
     ahead = instant - now
     if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
         raise QueryError("invalid_request", "that instant lies ahead; ask for the past or for now")
     if ahead > timedelta(0):
-        return AsOf(head, now=True)
-    return AsOf(min(await services.work.registry.position_at(instant), head), now=False)
+        return AsOf(head, now=True, instant=now)
+    position = min(await services.work.registry.position_at(instant), head)
+    return AsOf(position, now=False, instant=instant)
+
+
+async def resolve_range(
+    services: QueryServices, caller: Caller, since: str | None, until: str | None
+) -> tuple[AsOf | None, AsOf]:
+    """The moments that the range of a body begins and ends at; without a first one it begins with
+    the log. `QueryError` as for one moment, and when the end lies before the beginning."""
+    first = None
+    if since is not None:
+        first = await resolve_as_of(services, caller, since, pointer="/from")
+    last = await resolve_as_of(services, caller, until, pointer="/to")
+    if since is None or first is None:
+        return None, last
+    begins, ends = _instant_or_none(since), _instant_or_none(until)
+    is_backwards = first.position > last.position
+    # Before the first event all instants are at one position.
+    if is_backwards or (begins is not None and ends is not None and ends < begins):
+        raise invalid_value("/to", f"the range ends at {until}, before it begins: {since}")
+    return first, last
+
+
+def _instant_or_none(at: str | None) -> datetime | None:
+    if at is None or _POSITION.fullmatch(at) or at.startswith(STAGE_PREFIX):
+        return None
+    return _instant_ago(at, datetime.now(UTC)) if at.startswith("-") else instant_of(at, "at")
 
 
 def _instant_ago(text: str, now: datetime) -> datetime:

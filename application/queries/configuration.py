@@ -1,15 +1,21 @@
 """The configuration that an answer is given under: the one in force at its position."""
 
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import NothingInForce, RevisionErased
+from application.ports.configurations import NothingInForce, PinnedConfiguration, RevisionErased
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
+
+
+async def revision_on_record(work: UnitOfWork, revision: int) -> PinnedConfiguration:
+    """A revision as anybody may read it now, whichever this process has read before it was erased.
+    `RevisionErased` and `ConfigurationError` when it cannot be read."""
+    return await _on_record(work, await work.configurations.at(revision))
 
 
 async def configuration_of_revision(work: UnitOfWork, revision: int) -> Configuration | None:
     """What a revision says; None when its text was erased or a newer program wrote it."""
     try:
-        return (await work.configurations.at(revision)).configuration
+        return (await revision_on_record(work, revision)).configuration
     except (RevisionErased, ConfigurationError):
         return None
 
@@ -18,6 +24,13 @@ async def configuration_in_force(work: UnitOfWork, position: int) -> Configurati
     """What was in force at a position, whatever is now; None when nothing was yet, its text was
     erased, or a newer program wrote it."""
     try:
-        return (await work.configurations.in_force(position)).configuration
+        pinned = await work.configurations.in_force(position)
+        return (await _on_record(work, pinned)).configuration
     except (NothingInForce, RevisionErased, ConfigurationError):
         return None
+
+
+async def _on_record(work: UnitOfWork, pinned: PinnedConfiguration) -> PinnedConfiguration:
+    if not await work.configurations.is_kept(pinned.revision):
+        raise RevisionErased(f"the text of configuration revision {pinned.revision} was erased")
+    return pinned

@@ -13,7 +13,7 @@ from application.queries.errors import QueryError, invalid_value
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import resolve_root
 from application.queries.views.event import EventListView, event_view
 from application.queries.views.view import Answer
 from domain.event_types import EVENT_TYPES
@@ -152,13 +152,8 @@ async def event_filter(
     if run is None and caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token reads events of one run: give runId")
     if tree:
-        tree = await resolve_session_key(
-            services,
-            caller,
-            tree,
-            pointer="/query/tree",
-            at=when.position if tree_at is None else tree_at,
-        )
+        tree_at = when.position if tree_at is None else tree_at
+        tree = await resolve_root(services, caller, tree, at=tree_at)
     return EventFilter(
         names,
         run.run_id if run else None,

@@ -58,12 +58,14 @@ class RefusalView(View):
 
 class GivenTextsView(View):
     """What was asked for and is kept beside the log; null what was not given, or is a name and
-    stands in the events."""
+    stands in the events. `dependencies` are the runs that it was to wait for, as JSON, when one of
+    the names stood for no run, or for several."""
 
     agent_id: str | None
     model: str | None
     thinking: str | None
     workspace_dir: str | None
+    dependencies: str | None
 
 
 class ExplanationView(View):
@@ -148,6 +150,7 @@ def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]
                 "model": event.model_argument,
                 "thinking": event.thinking_argument,
                 "workspace_dir": event.workspace_argument,
+                "dependencies": event.dependencies_argument,
             }
         if isinstance(event, MessageReceived):
             return {
@@ -155,5 +158,6 @@ def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]
                 "model": event.model_argument,
                 "thinking": event.thinking_argument,
                 "workspace_dir": None,
+                "dependencies": None,
             }
     return {}

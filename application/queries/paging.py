@@ -16,10 +16,12 @@ LIMIT_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the next page begins: behind `behind`, in the registry as of `at`."""
+    """Where the next page begins: behind `behind`, in the registry as of `at`. `window` are the
+    positions between which a part of the log is listed."""
 
     at: int
     behind: int
+    window: tuple[int, int] | None = None
 
 
 def fingerprint(*question: object) -> str:
@@ -29,7 +31,7 @@ def fingerprint(*question: object) -> str:
 
 def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
     """The cursor as callers hold it."""
-    parts = [str(log_id), question, cursor.at, cursor.behind]
+    parts = [str(log_id), question, cursor.at, cursor.behind, *(cursor.window or ())]
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
@@ -38,16 +40,22 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
     and for what is none."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-        log, query, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+        parts = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+        log, query, at, behind, *window = parts
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
         raise _invalid_cursor() from None
     if not isinstance(log, str):
         raise _invalid_cursor()
     if log != str(log_id):
         raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
-    if not isinstance(query, str) or not _is_position(at, head) or not _is_position(behind, head):
+    positions = [at, behind, *window]
+    if not isinstance(query, str) or not all(_is_position(one, head) for one in positions):
         raise _invalid_cursor()
-    return Cursor(at, behind), query
+    if not window:
+        return Cursor(at, behind), query
+    if len(window) != 2 or window[0] > window[1]:
+        raise _invalid_cursor()
+    return Cursor(at, behind, (window[0], window[1])), query
 
 
 def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:

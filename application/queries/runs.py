@@ -22,7 +22,7 @@ from application.queries.paging import (
     read_cursor,
 )
 from application.queries.services import QueryServices
-from application.queries.session_reference import UUID_TEXT, resolve_session_key
+from application.queries.session_reference import UUID_TEXT, resolve_root, resolve_session_key
 from application.queries.views.event import RunEventListView, event_view, events_with_texts
 from application.queries.views.run import (
     ROWS_BY_STATUS,
@@ -245,7 +245,7 @@ async def run_query(
             services, caller, requester, pointer="/query/requester", at=at
         )
     if tree:
-        tree = await resolve_session_key(services, caller, tree, pointer="/query/tree", at=at)
+        tree = await resolve_root(services, caller, tree, at=at)
     statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(criteria.statuses)))
     return RunQuery(
         requester=requester,
@@ -461,11 +461,17 @@ async def get_run_transcript(
     at: str | None = None,
 ) -> Answer[TranscriptView]:
     """A page of what was said, or its `last` entries; with tool calls and token counts for
-    `tools`. As of a position it has what had been said before the next event was recorded."""
+    `tools`. As of a position it has what had been written down when that was recorded."""
     require_scope(caller, "content")
     moment = await resolve_as_of(services, caller, at)
     run = await readable_run(services, caller, run_id, moment)
     kinds = None if tools else SPOKEN_KINDS
+    if await is_transcript_gone(services, run):
+        raise QueryError(
+            "erased",
+            "the transcript of this run is gone: it was erased, or left out of this copy",
+            position=moment.position,
+        )
     until = await entries_until(services, run, moment)
     if last is not None:
         if after:
@@ -487,14 +493,26 @@ async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | No
 
     Entries stand beside the log. Those of a run that had ended are what its end says: what a
     replaced holder may have written after the seal is not part of the transcript. Of one that was
-    at work they are those that had been written down before the log went on.
+    at work they are those that had been written down when the position was recorded: what comes
+    behind it changes no answer about it.
     """
     if run.transcript is not None:
         return run.transcript.count
-    following = await services.work.log.read(after=at.position, limit=1)
-    if not following:
+    if at.now:
         return None
-    return await services.transcripts.count_before(run.run_id, following[0].envelope.recorded_at)
+    recorded_at = await services.work.log.recorded_at(at.position)
+    assert recorded_at is not None
+    return await services.transcripts.count_until(run.run_id, recorded_at)
+
+
+async def is_transcript_gone(services: QueryServices, run: Run) -> bool:
+    """Whether entries were recorded and are there no more, or the key of their session is not,
+    without which nothing shows that they are those that were recorded."""
+    first = await services.transcripts.read(run.run_id, after=0, limit=1)
+    recorded = run.transcript.count if run.transcript is not None else len(first)
+    if not recorded:
+        return False
+    return not first or await services.work.contents.key(run.session_id) is None
 
 
 def _entry_views(entries: Sequence[RecordedEntry]) -> list[TranscriptEntryView]:

@@ -49,6 +49,29 @@ async def resolve_session_key(
     return canonical_key(spelling, configuration or Configuration(), pointer)
 
 
+async def resolve_root(
+    services: QueryServices, caller: Caller, spelling: str, *, at: int, must_exist: bool = False
+) -> str:
+    """The canonical key of the root session whose tree is meant, as it was understood at position
+    `at`. `QueryError` for a session that was spawned itself: a tree is everything below its root.
+    With `must_exist` also for one that the caller does not cover, or that was not on record."""
+    key = await resolve_session_key(services, caller, spelling, pointer="/query/tree", at=at)
+    registry = services.work.registry
+    session = await registry.session(key, at=at)
+    if session is None and must_exist:
+        # It may have come behind the end of what is asked about.
+        session = await registry.session(key)
+    if session is not None and not await services.access.covers_session(caller, key):
+        session = None
+    if session is not None and session.root_session_key != key:
+        raise invalid_value(
+            "/query/tree", "is a session that was spawned itself: give the root session of its tree"
+        )
+    if session is None and must_exist:
+        raise QueryError("not_found", "there is no such session on record", position=at)
+    return key
+
+
 async def resolve_session_reference(
     services: QueryServices,
     caller: Caller,

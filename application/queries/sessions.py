@@ -10,7 +10,7 @@ from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import KEY_POINTER, resolve_session_key
 from application.queries.views.session import (
     OwnRunView,
     QueuedMessageView,
@@ -34,11 +34,18 @@ OWN_RUNS_SHOWN_MAX = 50
 
 
 async def visible_session(
-    services: QueryServices, caller: Caller, spelling: str, at: AsOf
+    services: QueryServices,
+    caller: Caller,
+    spelling: str,
+    at: AsOf,
+    *,
+    pointer: str = KEY_POINTER,
 ) -> Session:
-    """A session that the caller covers, in any spelling; `QueryError` when there is none, or none
-    for this caller."""
-    session_key = await resolve_session_key(services, caller, spelling, at=at.position)
+    """A session that the caller covers, in any spelling; `QueryError`, with the pointer, when there
+    is none, or none for this caller."""
+    session_key = await resolve_session_key(
+        services, caller, spelling, pointer=pointer, at=at.position
+    )
     session = await services.work.registry.session(session_key, at=at.position)
     if session is None or not await services.access.covers_session(caller, session.session_key):
         raise QueryError("not_found", "there is no such session on record", position=at.position)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from application.ports.registry import RunQuery
 from application.queries.access import Caller
-from application.queries.errors import QueryError, invalid_value
+from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from application.queries.session_reference import UUID_TEXT
 from domain.run.lifecycle import LIFECYCLE
@@ -19,7 +19,6 @@ RUNS_EXAMINED_MAX = 2_000
 RUNS_AT_ONCE = 200
 CANDIDATES_SHOWN_MAX = 5
 _ID_PREFIX = re.compile(rf"[0-9a-f-]{{{ID_PREFIX_CHARACTERS_MIN},35}}")
-_POINTER = "/query/at"
 REACHING = {
     stage: tuple(
         {
@@ -40,8 +39,8 @@ async def position_of_stage(services: QueryServices, caller: Caller, text: str, 
     such form, when the caller may see no such run or several, and when it has not come to that."""
     name, at_sign, stage = text.removeprefix(STAGE_PREFIX).rpartition("@")
     if not name or not at_sign or stage not in REACHING:
-        raise invalid_value(
-            _POINTER,
+        raise QueryError(
+            "invalid_request",
             "a moment of a run has the form run:<name>@<stage>, where the name is an id, 8 or more"
             f" characters of its beginning, or a label, and the stage one of {', '.join(REACHING)}",
         )
@@ -84,7 +83,7 @@ async def _named_run(
             position=head,
         )
     if _are_several(meant):
-        raise invalid_value(_POINTER, f"several runs have that name: {_candidates(meant)}")
+        raise QueryError("invalid_request", f"several runs have that name: {_candidates(meant)}")
     return meant[0]
 
 

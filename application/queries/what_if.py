@@ -8,17 +8,20 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
 from application.ports.configurations import NothingInForce, PinnedConfiguration, RevisionErased
+from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
-from application.queries.as_of import resolve_as_of
+from application.queries.as_of import AsOf, resolve_as_of, resolve_range
 from application.queries.changes.json_patch import PatchError, apply_patch
+from application.queries.configuration import revision_on_record
 from application.queries.errors import QueryError, invalid_value
+from application.queries.revisions import revision_at
 from application.queries.runs import run_id_of, visible_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
@@ -32,7 +35,7 @@ from application.queries.views.what_if import (
     WhatIfVerdictView,
 )
 from domain.configuration.configuration import Configuration
-from domain.configuration.problems import ConfigurationError
+from domain.configuration.problems import ConfigurationError, nearest_word
 from domain.run.events import (
     AgentOverridden,
     MessageReceived,
@@ -45,8 +48,11 @@ from domain.run.events import (
 from domain.run.evolve import evolve
 from domain.run.state import Run
 from domain.session.events import ChildReleased
+from domain.session.state import Session
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.json_text import compact_json
 from domain.values.record import ContentRef, run_stream, session_key_of
+from domain.values.text import quote_name
 from domain.what_if.batch import decide_batch_again
 from domain.what_if.cascade import CascadeCounts, CascadeTooLarge
 from domain.what_if.decide_again import (
@@ -84,6 +90,7 @@ AT_ONCE_MAX = 2
 """So many questions are answered at once by one server: each takes a processor."""
 REVISIONS_REMEMBERED_MAX = 100
 NAMED_RUNS_MAX = 200
+SOURCE = "the configuration"
 AGENTS_COUNTED_MAX = 1_000
 OTHER_AGENTS = "(others)"
 
@@ -93,19 +100,21 @@ _DECIDED_BEHIND = tuple(
 )
 _ANSWERED_BY = tuple(one.__name__ for one in (AgentOverridden, SessionCreated, SpawnRefused))
 _PROMPTED_BEHIND = tuple(
-    sorted(one.__name__ for one in PROMPTED_BY - {SpawnRequested, MessageReceived})
+    sorted(one.__name__ for one in PROMPTED_BY if one.__name__ not in _REQUESTS)
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRequest:
     """One of the three says the configuration: `config` or `config_text` the whole of it, `patch`
-    (RFC 6902) what is to be changed of the revision that each decision was made under. `since` and
-    `until` are as-ofs: the first position, or what is recorded behind that instant, and the last.
-    `only` are the verdicts that are given out; the totals are of all."""
+    (RFC 6902) what is to be changed of the revision that each decision was made under.
+    `config_name` is what a text is called where something is wrong in it. `since` and `until` are
+    as-ofs: the first position, or what is recorded behind that instant, and the last. `only` are
+    the verdicts that are given out; the totals are of all."""
 
     config: Mapping[str, Any] | None = None
     config_text: str | None = None
+    config_name: str | None = None
     patch: Sequence[Mapping[str, Any]] | None = None
     since: str | None = None
     until: str | None = None
@@ -149,7 +158,7 @@ class _Candidates:
         """What was pinned. `RevisionErased` and `ConfigurationError` when it cannot be read."""
         known = self._pinned.get(revision)
         if known is None:
-            pinned = await self.services.work.configurations.at(revision)
+            pinned = await revision_on_record(self.services.work, revision)
             known = WholeConfiguration(pinned.configuration, pinned.redacted)
             _remember(self._pinned, revision, known)
         return known
@@ -161,7 +170,7 @@ class _Candidates:
             return self.whole
         known = self._patched.get(revision)
         if known is None:
-            pinned = await self.services.work.configurations.at(revision)
+            pinned = await revision_on_record(self.services.work, revision)
             known = _patched(self.services, pinned, self.patch or [])
             _remember(self._patched, revision, known)
         return known
@@ -188,13 +197,17 @@ def _patched(
     return _read(services, compact_json(values), "/patch")
 
 
-def _read(services: QueryServices, text: str, pointer: str) -> WholeConfiguration:
+def _read(
+    services: QueryServices, text: str, pointer: str, name: str | None = None
+) -> WholeConfiguration:
+    """What a text says. Without a name it is not the caller's, who is told of no line of it."""
     try:
-        return WholeConfiguration(*services.candidates.read(text))
+        return WholeConfiguration(*services.candidates.read(text, name or SOURCE))
     except ConfigurationError as error:
+        why = "\n".join(one.by_pointer() for one in error.problems) if name is None else error
         raise QueryError(
             "invalid_request",
-            f"the configuration cannot be used: {error}",
+            f"the configuration cannot be used: {why}",
             errors=[
                 {"pointer": f"{pointer}{one.pointer}", "detail": one.message}
                 for one in error.problems
@@ -219,25 +232,30 @@ async def what_if(
         raise QueryError(
             "invalid_request", "give one of config, configText and patch: what is to be tried"
         )
+    if request.config_name is not None and request.config_text is None:
+        raise invalid_value("/configName", "is the name of a configText; leave it out")
     whole = None
     if request.config_text is not None:
-        whole = _read(services, request.config_text, "/configText")
+        name = request.config_name or SOURCE
+        whole = _read(services, request.config_text, "/configText", name)
     elif request.config is not None:
         whole = _read(services, compact_json(request.config), "/config")
     candidates = _Candidates(services, whole, request.patch)
-    until = (await resolve_as_of(services, caller, request.until)).position
-    after = await _after(services, caller, request.since)
+    first, last_moment = await resolve_range(services, caller, request.since, request.until)
+    until, after = last_moment.position, _after(request.since, first)
     if request.patch is not None:
         await _must_fit_in_force(services, candidates, until)
     tree = requester = None
     if request.tree is not None:
-        tree = await resolve_session_key(
-            services, caller, request.tree, pointer="/filter/tree", at=until
-        )
+        session = await _session_on_record(services, caller, request.tree, "/filter/tree", until)
+        tree = session.session_key
+        if session.root_session_key != tree:
+            text = f"is below another session: the root of its tree is {session.root_session_key}"
+            raise invalid_value("/filter/tree", text)
     if request.requester is not None:
-        requester = await resolve_session_key(
-            services, caller, request.requester, pointer="/filter/requester", at=until
-        )
+        pointer = "/filter/requester"
+        session = await _session_on_record(services, caller, request.requester, pointer, until)
+        requester = session.session_key
     run_id, last = None, until
     if request.run_id is not None:
         moment = await resolve_as_of(services, caller, None)
@@ -250,7 +268,7 @@ async def what_if(
     unknown = [one for one in request.only if one not in VERDICTS]
     if unknown:
         raise invalid_value("/only", f"there are {', '.join(VERDICTS)}")
-    agent_ids = frozenset(request.agent_ids)
+    agent_ids = await _agents_on_record(services, candidates, request.agent_ids, until)
     return WhatIfAnswer(
         services,
         candidates,
@@ -274,10 +292,69 @@ async def _must_fit_in_force(
     await candidates.now(in_force.revision)
 
 
-async def _after(services: QueryServices, caller: Caller, since: str | None) -> int:
-    if since is None:
+async def _session_on_record(
+    services: QueryServices, caller: Caller, spelling: str, pointer: str, until: int
+) -> Session:
+    """A session that a filter names. What is none would take nothing, and a build be green."""
+    key = await resolve_session_key(services, caller, spelling, pointer=pointer, at=until)
+    session = await services.work.registry.session(key, at=until)
+    if session is None:
+        text = f"{pointer}: there is no session {quote_name(key)} on record"
+        raise QueryError("not_found", text, position=until)
+    return session
+
+
+async def _agents_on_record(
+    services: QueryServices, candidates: _Candidates, given: Sequence[str], until: int
+) -> frozenset[str]:
+    """The agents that a filter names. `QueryError` for one that neither the configuration to be
+    tried nor any on record has, and that no run was asked for with."""
+    if not given:
+        return frozenset()
+    asked: dict[str, int] = {}
+    for index, one in enumerate(given):
+        if not is_valid_agent_id(one):
+            raise invalid_value(
+                f"/filter/agentId/{index}", "is no agent id: it must match [a-z0-9][a-z0-9_-]{0,63}"
+            )
+        asked.setdefault(normalise_agent_id(one), index)
+    known: set[str] = set()
+    async with aclosing(_configurations(services, candidates, until)) as configurations:
+        async for configuration in configurations:
+            known.update(configuration.agent_ids())
+            if asked.keys() <= known:
+                return frozenset(asked)
+    for one in asked.keys() - known:
+        query = RunQuery(agent_ids=(one,))
+        if await services.work.registry.runs(query, at=until, limit=1):
+            continue
+        nearest = nearest_word(one, sorted(known))
+        hint = f'; did you mean "{nearest}"?' if nearest is not None else ""
+        text = f'no configuration has an agent "{one}", and nobody asked for it{hint}'
+        raise invalid_value(f"/filter/agentId/{asked[one]}", text)
+    return frozenset(asked)
+
+
+async def _configurations(
+    services: QueryServices, candidates: _Candidates, until: int
+) -> AsyncGenerator[Configuration]:
+    """The one that is to be tried, as far as it is one, and those that were in force, from the
+    last one back. Without those that cannot be read."""
+    revision = await revision_at(services.work.log, until)
+    if candidates.whole is not None:
+        yield candidates.whole.configuration
+    elif revision > 0:
+        with suppress(RevisionErased, ConfigurationError):
+            yield (await candidates.now(revision)).configuration
+    while revision > 0:
+        with suppress(RevisionErased, ConfigurationError):
+            yield (await candidates.then(revision)).configuration
+        revision -= 1
+
+
+def _after(since: str | None, moment: AsOf | None) -> int:
+    if since is None or moment is None:
         return 0
-    moment = await resolve_as_of(services, caller, since)
     # A position is the first one to be looked at; what was recorded by an instant is before it.
     return max(0, moment.position - 1) if since.startswith(("pos:", "run:")) else moment.position
 

@@ -13,7 +13,7 @@ from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
 from domain.run.facts import BatchFacts, ContextMode, Dependency, RespawnFacts, SpawnOptions
 from domain.run.state import Run
-from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.dependencies import DependencyRequest, dependencies_text
 from domain.spawn.dependency_rules import NAMES, NamedRuns
 from domain.spawn.request import (
     AttachmentsVerdict,
@@ -185,12 +185,14 @@ CANDIDATES_MAX = 200
 @dataclass(frozen=True, slots=True)
 class ResolvedReferences:
     """The runs that a spawn depends on, those above it, and which results are to arrive under which
-    keys; or what is to be said of a name that stands for no run, or for several."""
+    keys; or what is to be said of a name that stands for no run, or for several, with all the names
+    as they were given."""
 
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
     references: tuple[ReferenceRequest, ...] = ()
     unbound: Refusal | None = None
+    argument: str | None = None
 
 
 NO_REFERENCES = ResolvedReferences()
@@ -230,7 +232,7 @@ async def resolve_references(
         others = () if candidates else await _runs_to_name(work, one, asker)
         refusal = first_refusal(NAMES, NamedRuns(request=one, runs=candidates, others=others))
         if refusal is not None:
-            return ResolvedReferences(unbound=refusal)
+            return ResolvedReferences(unbound=refusal, argument=dependencies_text(requests))
         run_id = candidates[0].run_id
         dependencies.append(
             Dependency(run_id=run_id, name=one.name, via=one.via, require=one.require)
@@ -255,6 +257,7 @@ def apply_references(command: RequestSpawn, names: ResolvedReferences) -> Reques
         dependencies=names.dependencies,
         ancestors=names.ancestors,
         unbound=names.unbound,
+        dependencies_argument=names.argument,
         shared=shared,
     )
 

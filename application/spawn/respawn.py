@@ -2,10 +2,10 @@
 
 What is recorded of a request says all that was asked for but the contents of attached files. Names
 of other runs that it waits for stand for the same runs again; results are referred to by the names
-that they had.
+that they had. When one of the names stood for no run, or for several, all are looked up again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,9 @@ from domain.run.events import SpawnRequested
 from domain.run.facts import Dependency
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.spawn.dependencies import DependencyRequest, read_dependencies
 from domain.spawn.request import effective_mode
+from domain.values import rules
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.json_text import merge_patch, read_json
 from domain.values.record import ContentRef
@@ -44,22 +46,30 @@ class OriginalErased(CannotRespawn):
 @dataclass(frozen=True, slots=True)
 class EarlierRequest:
     """What is recorded of the request of a run. `has_files` is whether files were attached to it:
-    they are kept no longer than until they are written."""
+    they are kept no longer than until they are written. `unrecorded` are the members of which one
+    named runs that are not on record; none when all are."""
 
     run: Run
     members: Members
     has_files: bool
+    unrecorded: tuple[str, ...] = ()
 
     def changed_by(
         self, changes: Mapping[str, object], requester_key: str, *, with_transcript: bool
     ) -> tuple[Members, tuple[str, ...]]:
         """The request with a JSON merge patch applied, asked for by the session of that canonical
         key, and which of its members are other ones then. With a transcript it asks for no other
-        conversation. Raises `CannotRespawn` when that would be without files that it had."""
+        conversation. Raises `CannotRespawn` when that would be without files that it had, or
+        without runs that it named."""
         if self.has_files and "attachments" not in changes:
             raise CannotRespawn(
                 f"the files that were attached to run {self.run.run_id} are not kept: give"
                 " attachments among the changes, or null for none"
+            )
+        if self.unrecorded and not any(name in changes for name in self.unrecorded):
+            raise CannotRespawn(
+                f"what run {self.run.run_id} was to depend on was not recorded: give"
+                f" {' or '.join(self.unrecorded)} among the changes"
             )
         asked = {**self.members}
         if with_transcript:
@@ -69,8 +79,10 @@ class EarlierRequest:
             asked.pop("requester")
         merged = merge_patch(asked, changes)
         assert isinstance(merged, dict)
-        if isinstance(merged.get("requester"), dict):
-            merged["requester"] = {**merged["requester"], "sessionKey": requester_key}
+        requester = merged.get("requester")
+        # What is no key is left as it is, to be refused like that of any spawn.
+        if isinstance(requester, dict) and isinstance(requester.get("sessionKey"), str):
+            merged["requester"] = {**requester, "sessionKey": requester_key}
         names = {*asked, *merged}
         changed = {one for one in names if self.members.get(one) != merged.get(one)}
         if self.has_files:
@@ -94,6 +106,8 @@ def earlier_request(run: Run, request: SpawnRequested, found: Mapping[UUID, str]
     """The request of a run from the event that records it, with the texts that it refers to by
     their content ids. Raises `OriginalErased` when one of them is not there."""
     texts = _Texts(run, found)
+    argument = texts.of(request.dependencies_argument)
+    unbound = read_dependencies(argument) if argument is not None else ()
     members = {
         "requester": _requester(request, texts),
         "task": texts.of(request.task),
@@ -104,11 +118,30 @@ def earlier_request(run: Run, request: SpawnRequested, found: Mapping[UUID, str]
         "model": texts.of(request.model_argument) or request.options.model,
         "thinking": texts.of(request.thinking_argument) or request.options.thinking,
         **_options(request),
-        **_shared(run, request.shared, texts),
-        **_dependencies(request.dependencies),
+        **_shared(run, request.shared, unbound, texts),
+        **_dependencies([*map(_by_id, request.dependencies), *unbound]),
     }
     given = {name: value for name, value in members.items() if value is not None}
-    return EarlierRequest(run, given, has_files=request.attachments is not None)
+    return EarlierRequest(
+        run,
+        given,
+        has_files=request.attachments is not None,
+        unrecorded=() if unbound else _unrecorded_by(run),
+    )
+
+
+_NAMED_IN = {
+    rules.DEPENDENCY_UNKNOWN.name: ("dependsOn", "chainAfter"),
+    rules.DEPENDENCY_AMBIGUOUS.name: ("dependsOn", "chainAfter"),
+    rules.REFERENCE_UNKNOWN.name: ("sharedContext",),
+    rules.REFERENCE_AMBIGUOUS.name: ("sharedContext",),
+}
+"""By the rule that refused a name, the members in which it may have stood."""
+
+
+def _unrecorded_by(run: Run) -> tuple[str, ...]:
+    """Where the names stood of a run that was refused for them before they were recorded."""
+    return _NAMED_IN.get(run.refusal.rule, ()) if run.refusal is not None else ()
 
 
 class _Texts:
@@ -139,6 +172,7 @@ def _refs_of(request: SpawnRequested) -> list[ContentRef]:
         request.model_argument,
         request.thinking_argument,
         request.workspace_argument,
+        request.dependencies_argument,
         request.requester.origin,
         *(one.value for one in shared),
     )
@@ -175,13 +209,21 @@ def _options(request: SpawnRequested) -> Members:
     }
 
 
-def _shared(run: Run, shared: SharedContextRequest | None, texts: _Texts) -> Members:
+def _shared(
+    run: Run,
+    shared: SharedContextRequest | None,
+    unbound: Sequence[DependencyRequest],
+    texts: _Texts,
+) -> Members:
     """What the request shares. What its family has been given already goes to the new child alone:
     it must not take the place of what the family shares by now."""
-    if shared is None:
+    names = [one.name for one in unbound if one.via == "reference"]
+    if shared is None and not names:
         return {}
+    shared = shared or SharedContextRequest()
     values = {one.key: read_json(texts.of(one.value) or "null") for one in shared.keys}
-    references = {f"${one.key}": "reference" for one in shared.references}
+    names += [one.key for one in shared.references]
+    references = {f"${name}": "reference" for name in names}
     is_for_child = shared.scope == "child" or (run.stage != "refused" and bool(values))
     return {
         "sharedContext": {**values, **references},
@@ -189,13 +231,15 @@ def _shared(run: Run, shared: SharedContextRequest | None, texts: _Texts) -> Mem
     }
 
 
-def _dependencies(dependencies: tuple[Dependency, ...]) -> Members:
-    """The runs that it waits for, by their ids; those that results are referred to of are in what
-    it shares."""
-    named = [{"run": str(one.run_id), "require": one.require} for one in dependencies]
-    of = dict(zip(dependencies, named, strict=True))
-    depends_on = [name for one, name in of.items() if one.via == "dependsOn"]
-    chained = [name for one, name in of.items() if one.via == "chainAfter"]
+def _by_id(dependency: Dependency) -> DependencyRequest:
+    return DependencyRequest(str(dependency.run_id), dependency.via, dependency.require)
+
+
+def _dependencies(requests: Sequence[DependencyRequest]) -> Members:
+    """The runs that it waits for; those that results are referred to of are in what it shares."""
+    named = [(one.via, {"run": one.name, "require": one.require}) for one in requests]
+    depends_on = [name for via, name in named if via == "dependsOn"]
+    chained = [name for via, name in named if via == "chainAfter"]
     return {"dependsOn": depends_on or None, "chainAfter": chained[0] if chained else None}
 
 

@@ -32,8 +32,17 @@ class ConfigurationProblem:
             if self.column is not None:
                 place += f":{self.column}"
         named = f"{place}: {dotted_path(self.pointer)}: " if self.pointer else f"{place}: "
+        return f"{named}{self._said}"
+
+    def by_pointer(self) -> str:
+        """The same for who has no text of the configuration: a JSON pointer says where."""
+        parts = (_shown_part(part) for part in parts_of(self.pointer))
+        return f"{pointer_of(parts) or '/'}: {self._said}"
+
+    @property
+    def _said(self) -> str:
         hint = f'; did you mean "{self.nearest}"?' if self.nearest else ""
-        return f"{named}{self.message}{hint}"
+        return f"{self.message}{hint}"
 
 
 class ConfigurationError(Exception):
@@ -69,9 +78,7 @@ def dotted_path(pointer: str) -> str:
     """The pointer as people write it: `/agents/list/0/id` is `agents.list[0].id`."""
     written = ""
     for whole in parts_of(pointer):
-        part = _printable(whole)
-        if len(part) > _PART_CHARACTERS_MAX:
-            part = part[:_PART_CHARACTERS_MAX] + "…"
+        part = _shown_part(whole)
         if part.isdecimal():
             written += f"[{part}]"
         elif not part or any(sign in part for sign in '. []"\\'):
@@ -79,6 +86,11 @@ def dotted_path(pointer: str) -> str:
         else:
             written += f".{part}" if written else part
     return written
+
+
+def _shown_part(whole: str) -> str:
+    part = _printable(whole)
+    return part[:_PART_CHARACTERS_MAX] + "…" if len(part) > _PART_CHARACTERS_MAX else part
 
 
 def _printable(text: str) -> str:

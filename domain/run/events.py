@@ -50,8 +50,11 @@ class SpawnRequested(Event):
     `light_context` asks for a prompt without the files of the agent's workspace, `context_argument`
     whether the child is to begin with the requester's conversation; None when nothing was said.
     `shared` is what is shared with the child, `dependencies` what it waits for; only with these
-    there are `ancestors`, the runs above it, its requester's own first. `batch` names the others
-    that were asked for in the same request, `respawn` the earlier run that it was made from.
+    there are `ancestors`, the runs above it, its requester's own first. When one of the names that
+    it was to wait for stands for no run, or for several, there are none of them:
+    `dependencies_argument` has all the names as they were given, as JSON; None before version 8.
+    `batch` names the others that were asked for in the same request, `respawn` the earlier run that
+    it was made from.
     """
 
     run_id: UUID
@@ -70,6 +73,7 @@ class SpawnRequested(Event):
     context_argument: ContextMode | None = None
     shared: SharedContextRequest | None = None
     dependencies: tuple[Dependency, ...] = ()
+    dependencies_argument: ContentRef | None = None
     ancestors: tuple[UUID, ...] = ()
     batch: BatchFacts | None = None
     respawn: RespawnFacts | None = None

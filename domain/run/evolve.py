@@ -75,6 +75,7 @@ def _run_of_spawn(event: SpawnRequested, stamp: Stamp) -> Run:
         context_argument=event.context_argument,
         shares=True if event.shared is not None else None,
         dependencies=event.dependencies or None,
+        dependencies_argument=event.dependencies_argument,
         ancestors=event.ancestors or None,
         batch=event.batch,
         respawn=event.respawn,

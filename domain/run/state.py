@@ -87,7 +87,8 @@ class Run(Fact):
 
     `shares` is whether its spawn shares anything, which is read from its request. `waits_for` are
     those of its `dependencies` that are not met yet, `ancestors` the runs above it, recorded with
-    dependencies alone.
+    dependencies alone; `dependencies_argument` are the names that it was to wait for, as JSON, when
+    one of them stood for no run.
     """
 
     stage: RunStage = "unborn"
@@ -158,6 +159,7 @@ class Run(Fact):
     direct_delivery: bool | None = None
     shares: bool | None = None
     dependencies: tuple[Dependency, ...] | None = None
+    dependencies_argument: ContentRef | None = None
     ancestors: tuple[UUID, ...] | None = None
     waits_for: tuple[UUID, ...] | None = None
     batch: BatchFacts | None = None

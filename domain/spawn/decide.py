@@ -262,6 +262,7 @@ def _requested_event(
         context_argument=command.context_argument,
         shared=_shared_context_request(command, keep),
         dependencies=command.dependencies,
+        dependencies_argument=store_optional(keep, "dependencies", command.dependencies_argument),
         ancestors=command.ancestors,
         batch=command.batch,
         respawn=command.respawn,

@@ -1,7 +1,7 @@
 """Whether what a run depends on is done, from what is on record about it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from domain.run.facts import Dependency, DependencyNeeds, DependencyVia, RunOutc
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from domain.values import rules
+from domain.values.json_text import compact_json, read_json
 from domain.values.refusals import ReadAgain, Refusal, Rejected
 from domain.values.text import SHOWN_CHARACTERS_MAX, quote_name, single_line
 
@@ -21,6 +22,18 @@ class DependencyRequest:
     name: str
     via: DependencyVia
     require: DependencyNeeds = "success"
+
+
+def dependencies_text(requests: Iterable[DependencyRequest]) -> str:
+    """The names of a request as a text, for they are free text until each stands for a run."""
+    return compact_json([asdict(one) for one in requests])
+
+
+def read_dependencies(text: str) -> tuple[DependencyRequest, ...]:
+    """The names of a text that `dependencies_text` gave."""
+    named = read_json(text)
+    assert isinstance(named, list)
+    return tuple(DependencyRequest(**one) for one in named)
 
 
 DependencyVerdict = Literal["waits", "met", "failed"]

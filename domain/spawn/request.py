@@ -59,7 +59,8 @@ class RequestSpawn:
     `asserts_agent` is whether the requester's agent is the request's word alone; it counts only for
     a session that is seen for the first time. `requester_in_sandbox` is whether the configuration
     puts the requester into a sandbox now. `unbound` is what is to be said of a name that stands for
-    none of the runs that it may depend on, or for several.
+    none of the runs that it may depend on, or for several; only then `dependencies_argument` has
+    all such names, as they were given (`dependencies_text`).
     """
 
     run_id: UUID
@@ -86,6 +87,7 @@ class RequestSpawn:
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
     unbound: Refusal | None = None
+    dependencies_argument: str | None = None
     batch: BatchFacts | None = None
     respawn: RespawnFacts | None = None
     origin: str | None

@@ -108,6 +108,10 @@ class FixedConfigurations:
         """The only one."""
         return configuration()
 
+    async def is_kept(self, revision: int) -> bool:
+        """Nothing is erased."""
+        return True
+
 
 class NowhereWorkspaces:
     """Implements `Workspaces`: every agent works in a folder that is nowhere."""

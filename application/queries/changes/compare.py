@@ -22,7 +22,7 @@ from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
 from application.queries.explain import RuleView, explanation_of
-from application.queries.runs import entries_until, readable_run
+from application.queries.runs import entries_until, is_transcript_gone, readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
 from application.queries.views.run import RecordedStage, RunStatus, status_of
@@ -31,6 +31,7 @@ from domain.explanation.record import RuleResult
 from domain.run.events import RunStarted
 from domain.run.facts import PromptPart
 from domain.run.state import Run
+from domain.spawn.dependencies import DependencyRequest, read_dependencies
 from domain.values.record import ContentRef
 
 ENTRIES_COMPARED_MAX = 2_000
@@ -127,13 +128,14 @@ class FirstDifferenceView(View):
 class ComparedTranscriptsView(View):
     """How many entries each has (null while the run is at work), how many are equal from the first
     one on, and the first that differ. `same` is null when so many are equal that the others were
-    not looked at."""
+    not looked at. With `erased` entries of one of them are gone, and may have differed."""
 
     same: bool | None
     left_entries: int | None
     right_entries: int | None
     equal_entries: int
     first_difference: FirstDifferenceView | None
+    erased: bool
 
 
 class RunComparisonView(View):
@@ -233,6 +235,7 @@ class _Side:
         if not self.is_full:
             return named
         return named | {
+            "dependsOn": run.dependencies_argument,
             "contextPreamble": run.preamble,
             "modelArgument": run.model_argument,
             "thinkingArgument": run.thinking_argument,
@@ -247,6 +250,12 @@ class _Side:
         named = self.named_texts()
         refs = {name: named[name] for name in names}
         return {name: texts.get(ref.id) if ref is not None else None for name, ref in refs.items()}
+
+    def _unbound(self, texts: Mapping[UUID, str]) -> Sequence[DependencyRequest]:
+        """The runs that it was to wait for, when one of the names stood for none."""
+        ref = self.named_texts().get("dependsOn")
+        text = texts.get(ref.id) if ref is not None else None
+        return read_dependencies(text) if text is not None else ()
 
     def request(self, texts: Mapping[UUID, str]) -> dict[str, Any]:
         """What was asked for."""
@@ -268,7 +277,7 @@ class _Side:
                 "attachments": run.attachments.count if run.attachments is not None else 0,
                 "dependsOn": [
                     {"name": one.name, "via": one.via, "require": one.require}
-                    for one in run.dependencies or ()
+                    for one in run.dependencies or self._unbound(texts)
                 ],
             }
         )
@@ -353,12 +362,23 @@ def _decisions(
         same = (
             one is not None
             and other is not None
-            and (one.result, one.compared) == (other.result, other.compared)
+            and (one.result, _counted(one.compared)) == (other.result, _counted(other.compared))
         )
         found.append(
             ComparedDecisionView(step=key[0], rule=key[1], same=same, left=one, right=other)
         )
     return found
+
+
+def _counted(compared: Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue] | None:
+    """What counts when two are compared: not how long it took, nor where the depth of the requester
+    was read, which is another place for its first child."""
+    if compared is None:
+        return None
+    return {name: value for name, value in compared.items() if name not in _NOT_COUNTED}
+
+
+_NOT_COUNTED = frozenset({"durationMs", "depthFrom"})
 
 
 def _by_name(rules: Sequence[RuleView]) -> dict[tuple[str, str, int], RuleView]:
@@ -487,6 +507,17 @@ async def _transcripts(
         side.run.transcript.count if side.run.transcript is not None else None
         for side in (left, right)
     ]
+    if any([await is_transcript_gone(services, side.run) for side in (left, right)]):
+        # Under the key of one session the recorded hashes tell, also of what is erased.
+        seals = [(side.run.session_id, side.run.transcript) for side in (left, right)]
+        return ComparedTranscriptsView(
+            same=left.run.transcript is not None and seals[0] == seals[1],
+            left_entries=counts[0],
+            right_entries=counts[1],
+            equal_entries=0,
+            first_difference=None,
+            erased=True,
+        )
     equal = 0
     first: FirstDifferenceView | None = None
     same: bool | None = None
@@ -511,6 +542,7 @@ async def _transcripts(
         right_entries=counts[1],
         equal_entries=equal,
         first_difference=first,
+        erased=False,
     )
 
 

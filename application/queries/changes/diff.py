@@ -37,13 +37,13 @@ from application.queries.paging import (
 )
 from application.queries.runs import visible_run
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import resolve_root
 from application.queries.sessions import get_session, visible_session
 from application.queries.views.run import undo_errors
 from application.queries.views.session import session_record_view
 from application.queries.views.view import Answer, View
 from domain.run.state import Run
-from domain.values.record import ContentRef, run_id_of, run_stream, session_key_of
+from domain.values.record import CONFIG_STREAM, ContentRef, run_id_of, run_stream, session_key_of
 
 EVENTS_EXAMINED_MAX = 5_000
 """So many events one page looks at; who changed there is on it."""
@@ -75,10 +75,14 @@ class DiffCountsView(View):
 
 class DiffView(View):
     """What makes the left, as of `fromPosition`, into the right, as of `toPosition`, in the order
-    of the first events between them; `nextCursor` is null behind the last page."""
+    of the first events between them; `nextCursor` is null behind the last page. The revisions are
+    those of the configuration that was in force at either, null for none: what it says is not part
+    of what is compared."""
 
     from_position: int
     to_position: int
+    from_config_revision: int | None
+    to_config_revision: int | None
     counts: DiffCountsView
     added: list[DiffItemView]
     removed: list[DiffItemView]
@@ -129,7 +133,8 @@ async def get_diff(
     behind: int | None = None
     if cursor is None:
         sides = await asyncio.gather(
-            *(resolve_as_of(services, caller, one) for one in (left, right))
+            resolve_as_of(services, caller, left, pointer="/query/from"),
+            resolve_as_of(services, caller, right, pointer="/query/to"),
         )
         span = _Span(*(one.position for one in sides))
     else:
@@ -142,7 +147,8 @@ async def get_diff(
         pairs = await _pairs(services, [_Touched(run_stream(run.run_id), 0)], span, is_full)
         page = await _page_of(services, pairs, is_full=is_full)
     elif session is not None:
-        key = (await visible_session(services, caller, session, later)).session_key
+        found = await visible_session(services, caller, session, later, pointer="/query/session")
+        key = found.session_key
         page = await _page_of(services, [await _session_pair(services, caller, key, span)])
     else:
         root = await _root(services, caller, tree, later)
@@ -150,9 +156,13 @@ async def get_diff(
             services, span, root, behind=behind, limit=limit, is_full=caller.may("content")
         )
     items = page.items
+    log = services.work.log
+    revisions = await asyncio.gather(*(log.version_of(CONFIG_STREAM, at=one) for one in span))
     view = DiffView(
         from_position=span.left,
         to_position=span.right,
+        from_config_revision=revisions[0] or None,
+        to_config_revision=revisions[1] or None,
         counts=DiffCountsView(
             added=len(items["added"]),
             removed=len(items["removed"]),
@@ -222,10 +232,7 @@ async def _root(services: QueryServices, caller: Caller, tree: str | None, at: A
                 "the whole registry is for tokens with the pattern *; give runId, session or tree",
             )
         return None
-    key = await resolve_session_key(services, caller, tree, pointer="/query/tree", at=at.position)
-    if not await services.access.covers_session(caller, key):
-        raise QueryError("not_found", "there is no such session on record", position=at.position)
-    return key
+    return await resolve_root(services, caller, tree, at=at.position, must_exist=True)
 
 
 async def _registry_page(

@@ -90,11 +90,17 @@ def _difference(path: Path, left: Any, right: Any, operations_max: int) -> list[
 
 
 def _print_alike(left: Any, right: Any) -> bool:
+    printed, other = _printed([left, right])
+    return printed == other
+
+
+def _printed(values: Sequence[Any]) -> list[bytes]:
+    """Each value as JSON, all by the same printer."""
     try:
-        return orjson.dumps(left) == orjson.dumps(right)
+        return [orjson.dumps(value) for value in values]
     except TypeError:
         # A number beyond 64 bits.
-        return compact_json(left) == compact_json(right)
+        return [compact_json(value).encode("utf-8", "surrogatepass") for value in values]
 
 
 def _of_objects(
@@ -143,7 +149,7 @@ def _of_lists(
     return operations
 
 
-def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[str], list[str], bool]:
+def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[bytes], list[bytes], bool]:
     """What the items of two lists are known by, and whether that is an identity."""
     items = (*left, *right)
     for name in IDENTITIES:
@@ -151,21 +157,22 @@ def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[str], list[str], b
             continue
         keys = [_identity(item, name) for item in items]
         if all(key is not None for key in keys):
-            found = [str(key) for key in keys]
+            found = _printed(keys)
             mine, other = found[: len(left)], found[len(left) :]
             if len(set(mine)) == len(mine) and len(set(other)) == len(other):
                 return mine, other, True
-    return [compact_json(item) for item in left], [compact_json(item) for item in right], False
+    found = _printed(items)
+    return found[: len(left)], found[len(left) :], False
 
 
-def _identity(item: Any, name: str) -> str | None:
+def _identity(item: Any, name: str) -> str | int | None:
     value = item.get(name) if isinstance(item, dict) else None
-    if isinstance(value, str):
-        return f'"{value}'
-    return compact_json(value) if isinstance(value, int) else None
+    return value if isinstance(value, str | int) else None
 
 
-def _shared(left: Sequence[str], right: Sequence[str], *, unique: bool) -> list[tuple[int, int]]:
+def _shared(
+    left: Sequence[bytes], right: Sequence[bytes], *, unique: bool
+) -> list[tuple[int, int]]:
     """The places of a longest row of items that both lists have in the same order; of two lists
     that are too long to compare, those at their beginnings and ends alone."""
     start = 0
@@ -184,7 +191,7 @@ def _shared(left: Sequence[str], right: Sequence[str], *, unique: bool) -> list[
     ]
 
 
-def _longest_of_unique(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+def _longest_of_unique(left: Sequence[bytes], right: Sequence[bytes]) -> list[tuple[int, int]]:
     """A longest row that rises in both: no key stands twice in either list."""
     at_right = {key: place for place, key in enumerate(right)}
     pairs = [(place, at_right[key]) for place, key in enumerate(left) if key in at_right]
@@ -204,7 +211,7 @@ def _longest_of_unique(left: Sequence[str], right: Sequence[str]) -> list[tuple[
     return found[::-1]
 
 
-def _longest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+def _longest(left: Sequence[bytes], right: Sequence[bytes]) -> list[tuple[int, int]]:
     if not left or not right or len(left) * len(right) > LIST_PAIRS_MAX:
         return []
     lengths = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]

@@ -47,7 +47,7 @@ from application.queries.search.finders import (
 from application.queries.search.pages import SearchedEvents
 from application.queries.search.states import FoldedStates
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import resolve_root, resolve_session_key
 from application.queries.views.event import EventView, event_view
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import nearest_word
@@ -157,12 +157,12 @@ async def find_breakpoints(
     condition = _parse_when(question)
     head = (await resolve_as_of(services, caller, None)).position
     # What a name means is said by the end of the range, on each page of it.
-    last = (await resolve_as_of(services, caller, question.until)).position
+    last = (await resolve_as_of(services, caller, question.until, pointer="/query/to")).position
     scope, tree = await _scope_of(services, caller, question, last)
     known = fingerprint("find", question, scope, caller.patterns)
     if cursor is None:
         first = (
-            (await resolve_as_of(services, caller, question.since)).position
+            (await resolve_as_of(services, caller, question.since, pointer="/query/from")).position
             if question.since
             else 0
         )
@@ -511,7 +511,7 @@ async def _scope_of(
             raise QueryError("not_found", "there is no such session", position=moment.position)
         root = session.root_session_key
     elif tree is not None:
-        root = tree = await _covered(services, caller, tree, "/query/tree", last)
+        root = tree = await resolve_root(services, caller, tree, at=last, must_exist=True)
     else:
         require_whole_log(caller)
     scope = RunScope(

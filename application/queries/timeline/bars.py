@@ -89,11 +89,12 @@ async def list_bars(
     log_id = services.work.log.log_id
     behind: int | None = None
     asked: str | None = None
+    known: tuple[int, int] | None = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
-        position, behind = place.at, place.behind
+        position, behind, known = place.at, place.behind, place.window
     # What the keys in the question mean is said by the moment of the first page.
     query = await narrow_to_tree(
         services.work.registry, caller, await run_query(services, caller, criteria, position)
@@ -101,7 +102,7 @@ async def list_bars(
     question = fingerprint(query, caller.patterns, begin, end, at)
     if asked not in (None, question):
         raise foreign_question()
-    window = await log_window(services, caller, begin, end, head=position)
+    window = await log_window(services, caller, begin, end, head=position, known=known)
     bars, following = await _visible_bars(
         services, caller, query, window, at=position, limit=limit, behind=behind
     )
@@ -112,7 +113,9 @@ async def list_bars(
         until=window.until,
         items=[run_bar_view(bar, stages[bar.run_id]) for bar in bars],
         next_cursor=(
-            encode_cursor(Cursor(position, following), log_id, question)
+            encode_cursor(
+                Cursor(position, following, (window.after, window.until)), log_id, question
+            )
             if following is not None
             else None
         ),

@@ -67,27 +67,24 @@ async def log_window(
     end: str | None,
     *,
     head: int | None = None,
+    known: tuple[int, int] | None = None,
 ) -> LogWindow:
     """The part of the log between two as-ofs, by default all of it; `QueryError` when it ends
-    before it begins."""
-    until = await _edge(services, caller, end, "to")
+    before it begins. `known` are its positions, where the first page of a listing has said what a
+    time ago means."""
+    if known is not None:
+        return LogWindow(*known, _instant(begin), _instant(end))
+    until = await resolve_as_of(services, caller, end, pointer="/query/to")
     if head is not None:
-        until = AsOf(min(until.position, head), now=until.now)
-    after = AsOf(0, now=False) if begin is None else await _edge(services, caller, begin, "from")
+        until = AsOf(min(until.position, head), now=False)
+    after = AsOf(0, now=False)
+    if begin is not None:
+        after = await resolve_as_of(services, caller, begin, pointer="/query/from")
     if after.position > until.position:
         raise invalid_value(
             "/query/from", f"is pos:{after.position}, behind the end, pos:{until.position}"
         )
     return LogWindow(after.position, until.position, _instant(begin), _instant(end))
-
-
-async def _edge(services: QueryServices, caller: Caller, text: str | None, name: str) -> AsOf:
-    try:
-        return await resolve_as_of(services, caller, text)
-    except QueryError as error:
-        if error.code != "invalid_request":
-            raise
-        raise invalid_value(f"/query/{name}", error.detail.replace("at must", "must")) from None
 
 
 def _instant(text: str | None) -> datetime | None:

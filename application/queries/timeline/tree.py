@@ -61,7 +61,7 @@ class TreeNodeView(View):
 class SessionTreeView(View):
     """A session and its descendants. `cut` says that some are left out: the nodes above them say
     so. Spawns that were refused stand in the registry alone. `position` is where it is true, `at`
-    when that was recorded."""
+    the instant that was asked for, or when the position was recorded."""
 
     position: int
     at: datetime | None
@@ -109,10 +109,10 @@ async def get_session_tree(
     stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
     keys = [node.session_key for node in nodes if node.session_key is not None]
     sessions = await services.run_bars.sessions(keys, at=moment.position)
-    recorded = await services.event_counts.instants_of((moment.position,))
+    instant = moment.instant or await services.work.log.recorded_at(moment.position)
     view = SessionTreeView(
         position=moment.position,
-        at=recorded.get(moment.position),
+        at=instant,
         nodes=len(nodes),
         cut=any(node.children_cut for node in nodes),
         root=_node_view(root, sessions, stages),

@@ -1,7 +1,7 @@
 """How a run reads."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -31,6 +31,7 @@ from domain.run.facts import (
 )
 from domain.run.lifecycle import PREPARING, RunStage
 from domain.run.state import Run
+from domain.spawn.dependencies import read_dependencies
 from domain.values.record import ContentRef
 
 RecordedStage = Literal[
@@ -147,9 +148,10 @@ class AnnouncementStateView(View):
 
 class DependencyView(View):
     """A run that another one waits for. `state` is `unmet` when that one was over itself before
-    this was done as it was required to be."""
+    this was done as it was required to be. `runId` is null where one of the names in a request
+    stood for no run, or for several: then nothing was waited for, and lists of runs show none."""
 
-    run_id: UUID
+    run_id: UUID | None
     name: str
     via: DependencyVia
     require: DependencyNeeds
@@ -413,6 +415,14 @@ def dependency_views(run: Run) -> list[DependencyView]:
     ]
 
 
+def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyView]:
+    text = _text(run.dependencies_argument, texts)
+    for one in read_dependencies(text) if text is not None else ():
+        yield DependencyView(
+            run_id=None, name=one.name, via=one.via, require=one.require, state="unmet"
+        )
+
+
 async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
     """Runs with previews of their texts."""
     stages = await bars.stages({run.run_id: run.version for run in runs})
@@ -461,7 +471,8 @@ def run_view_of(
     return RunView(
         **_identity(run),
         task=texts.get(run.task.id),
-        **_life(run, texts, errors, stages),
+        **_life(run, texts, errors, stages)
+        | {"depends_on": [*dependency_views(run), *_unbound_views(run, texts)]},
         respawns=list(respawns),
         result_text=_text(run.result, texts),
         requester_origin=_origin(run, texts),
@@ -471,7 +482,13 @@ def run_view_of(
 
 def view_texts(run: Run) -> list[ContentRef]:
     """The texts that a run reads with."""
-    refs = [*summary_texts(run), run.result, run.requester.origin, attachment_list(run)]
+    refs = [
+        *summary_texts(run),
+        run.result,
+        run.requester.origin,
+        run.dependencies_argument,
+        attachment_list(run),
+    ]
     return [ref for ref in refs if ref is not None]
 
 

@@ -7,16 +7,14 @@ from infrastructure.outbound.configuration.load import configuration_from_stored
 from infrastructure.outbound.configuration.secrets import redact
 from infrastructure.outbound.configuration.validate import ConfigurationSource, check
 
-SOURCE = "the configuration"
-
 
 class CandidateTexts:
     """Implements `CandidateReader`. Unlike a file it is not compared with what is on this machine:
     no path in it is looked at, and no variable of the environment is read."""
 
-    def read(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
+    def read(self, text: str, name: str) -> tuple[Configuration, Mapping[str, object]]:
         """A text of JSON5, in which references of a kept revision may stand."""
-        document = read_text(text, SOURCE)
-        check(document.values, ConfigurationSource(SOURCE, document), references_allowed=True)
+        document = read_text(text, name)
+        check(document.values, ConfigurationSource(name, document), references_allowed=True)
         stored, _ = redact(document.values)
         return configuration_from_stored(stored), stored

@@ -67,17 +67,17 @@ async def read_last_rows(
 
 
 # The first one that came too late ends it, whatever the clock said of those behind it.
-_COUNT_BEFORE = (
+_COUNT_UNTIL = (
     "SELECT COALESCE((SELECT min(sequence) - 1 FROM transcript_entries"
-    " WHERE run_id = %(run_id)s AND recorded_at >= %(instant)s),"
+    " WHERE run_id = %(run_id)s AND recorded_at > %(instant)s),"
     " (SELECT max(sequence) FROM transcript_entries WHERE run_id = %(run_id)s), 0)"
 )
 
 
-async def count_before(pool: Pool, run_id: UUID, instant: datetime) -> int:
-    """How many of the first entries were written down before an instant."""
+async def count_until(pool: Pool, run_id: UUID, instant: datetime) -> int:
+    """How many of the first entries were written down by an instant."""
     async with borrow_connection(pool) as connection:
-        cursor = await connection.execute(_COUNT_BEFORE, {"run_id": run_id, "instant": instant})
+        cursor = await connection.execute(_COUNT_UNTIL, {"run_id": run_id, "instant": instant})
         row = await cursor.fetchone()
     assert row is not None
     return int(row[0])

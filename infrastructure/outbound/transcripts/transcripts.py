@@ -34,7 +34,7 @@ from infrastructure.outbound.transcripts.files import (
 )
 from infrastructure.outbound.transcripts.rows import (
     EncodedEntries,
-    count_before,
+    count_until,
     extent_of,
     extent_to,
     last_recorded_at,
@@ -109,9 +109,9 @@ class StoredTranscripts:
         """The last entries, in their order."""
         return await read_last_rows(self._pool, run_id, until=until, limit=limit, kinds=kinds)
 
-    async def count_before(self, run_id: UUID, instant: datetime) -> int:
+    async def count_until(self, run_id: UUID, instant: datetime) -> int:
         """How many of the first entries were written down before an instant."""
-        return await count_before(self._pool, run_id, instant)
+        return await count_until(self._pool, run_id, instant)
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:
         """When the last entry of a run was written down; None when it has none."""

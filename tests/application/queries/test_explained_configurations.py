@@ -37,6 +37,9 @@ class Told:
     async def previews(self, _: Any) -> dict[Any, str]:
         return {}
 
+    async def is_kept(self, revision: int) -> bool:
+        return True
+
     async def at(self, revision: int) -> PinnedConfiguration:
         self.asked_for.append(revision)
         if self._failure is not None:

@@ -3,6 +3,7 @@ happened since, whoever is asked."""
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -15,6 +16,8 @@ from application.log.envelope import Actor
 from application.log.event_log import Appended, EventLog, Submission
 from application.ports.runtimes import TranscriptEntry
 from application.queries.access import Caller
+from application.queries.errors import QueryError
+from application.queries.runs import RunFilter, list_runs
 from domain.event_types import EVENT_TYPES
 from domain.run.state import Run
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
@@ -38,7 +41,8 @@ from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
 
-pytestmark = [pytest.mark.server, pytest.mark.long]
+SECONDS_MAX = 300
+pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(SECONDS_MAX)]
 
 T = TypeVar("T")
 OPERATOR = Actor(kind="token", token="operator")
@@ -47,6 +51,8 @@ COMMITS_OF_A_REVISION = 12
 OTHERS_ASKED_ABOUT = 1
 REVISIONS_ASKED = 2
 NARROW_SHARE = 0.2
+BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
+"""They tell what children say, which goes on while the log stands at a position."""
 
 
 def test_every_read_that_takes_a_moment_is_asked_here() -> None:
@@ -101,8 +107,9 @@ class WatchedLog:
         """Record, and ask."""
         before = await self.running.log.head()
         appended = await self.running.log.submit(submission)
-        await self._say_something(appended.runs)
         await self.note(before)
+        # Behind what was asked while the log stands there, and changes none of those answers.
+        await self._say_something(appended.runs)
         self._commits += 1
         if self._commits % COMMITS_OF_A_REVISION == 0:
             await self.activate()
@@ -140,7 +147,8 @@ class WatchedLog:
         about = reads_about(sorted(keys), sorted(run_ids)) + reads_about_revisions(REVISIONS_ASKED)
         for read in about:
             caller = NARROW if self._die.random() < NARROW_SHARE else EVERYTHING
-            answer = await ask(self.services, read, None, caller)
+            at = head if read.operation in BESIDE_THE_LOG else None
+            answer = await ask(self.services, read, at, caller)
             assert answer.position in (head, None)
             self.answers[read, head, caller] = answer
 
@@ -224,8 +232,9 @@ async def test_around_a_reload_two_processes_answer_alike_at_one_position(
                 assert here == there
 
 
+@pytest.mark.parametrize("has_read_it", [False, True], ids=["another process", "this process"])
 async def test_where_the_configuration_was_erased_the_rest_is_answered(
-    running: RunningLog, tmp_path: Path
+    running: RunningLog, tmp_path: Path, has_read_it: bool
 ) -> None:
     watched = WatchedLog(running, tmp_path)
     await watched.activate()
@@ -233,8 +242,12 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     await family.begin("scout")
     await family.queue("waiting")
     head = await running.log.head()
-    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
     services = queries_on(running, ServerConfigurations(running, tmp_path), tmp_path)
+    if has_read_it:
+        services = watched.services
+        shown = await ask(services, Read("getSession", ROOT), head, EVERYTHING)
+        assert orjson.loads(shown.content)["maxChildren"] is not None
+    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
 
     async def answer(operation: str, about: str = "") -> str:
         return (await ask(services, Read(operation, about), head, EVERYTHING)).content.decode()
@@ -248,4 +261,20 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     for refused in (await answer("getSession", "main"), await answer("listAgents", ROOT)):
         assert refused.startswith("not_found: ")
         assert "not on record" in refused
+    runs = RunFilter(requester="main")
+    with pytest.raises(QueryError, match=r"give the whole key, as in agent:<agentId>:<session>"):
+        await list_runs(services, EVERYTHING, runs, at=f"pos:{head}")
+    whole = await list_runs(services, EVERYTHING, replace(runs, requester=ROOT), at=f"pos:{head}")
+    assert len(whole.view.items) == 2
     assert orjson.loads(await answer("getRun", str(family.id("scout"))))["stage"] == "started"
+
+
+async def test_a_process_that_has_read_an_erased_configuration_goes_on_under_it(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    watched = WatchedLog(running, tmp_path)
+    await watched.activate()
+    await running.ask("DELETE FROM contents WHERE kind = 'configuration'")
+    configurations = watched.services.work.configurations
+    assert await configurations.at(1) == configurations.current()
+    assert not await configurations.is_kept(1)

@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from application.log.envelope import Actor
 from application.spawn.request import spawn_command
 from application.spawn.respawn import CannotRespawn, OriginalErased, earlier_request
+from domain.configuration.configuration import Configuration
 from domain.run.events import SpawnRequested
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import request_spawns
+from domain.spawn.dependencies import DependencyRequest, dependencies_text
 from domain.spawn.request import AttachmentsVerdict, RequestSpawn
+from domain.values import rules
 from domain.values.json_text import merge_patch
 from domain.values.record import ContentRef
+from domain.values.rules import Rule
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support.builders.decided_spawns import Ids
 from tests.support.builders.family_log import FamilyLog
@@ -131,8 +135,9 @@ def test_changes_are_a_merge_patch_and_only_they_are_named(
     members, replaced = earlier.changed_by(changes, KEY, with_transcript=False)
     expected = merge_patch(earlier.members, changes)
     assert isinstance(expected, dict)
-    if isinstance(expected.get("requester"), dict):
-        expected["requester"]["sessionKey"] = KEY
+    requester = expected.get("requester")
+    if isinstance(requester, dict) and isinstance(requester.get("sessionKey"), str):
+        requester["sessionKey"] = KEY
     assert members == expected
     assert set(replaced) <= set(changes)
     for name in earlier.members.keys() | members.keys():
@@ -161,6 +166,56 @@ def test_files_are_given_anew_or_left_out() -> None:
         earlier.changed_by({"task": "x"}, KEY, with_transcript=False)
     _, replaced = earlier.changed_by({"attachments": None}, KEY, with_transcript=False)
     assert replaced == ("attachments",)
+
+
+NAMED = (
+    DependencyRequest("a", "dependsOn", "ended"),
+    DependencyRequest("b", "dependsOn"),
+    DependencyRequest("c", "chainAfter"),
+    DependencyRequest("d", "reference"),
+)
+
+
+def test_names_that_stood_for_no_run_are_those_that_were_given() -> None:
+    body = {"requester": {"sessionKey": KEY}, "task": "look", "sharedContext": {"k": 1}}
+    unbound = rules.DEPENDENCY_UNKNOWN.refusal("no run is called b")
+    run, event, texts = recorded(
+        body, unbound=unbound, dependencies_argument=dependencies_text(NAMED)
+    )
+    earlier = earlier_request(run, event, by_id(texts))
+    members, replaced = earlier.changed_by({}, KEY, with_transcript=False)
+    assert replaced == ()
+    spawn = SpawnBody.model_validate(members)
+    assert spawn_request(spawn, Configuration()).dependencies == NAMED
+    assert members["sharedContext"] == {"k": 1, "$d": "reference"}
+    assert event.dependencies_argument is not None
+    left = {one.id: text for one, text in texts.items() if one != event.dependencies_argument}
+    with pytest.raises(OriginalErased, match="were erased"):
+        earlier_request(run, event, left)
+
+
+@pytest.mark.parametrize(
+    ("rule", "members"),
+    [
+        (rules.DEPENDENCY_UNKNOWN, ["dependsOn", "chainAfter"]),
+        (rules.DEPENDENCY_AMBIGUOUS, ["dependsOn", "chainAfter"]),
+        (rules.REFERENCE_UNKNOWN, ["sharedContext"]),
+        (rules.REFERENCE_AMBIGUOUS, ["sharedContext"]),
+    ],
+)
+def test_what_was_refused_for_a_name_before_names_were_recorded_has_to_name_it_again(
+    rule: Rule, members: list[str]
+) -> None:
+    body = {"requester": {"sessionKey": KEY}, "task": "look"}
+    run, event, texts = recorded(body, unbound=rule.refusal("no such run"))
+    assert event.dependencies_argument is None
+    earlier = earlier_request(run, event, by_id(texts))
+    for changes in ({}, {"task": "x"}):
+        with pytest.raises(CannotRespawn, match=f"was not recorded: give {members[0]}"):
+            earlier.changed_by(changes, KEY, with_transcript=False)
+    for name in members:
+        _, replaced = earlier.changed_by({name: None}, KEY, with_transcript=False)
+        assert replaced == ()
 
 
 def test_of_a_request_without_its_texts_nothing_is_made() -> None:

@@ -41,6 +41,10 @@ class PlacedConfigurations:
         """The active revision: without a log there are no positions."""
         return self.current()
 
+    async def is_kept(self, revision: int) -> bool:
+        """Nothing is erased."""
+        return revision <= len(self._revisions)
+
     def pinned(self, revision: int) -> PinnedConfiguration:
         """This one, for what was begun under it."""
         return self._revisions[revision - 1]

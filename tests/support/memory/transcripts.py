@@ -76,12 +76,12 @@ class MemoryTranscripts:
 
         return await self._line.ask(found)
 
-    async def count_before(self, run_id: UUID, instant: datetime) -> int:
-        """How many of the first entries were written down before an instant."""
+    async def count_until(self, run_id: UUID, instant: datetime) -> int:
+        """How many of the first entries were written down by an instant."""
 
         def found() -> int:
             entries = self._entries(run_id)
-            late = [one.sequence for one in entries if one.recorded_at >= instant]
+            late = [one.sequence for one in entries if one.recorded_at > instant]
             return min(late) - 1 if late else max((one.sequence for one in entries), default=0)
 
         return await self._line.ask(found)

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 
@@ -33,10 +35,12 @@ SILENCE_SECONDS_MAX = 45.0
 
 @dataclass(frozen=True, slots=True)
 class ServerResponse:
-    """What the server said; `position` is the place in the log at which it is true."""
+    """What the server said; `position` is the place in the log at which it is true, `sent_at` when
+    it was sent by the server's clock, to the second."""
 
     body: JsonObject
     position: int | None = None
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,9 @@ class Client:
     def _answer(self, request: httpx2.Request) -> ServerResponse:
         with self._raise_if_unreachable(), self._send_request(request) as response:
             return ServerResponse(
-                _object(_content(response)), _number(response, "Spawnlog-Position")
+                _object(_content(response)),
+                _number(response, "Spawnlog-Position"),
+                _sent_at(response),
             )
 
     @contextmanager
@@ -193,6 +199,13 @@ class Client:
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise Unreachable(f"the connection to {self.server.url} was lost: {reason}") from None
+
+
+def _sent_at(response: httpx2.Response) -> datetime | None:
+    try:
+        return parsedate_to_datetime(response.headers.get("Date", "")).astimezone(UTC)
+    except ValueError:
+        return None
 
 
 def _present_parameters(parameters: Parameters | None) -> dict[str, str | int | list[str]]:

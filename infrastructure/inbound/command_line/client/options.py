@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.contract.operations import ServeOptions
+from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.display.output import Output
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ AsOfOption = Annotated[
     typer.Option(
         "--at",
         metavar="AS-OF",
-        help="As it was then: pos:18342, an RFC 3339 instant, -5m (s, m, h, d), or "
+        help="As it was then: pos:18342, an RFC 3339 instant, -5m (s, m, h, d, w), or "
         "run:NAME@STAGE such as run:reviewer@started.",
+        parser=moment_of,
         show_default=False,
     ),
 ]

@@ -90,7 +90,8 @@ class CandidateOptions:
         if sum(given) != 1:
             raise CommandFailed("say what to try: one of --config FILE, --patch FILE and --set")
         if self.config is not None:
-            return {"configText": _read(self.config)}
+            name = "stdin" if str(self.config) == "-" else str(self.config)
+            return {"configText": _read(self.config), "configName": name}
         if self.patch is not None:
             try:
                 operations = json.loads(_read(self.patch))

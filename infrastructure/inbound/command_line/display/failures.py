@@ -85,8 +85,9 @@ def _message(status: int, problem: Mapping[str, Any]) -> str:
     parts = [str(text), *(line for line in pointed if line not in str(text))]
     if rule := problem.get("rule"):
         parts.append(f"rule: {rule}")
-    if run_id := problem.get("runId"):
-        parts.append(f"recorded as run {run_id}")
+        # A refusal is on record; other problems name the run that they are about.
+        if run_id := problem.get("runId"):
+            parts.append(f"recorded as run {run_id}")
     return "\n  ".join(printable_line(part, characters_max=2000) for part in parts)
 
 

@@ -54,17 +54,18 @@ def signs_for(encoding: str | None) -> TreeSigns:
     return BOXES
 
 
-def print_session_tree(tree: Mapping[str, Any]) -> None:
-    """Draw the answer of `/v1/sessions/{key}/tree`, as wide as the terminal."""
+def print_session_tree(tree: Mapping[str, Any], now: datetime | None = None) -> None:
+    """Draw the answer of `/v1/sessions/{key}/tree`, as wide as the terminal: up to the moment that
+    it is about, or `now`."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
     signs = signs_for(getattr(sys.stdout, "encoding", None))
     if not console.is_terminal:
-        for line in tree_lines(tree, WIDTH_CELLS, signs):
+        for line in tree_lines(tree, WIDTH_CELLS, signs, now):
             print(line.plain)
         return
-    for line in tree_lines(tree, console.width, signs):
+    for line in tree_lines(tree, console.width, signs, now):
         console.print(line, soft_wrap=True)
 
 
@@ -105,13 +106,16 @@ class _Row:
     runs: Sequence[Mapping[str, Any]]
 
 
-def tree_lines(tree: Mapping[str, Any], cells_max: int, signs: TreeSigns) -> "Iterator[Text]":
-    """The lines of the drawing, and below it the scale."""
+def tree_lines(
+    tree: Mapping[str, Any], cells_max: int, signs: TreeSigns, now: datetime | None = None
+) -> "Iterator[Text]":
+    """The lines of the drawing, and below it the scale. What is at work is drawn up to `now`, if
+    that is given and later than the moment of the tree."""
     from rich.cells import cell_len
     from rich.text import Text
 
     root = tree.get("root") or {}
-    now = parse_instant(tree.get("at"))
+    now = max(filter(None, (parse_instant(tree.get("at")), now)), default=None)
     rows = list(_rows(root, signs, "", "", now))
     names = min(NAME_CELLS_MAX, max(cell_len(row.name) for row in rows), max(8, cells_max // 2))
     statuses = max((len(row.status) for row in rows), default=0)

@@ -78,9 +78,10 @@ async def get_run_prompt(
         "Entries as they came, also while the run goes on. Tool calls and token counts are"
         " shown with `tools=true`. An entry `session` in front says that those behind it, as many"
         " as its `entries`, are those of the requester's session that the child began with. With"
-        " `at` it is what had been said before the event behind that position was recorded."
+        " `at` it is what had been written down when that position was recorded, whole once the run"
+        " had ended."
     ),
-    responses=endpoint_responses("not_found"),
+    responses=endpoint_responses("not_found", "erased"),
 )
 async def get_run_transcript(
     services: InjectedServices,

@@ -36,6 +36,7 @@ from infrastructure.inbound.http.responses.problems import HttpProblem
 router = APIRouter(tags=["log"])
 MEDIA_TYPE = "application/x-ndjson"
 CONFIG_CHARACTERS_MAX = 512 * 1024
+NAME_CHARACTERS_MAX = 4096
 PATCH_OPERATIONS_MAX = 1_000
 AGENTS_MAX = 100
 _AsOf = Annotated[str | None, Field(max_length=512)]
@@ -61,12 +62,14 @@ class WhatIfFilter(Body):
 
 class WhatIfBody(Body):
     """One of `config`, `configText` (JSON5) and `patch` (RFC 6902, of the revision that each
-    decision was made under). `from` and `to` are as-ofs. `only` are the verdicts that are given
+    decision was made under). `configName` is what `configText` is called where something is wrong
+    in it: the name of its file. `from` and `to` are as-ofs. `only` are the verdicts that are given
     out, all when it is empty. `cascade` counts as if what is newly refused had never run, `prompts`
     composes the prompts again."""
 
     config: dict[str, Any] | None = None
     config_text: Annotated[str | None, Field(max_length=CONFIG_CHARACTERS_MAX)] = None
+    config_name: Annotated[str | None, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] = None
     patch: Annotated[list[dict[str, Any]] | None, Field(max_length=PATCH_OPERATIONS_MAX)] = None
     from_: Annotated[_AsOf, Field(alias="from")] = None
     to: _AsOf = None
@@ -145,6 +148,7 @@ def _request(body: WhatIfBody) -> WhatIfRequest:
     return WhatIfRequest(
         config=body.config,
         config_text=body.config_text,
+        config_name=body.config_name,
         patch=body.patch,
         since=body.from_,
         until=body.to,

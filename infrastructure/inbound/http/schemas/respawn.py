@@ -1,5 +1,6 @@
 """The body of a respawn: what is to be another thing than in the earlier run's request."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -84,7 +85,7 @@ def respawn_request(
         body.changes, requester_key, with_transcript=body.transcript is not None
     )
     try:
-        spawn = SpawnBody.model_validate(members)
+        spawn = SpawnBody.model_validate(_with_unknown(members, body.changes, SpawnBody))
         if spawn.parallel or isinstance(spawn.task, list):
             pointer = "/task" if isinstance(spawn.task, list) else "/parallel"
             text = "a respawn is of one run: give one task, or spawn the batch anew"
@@ -104,6 +105,22 @@ def respawn_request(
             is_revision_chosen=body.config_revision is not None,
         ),
     )
+
+
+def _with_unknown(
+    members: dict[str, Any], changes: Mapping[str, Any], shape: type[Body]
+) -> dict[str, Any]:
+    """The members with those of the changes that no request has. One that is taken away is not
+    among them any more, and was not meant when there is no such member."""
+    known = {field.alias or name: field.annotation for name, field in shape.model_fields.items()}
+    whole = {**members, **{name: None for name in changes if name not in known}}
+    for name, changed in changes.items():
+        inner, annotation = whole.get(name), known.get(name)
+        if not isinstance(changed, dict) or not isinstance(inner, dict):
+            continue
+        if isinstance(annotation, type) and issubclass(annotation, Body):
+            whole[name] = _with_unknown(inner, changed, annotation)
+    return whole
 
 
 def _in_changes(problem: HttpProblem | QueryError) -> HttpProblem:

@@ -41,6 +41,7 @@ class FileFault(ValueError):
         where = f"line {line}" if position is None else f"line {line}, position {position}"
         super().__init__(f"{where}: {text}")
         self.line = line
+        self.text = text
         self.position = position
 
 

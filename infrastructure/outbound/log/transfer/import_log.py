@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import struct
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -43,9 +44,10 @@ from infrastructure.outbound.log.schema.format import OWNER, require_known_forma
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
 from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
 from infrastructure.outbound.log.transfer.event_line import EVENT_COLUMNS, EventLine, LineFault
-from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
+from infrastructure.outbound.log.transfer.file_reader import AnyLine, FileFault, FileReader
 from infrastructure.outbound.log.transfer.fold_file import FileFolds
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
+from infrastructure.outbound.log.transfer.spool import Spool
 from infrastructure.outbound.log.transfer.text_lines import (
     ContentLine,
     EntryLine,
@@ -55,6 +57,7 @@ from infrastructure.outbound.log.transfer.text_lines import (
     NewerFile,
     parse_seal,
 )
+from infrastructure.outbound.log.transfer.verify_file import FileCheck, FileFindings
 from infrastructure.outbound.log.verify.rows import ReadConnection, database_error_reason, one_row
 
 PAGE_BYTES = 4 * 1024 * 1024
@@ -194,21 +197,77 @@ def _open_connection(conninfo: str) -> ReadConnection:
 
 
 def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> ExportSeal | None:
-    """The seal of the file when the log is already the one that it holds; None for an empty one."""
+    """The seal of the file when the log is already the one that it holds; None for an empty one.
+
+    The chain of hashes says that the events are the same when the file is right, which is looked at
+    as a verification does; of what is beside them, which may be erased, there must be as much.
+    """
     head = connection.execute("SELECT log_id, position, chain_hash FROM log_head").fetchone()
     if head is None or head[1] == 0:
         return None
     reader = FileReader(file)
-    try:
-        seal = parse_seal(last_line(file), reader.header.source)
-    except LineFault as fault:
-        raise UserError(f"the last line of {order.path.name}: {fault}") from fault
+    _require_whole_log(reader.header, order)
+    _check_file(reader, reader.lines(), order.on_progress)
+    seal = reader.seal
+    assert seal is not None
     found = (head[0], head[1], bytes(head[2]))
     if found != (reader.header.log_id, seal.last_position, seal.chain_hash):
-        raise LogNotEmpty(
-            f"this log is not what {order.path.name} holds; a file is imported into a new database"
-        )
+        raise _another_log(order, "its last event is another one")
+    for table, count in (
+        ("content_keys", seal.keys),
+        ("contents", seal.contents),
+        ("transcript_entries", seal.entries),
+    ):
+        (there,) = one_row(connection, f"SELECT count(*) FROM {table}")
+        if there != count:
+            raise _another_log(order, f"{there} rows of {table} and not {count}")
     return seal
+
+
+def _another_log(order: ImportOrder, what: str) -> LogNotEmpty:
+    return LogNotEmpty(
+        f"this log is not what {order.path.name} holds: {what}; a file is imported into a new"
+        " database"
+    )
+
+
+def _check_file(
+    reader: FileReader, lines: Iterator[AnyLine], on_progress: OnTransferProgress
+) -> None:
+    """All that a verification of the file looks at, of the lines of its reader."""
+    with Spool() as spool:
+        FileCheck(reader, spool, FileFindings(), None, on_progress).check(lines)
+
+
+def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
+    name = order.path.name
+    if header.log_format > LOG_FORMAT:
+        raise NewerFile(
+            f"the log of the file has format {header.log_format} and this program knows"
+            f" {LOG_FORMAT}; install a newer spawnlog"
+        )
+    if header.scope != "log":
+        what = "a range" if header.scope == "range" else "one tree"
+        raise UserError(
+            f"{name} holds {what} of a log, and only a whole log can be imported; export"
+            " without --from, --to and --tree"
+        )
+    has_all = header.has_contents and header.has_transcripts
+    if header.has_contents != header.has_transcripts:
+        missing = "transcripts" if header.has_contents else "texts"
+        raise UserError(
+            f"{name} holds no {missing}; export with --contents --transcripts, or without both"
+        )
+    if not has_all and not order.without_texts:
+        raise UserError(
+            f"{name} holds no texts and no transcripts; export with --contents --transcripts,"
+            " or give --without-texts to have all of them read as erased"
+        )
+    if has_all and order.without_texts:
+        raise UserError(
+            f"{name} holds texts and transcripts; export without --contents and --transcripts"
+            " to leave them out, or import without --without-texts"
+        )
 
 
 class _LogImport:
@@ -229,7 +288,7 @@ class _LogImport:
         `events` are as many as the last line says, which is looked at when it is reached.
         """
         self._reader = FileReader(self._file)
-        self._require_whole_log(self._reader.header)
+        _require_whole_log(self._reader.header, self._order)
         with contextlib.suppress(LineFault):
             seal = parse_seal(last_line(self._file), self._reader.header.source)
             self.events = seal.events
@@ -237,18 +296,16 @@ class _LogImport:
         self._require_empty()
 
     def store(self, folds: FileFolds | None) -> ExportSeal:
-        """Store all lines, and commit. With `folds` the rows are made beside it."""
+        """Store all lines, and commit when all of them are right. With `folds` the rows are made
+        beside it."""
         reader = self._reader
-        events_digest = b""
         indexes = drop_indexes(self._connection, list(TABLES))
-        for one in reader.lines():
-            if not events_digest and not isinstance(one, EventLine):
-                events_digest = reader.digest.digest()
-            self._add(one)
-            if self._bytes >= PAGE_BYTES:
-                self._send()
-                self._order.on_progress("events", 0, reader.number - 1, self._lines)
-        self._send()
+        if folds is None:
+            _check_file(reader, self._stored(), ignore_transfer_progress)
+        else:
+            # The processes hold what they read against what they fold.
+            for _ in self._stored():
+                pass
         seal = reader.seal
         assert seal is not None
         tell = self._order.on_progress
@@ -256,42 +313,22 @@ class _LogImport:
         self._finish(reader, seal)
         if folds is not None:
             tell("rows", 0, 0, 0)
-            folds.finish(seal.events, events_digest or seal.sha256)
+            folds.finish(seal.events, seal.sha256)
             folds.adopt(self._connection, seal.last_position)
         self._connection.commit()
         self._connection.autocommit = True
         self._connection.execute(f"ANALYZE {', '.join(TABLES)}")
         return seal
 
-    def _require_whole_log(self, header: ExportHeader) -> None:
-        name = self._order.path.name
-        if header.log_format > LOG_FORMAT:
-            raise NewerFile(
-                f"the log of the file has format {header.log_format} and this program knows"
-                f" {LOG_FORMAT}; install a newer spawnlog"
-            )
-        if header.scope != "log":
-            what = "a range" if header.scope == "range" else "one tree"
-            raise UserError(
-                f"{name} holds {what} of a log, and only a whole log can be imported; export"
-                " without --from, --to and --tree"
-            )
-        has_all = header.has_contents and header.has_transcripts
-        if header.has_contents != header.has_transcripts:
-            missing = "transcripts" if header.has_contents else "texts"
-            raise UserError(
-                f"{name} holds no {missing}; export with --contents --transcripts, or without both"
-            )
-        if not has_all and not self._order.without_texts:
-            raise UserError(
-                f"{name} holds no texts and no transcripts; export with --contents --transcripts,"
-                " or give --without-texts to have all of them read as erased"
-            )
-        if has_all and self._order.without_texts:
-            raise UserError(
-                f"{name} holds texts and transcripts; export without --contents and --transcripts"
-                " to leave them out, or import without --without-texts"
-            )
+    def _stored(self) -> Iterator[AnyLine]:
+        """All lines, each once it is on its way into the database."""
+        for one in self._reader.lines():
+            self._add(one)
+            if self._bytes >= PAGE_BYTES:
+                self._send()
+                self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
+            yield one
+        self._send()
 
     def _require_empty(self) -> None:
         connection = self._connection

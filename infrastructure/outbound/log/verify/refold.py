@@ -44,6 +44,20 @@ class ReadEvent(NamedTuple):
     session: Session | None = None
 
 
+def require_own_stream(read: ReadEvent) -> None:
+    """`CorruptHistory` for an event that has no place in its stream: of another run or session, or
+    of no kind that stands there."""
+    stream, run, session = read.stream, read.run, read.session
+    is_configuration = isinstance(read.event, ConfigurationActivated)
+    if is_configuration or (run is None and session is None):
+        if stream != CONFIG_STREAM or not is_configuration:
+            raise CorruptHistory(f"{type(read.event).__name__} has no place in {stream}")
+    elif run is not None and run_stream(run.run_id) != stream:
+        raise CorruptHistory(f"{stream} is of run {run.run_id}")
+    elif session is not None and session_stream(session.session_key) != stream:
+        raise CorruptHistory(f"{stream} is of session {session.session_key}")
+
+
 class RefoldResult(NamedTuple):
     """The events of a page up to the first that does not fit, and the states that they led to, by
     their positions: those behind the last event that a stream has in a transaction. `whole` is the
@@ -138,9 +152,9 @@ class Refold:
                     run = self._run(row, event, instant)
                 elif row.stream.startswith(SESSION_PREFIX):
                     session = self._session(row, event, instant)
-                elif row.stream != CONFIG_STREAM or not isinstance(event, ConfigurationActivated):
-                    raise CorruptHistory(f"{row.type} has no place in {row.stream}")
-                events.append(ReadEvent(row.position, row.stream, event, run, session))
+                read = ReadEvent(row.position, row.stream, event, run, session)
+                require_own_stream(read)
+                events.append(read)
                 if row.position in ends:
                     self._end_transaction(row.position, runs, sessions)
         except _FoldMismatch as unfit:
@@ -181,8 +195,6 @@ class Refold:
         _require_next_version(before, row)
         stamp = Stamp(row.position, row.version, instant, UUID(bytes=row.event_id))
         state = evolve_run(before, event, stamp)
-        if before is None and run_stream(state.run_id) != row.stream:
-            raise CorruptHistory(f"{row.stream} begins with run {state.run_id}")
         self._states[row.stream] = state
         self._open[row.stream] = row.position
         return state
@@ -193,8 +205,6 @@ class Refold:
         # A session does not say which event was its last.
         stamp = Stamp(row.position, row.version, instant)
         state = evolve_session(before, event, stamp)
-        if before is None and session_stream(state.session_key) != row.stream:
-            raise CorruptHistory(f"{row.stream} begins with session {state.session_key}")
         self._states[row.stream] = state
         self._open[row.stream] = row.position
         return state

@@ -53,7 +53,7 @@ def test_two_runs_that_were_asked_for_alike_are_the_same(house: House) -> None:
     found = compare(house, left, right)
     differing = [one for one in found["decisions"] if not one["same"]]
     # The first one made the folder of its agent, and is why the requester is on record.
-    assert {one["rule"] for one in differing} <= {"workspace", "depth"}
+    assert {one["rule"] for one in differing} <= {"workspace"}
     assert found["request"]["same"]
     assert found["plan"]["same"]
     assert found["prompt"]["same"]
@@ -61,6 +61,19 @@ def test_two_runs_that_were_asked_for_alike_are_the_same(house: House) -> None:
     assert found["outcome"]["same"]
     assert {one["verdict"] for one in found["prompt"]["parts"]} == {"equal"}
     assert found["transcript"]["equalEntries"] == found["transcript"]["leftEntries"] > 0
+
+
+def test_how_long_a_context_script_took_is_no_difference(house: House) -> None:
+    requester = house.session()
+    runs = [house.ended(requester, agentId="pondering", task="hello") for _ in range(3)]
+    took = {
+        rule["compared"]["durationMs"]
+        for run in runs
+        for rule in get(house, f"/v1/runs/{run['runId']}/explain")["decisions"]
+        if rule["rule"] == "context_scripts"
+    }
+    assert took, "nothing took time, so nothing is shown here"
+    assert compare(house, runs[1], runs[2])["same"]
 
 
 def test_a_run_is_the_same_as_itself(house: House) -> None:
@@ -131,7 +144,13 @@ def test_what_was_erased_reads_as_erased_and_counts_as_a_difference(house: House
     assert not found["same"]
     assert {"task", "resultText"} <= set(found["request"]["erased"] + found["outcome"]["erased"])
     assert "erased" in {one["verdict"] for one in found["prompt"]["parts"]}
+    assert found["transcript"]["erased"]
+    assert not found["transcript"]["same"]
+    assert found["transcript"]["firstDifference"] is None
     assert compare(house, right, right)["same"], "under one key the recorded hashes tell"
+    for at in ({}, {"at": f"run:{right['runId']}@ended"}):
+        said = house.http.get(f"/v1/runs/{right['runId']}/transcript", params=at)
+        problem_of(said, 410, "erased")
     path = f"/v1/runs/{right['runId']}/history"
     told = get(house, path, field="resultText")
     assert told["items"][-1]["changes"] == [{"op": "replace", "path": "/resultText", "value": None}]
@@ -145,6 +164,9 @@ def test_a_diff_is_of_two_moments_in_either_order(house: House) -> None:
     run = house.ended(house.session(), agentId="talker")
     after = house.head()
     there = get(house, "/v1/diff", **{"from": f"pos:{before}", "to": f"pos:{after}"})
+    assert (there["fromConfigRevision"], there["toConfigRevision"]) == (1, 1)
+    begun = get(house, "/v1/diff", **{"from": "pos:0", "to": "pos:1"})
+    assert (begun["fromConfigRevision"], begun["toConfigRevision"]) == (None, 1)
     added = {one["id"] for one in there["added"]}
     assert {run["runId"], run["childSessionKey"], run["requesterSessionKey"]} <= added
     back = get(house, "/v1/diff", **{"from": f"pos:{after}", "to": f"pos:{before}"})

@@ -57,6 +57,7 @@ def test_words_that_are_no_name_are_told_of_the_message_too(house: House) -> Non
         "model": "the best one there is",
         "thinking": None,
         "workspaceDir": None,
+        "dependencies": None,
     }
 
 

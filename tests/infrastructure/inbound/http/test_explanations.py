@@ -20,7 +20,7 @@ from tests.support.builders.storytelling import requested
 from tests.support.http.problems import problem_of
 from tests.support.servers.http_server import GHOST, House
 
-NOTHING = dict.fromkeys(("agentId", "model", "thinking", "workspaceDir"))
+NOTHING = dict.fromkeys(("agentId", "model", "thinking", "workspaceDir", "dependencies"))
 """What is given beside the log by a request that names nothing but names."""
 
 

@@ -5,8 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.http.problems import problem_of
+from tests.support.http.problems import pointers_of, problem_of
 from tests.support.servers.http_server import ONE, House
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -203,3 +204,65 @@ def test_what_a_token_does_not_cover_is_not_counted(house: House) -> None:
 def test_what_cannot_be_meant_is_refused(house: House, path: str, query: dict[str, Any]) -> None:
     house.ended("main")
     problem_of(house.http.get(path, params=query), 422, "invalid_request")
+
+
+def test_what_so_long_ago_means_is_said_by_the_first_page(house: House) -> None:
+    session = house.session()
+    runs = [house.ended(session)["runId"] for _ in range(2)]
+    asked = {"from": "-1s", "limit": 1, "buckets": 0, "requester": session}
+    first = get(house, "/v1/timeline", **asked)
+    assert [one["runId"] for one in first["items"]] == [runs[1]]
+
+    def is_all_longer_ago() -> bool:
+        moment = house.http.get("/v1/moments", params={"at": "-1s"}).json()
+        return bool(moment["position"] >= first["until"])
+
+    wait_for("a second to pass", is_all_longer_ago)
+    second = get(house, "/v1/timeline", **asked, cursor=first["nextCursor"])
+    assert [one["runId"] for one in second["items"]] == [runs[0]]
+    assert (second["after"], second["until"]) == (first["after"], first["until"])
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/v1/diff", {"from": "pos:0", "to": "-0s"}),
+        ("/v1/events/find", {"field": "stage", "changes": "true"}),
+        ("/v1/events", {}),
+        ("/v1/events/histogram", {}),
+        ("/v1/runs", {}),
+        ("/v1/timeline", {}),
+    ],
+)
+def test_a_tree_is_named_by_its_root(house: House, path: str, query: dict[str, str]) -> None:
+    child = house.ended(house.session())["childSessionKey"]
+    problem = problem_of(
+        house.http.get(path, params={**query, "tree": child}), 422, "invalid_request"
+    )
+    assert pointers_of(problem) == ["/query/tree"]
+    with house.with_token(house.secrets["one"]) as stranger:
+        # Whom it does not concern is not told what is a root.
+        hidden = stranger.get(path, params={**query, "tree": child})
+        assert hidden.status_code != 422, hidden.text
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [("/v1/diff", {"from": "pos:0", "to": "-0s"}), ("/v1/events/find", {"rule": "depth"})],
+)
+def test_where_no_tree_is_nothing_can_have_changed(
+    house: House, path: str, query: dict[str, str]
+) -> None:
+    house.ended(house.session())
+    nobody = house.http.get(path, params={**query, "tree": "agent:main:nobody"})
+    problem_of(nobody, 404, "not_found")
+
+
+def test_the_end_of_a_range_that_means_nothing_is_pointed_at(house: House) -> None:
+    house.ended(house.session())
+    for name, range_ in (
+        ("from", {"from": "yesterday", "to": "pos:1"}),
+        ("to", {"from": "pos:1", "to": "run:nobody"}),
+    ):
+        problem = problem_of(house.http.get("/v1/diff", params=range_), 422, "invalid_request")
+        assert pointers_of(problem) == [f"/query/{name}"]

@@ -83,6 +83,25 @@ def test_what_is_wrong_in_a_configuration_is_pointed_at(house: House) -> None:
         assert pointers_of(problem) == [f"/{name}/spawnlog/no such thing"]
 
 
+def test_a_line_is_named_of_a_text_alone_and_by_the_name_of_its_file(house: House) -> None:
+    wrong = '{\n  spawnlog: {\n    "no such thing": 1,\n  },\n}'
+    told = {
+        "the configuration:3:5: spawnlog": {"configText": wrong},
+        "new.json5:3:5: spawnlog": {"configText": wrong, "configName": "new.json5"},
+        "\\x1b[2Jx:3:5: spawnlog": {"configText": wrong, "configName": "\x1b[2Jx"},
+        "new.json5:1:7: ": {"configText": "{ not json5", "configName": "new.json5"},
+        "/spawnlog/no such thing: ": {"config": {"spawnlog": {"no such thing": 1}}},
+        "/spawnlog/drainSeconds: ": {
+            "patch": [{"op": "add", "path": "/spawnlog/drainSeconds", "value": "x"}]
+        },
+    }
+    for place, body in told.items():
+        problem = problem_of(house.http.post("/v1/what-if", json=body), 422, "invalid_request")
+        assert problem["detail"].startswith(f"the configuration cannot be used: {place}"), problem
+    named = house.http.post("/v1/what-if", json={"patch": [], "configName": "new.json5"})
+    assert pointers_of(problem_of(named, 422, "invalid_request")) == ["/configName"]
+
+
 def test_a_secret_in_a_configuration_is_in_no_answer(house: House) -> None:
     house.ended(house.session())
     config: dict[str, Any] = {
@@ -140,6 +159,83 @@ def test_readers_that_go_away_give_their_places_back(house: House) -> None:
             return (first.status_code, answer.status_code) == (200, 200)
 
     assert wait_for("both places", both_are_free)
+
+
+def decisions(answer: httpx2.Response) -> int:
+    return int(last(answer)["totals"]["decisions"])
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "text"),
+    [
+        ({"agentId": ["talkre"]}, "/filter/agentId/0", 'did you mean "talker"?'),
+        ({"agentId": ["talker", "no agent!"]}, "/filter/agentId/1", "is no agent id"),
+        ({"agentId": [""]}, "/filter/agentId/0", "is no agent id"),
+    ],
+)
+def test_a_filter_that_can_take_nothing_is_refused_where_it_stands(
+    house: House, body: dict[str, Any], pointer: str, text: str
+) -> None:
+    house.ended(house.session(), agentId="talker")
+    problem = problem_of(
+        house.http.post("/v1/what-if", json={"patch": [], "filter": body}), 422, "invalid_request"
+    )
+    assert pointers_of(problem) == [pointer]
+    assert text in problem["detail"]
+
+
+@pytest.mark.parametrize("name", ["tree", "requester"])
+def test_a_session_that_is_not_on_record_is_not_found(house: House, name: str) -> None:
+    wanted = {"patch": [], "filter": {name: "agent:mian:main"}}
+    problem = problem_of(house.http.post("/v1/what-if", json=wanted), 404, "not_found")
+    assert f"/filter/{name}: there is no session" in problem["detail"]
+
+
+def test_a_tree_is_named_by_its_root(house: House) -> None:
+    session = house.session()
+    with house.held(session) as held:
+        wanted = {"patch": [], "filter": {"tree": held.child}}
+        problem = problem_of(house.http.post("/v1/what-if", json=wanted), 422, "invalid_request")
+    assert pointers_of(problem) == ["/filter/tree"]
+    assert session in problem["detail"]
+    assert decisions(ask(house.http, patch=[], filter={"tree": session})) > 0
+
+
+def test_an_agent_is_named_in_any_spelling_and_counts_when_anybody_knows_it(house: House) -> None:
+    session = house.session()
+    house.ended(session, agentId="talker")
+    narrow = decisions(ask(house.http, patch=[], filter={"agentId": ["talker"]}))
+    assert narrow > 0
+    assert decisions(ask(house.http, patch=[], filter={"agentId": [" TALKER "]})) == narrow
+    # Nobody has it configured, and it was asked for.
+    house.spawn(session, agentId="ghost-of-this-test")
+    assert decisions(ask(house.http, patch=[], filter={"agentId": ["ghost-of-this-test"]})) == 1
+    # Nobody asked for it, and it is to be tried.
+    config = {"agents": {"list": [{"id": "main"}, {"id": "tried"}]}}
+    assert decisions(ask(house.http, config=config, filter={"agentId": ["tried"]})) == 0
+    # It is in no configuration that is tried, and in one on record.
+    assert decisions(ask(house.http, config=config, filter={"agentId": ["talker"]})) == narrow
+
+
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [("pos:3", "pos:2"), ("-1d", "-2d"), ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z")],
+)
+def test_a_range_that_ends_before_it_begins_is_refused(
+    house: House, since: str, until: str
+) -> None:
+    house.ended(house.session())
+    answer = house.http.post("/v1/what-if", json={"patch": [], "from": since, "to": until})
+    problem = problem_of(answer, 422, "invalid_request")
+    assert problem["detail"] == f"/to: the range ends at {until}, before it begins: {since}"
+
+
+@pytest.mark.parametrize(("since", "until"), [("pos:2", "pos:2"), ("-2d", "-1d"), ("-0s", None)])
+def test_a_range_may_be_of_one_position_or_of_a_time_without_events(
+    house: House, since: str, until: str | None
+) -> None:
+    house.ended(house.session())
+    assert decisions(ask(house.http, **{"patch": [], "from": since, "to": until})) <= 1
 
 
 def test_one_run_alone_is_decided_again(house: House) -> None:

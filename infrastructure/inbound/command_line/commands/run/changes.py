@@ -76,6 +76,9 @@ _COMPARE_COLUMNS = (
 )
 
 
+_SPAN = ("fromPosition", "toPosition", "fromConfigRevision", "toConfigRevision")
+
+
 def diff(
     left: Annotated[
         str,
@@ -99,7 +102,7 @@ def diff(
     api: ApiOptions,
 ) -> None:
     """Show what changed between two moments, of the whole registry or a part of it. Exit status 1
-    when something did."""
+    when something did; of the whole registry also when another configuration was in force."""
     with api.client() as client:
         query: dict[str, str | int | None] = {
             "from": moment_of(left),
@@ -109,7 +112,8 @@ def diff(
             "tree": tree,
         }
         items, page = _read_diff(client, query, limit)
-    span = {name: page.get(name) for name in ("fromPosition", "toPosition")}
+    span = {name: page.get(name) for name in _SPAN}
+    revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
     more = page.get("nextCursor") is not None
     if api.output is Output.JSON:
         found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
@@ -119,7 +123,8 @@ def diff(
             print_json_line(item)
     else:
         _print_changes(items, span, more=more)
-    if items or more:
+    is_whole = run is None and session is None and tree is None
+    if items or more or (is_whole and revisions[0] != revisions[1]):
         raise typer.Exit(DIFFERS)
 
 
@@ -144,6 +149,10 @@ def _print_changes(items: Sequence[JsonObject], span: Item, *, more: bool) -> No
         f"{sum(one['change'] == name for one in items)} {name}" for name in _VERDICTS
     )
     print_note(f"pos:{span['fromPosition']} to pos:{span['toPosition']}: {counts}")
+    revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
+    if revisions[0] != revisions[1]:
+        said = " then ".join("none" if one is None else printable_line(one) for one in revisions)
+        print_note(f"the configuration in force was revision {said}; see spawnlog config diff")
     if more:
         print_note("there are more: raise --limit, or narrow the diff")
 
@@ -257,6 +266,8 @@ def _comparison_rows(compared: JsonObject) -> Iterator[Item]:
     if first is not None:
         what = f"behind {transcript.get('equalEntries')} equal entries"
         yield _row("transcript", what, _entry(first.get("left")), _entry(first.get("right")))
+    if transcript.get("erased") and not transcript.get("same"):
+        yield _row("transcript", "entries", "erased", "erased")
 
 
 def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:

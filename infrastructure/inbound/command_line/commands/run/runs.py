@@ -222,7 +222,7 @@ def _format_undo(step: Item) -> str:
 
 def _format_dependency(one: Item) -> str:
     name, run_id = one.get("name"), one.get("runId")
-    named = f"{name} (run {run_id})" if name != run_id else f"run {run_id}"
+    named = f"run {run_id}" if name == run_id else f"{name} (run {run_id or 'unknown'})"
     any_end = "however it ends" if one.get("require") == "ended" else None
     return ", ".join(filter(None, (named, any_end, one.get("state"))))
 

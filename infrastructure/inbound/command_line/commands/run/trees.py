@@ -70,14 +70,16 @@ def _show(
     client: "Client", session: str, at: str | None, limit: int, depth: int, output: Output
 ) -> None:
     query: dict[str, str | int | None] = {"at": at, "limit": limit, "depth": depth}
-    found = client.get(path_of("sessions", session, "tree"), query).body
+    answer = client.get(path_of("sessions", session, "tree"), query)
+    found = answer.body
     if output is Output.JSON:
         print_json(found)
     elif output is Output.JSONL:
         for node in flat_nodes(found.get("root") or {}):
             print_json_line(node)
     else:
-        print_session_tree(found)
+        # What is at work now has gone on since the last event.
+        print_session_tree(found, None if at else answer.sent_at)
         if found.get("cut"):
             shown = printable_line(found.get("nodes"))
             print_note(f"{shown} sessions are shown and there are more: raise --limit or --depth")

@@ -61,13 +61,27 @@ def test_who_set_a_field_is_shown_instead(spawnlog: Command, api: RecordedApi) -
     assert [json.loads(line) for line in lines] == CHANGES
 
 
-def diff_page(cursor: str | None = None, **items: list[dict[str, Any]]) -> Reply:
+def diff_page(cursor: str | None = None, **members: Any) -> Reply:
     body = {"fromPosition": 5, "toPosition": 20, "added": [], "removed": [], "changed": []}
-    return Reply({**body, **items, "nextCursor": cursor})
+    revisions = {"fromConfigRevision": 1, "toConfigRevision": 1}
+    return Reply({**body, **revisions, **members, "nextCursor": cursor})
 
 
 def item(id: str, *patch: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "run", "id": id, "label": "reviewer", "patch": list(patch)}
+
+
+def test_another_configuration_is_a_difference_of_the_whole_registry_alone(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    reloaded = diff_page(toConfigRevision=2)
+    api.on("GET", "/v1/diff", reloaded, reloaded)
+    whole = spawnlog("diff", "pos:5", "pos:20")
+    assert whole.exit_code == 1
+    assert "the configuration in force was revision 1 then 2" in whole.stdout + whole.stderr
+    part = spawnlog("diff", "pos:5", "pos:20", "--tree", "main")
+    assert part.exit_code == 0
+    assert "revision 1 then 2" in part.stdout + part.stderr
 
 
 def test_a_diff_has_a_line_for_each_that_changed_and_says_so_by_its_status(

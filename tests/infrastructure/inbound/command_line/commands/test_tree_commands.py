@@ -1,6 +1,7 @@
 """`spawnlog session tree` and `run tree`: what a person sees, and what a program gets."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -75,8 +76,17 @@ FAMILY = tree(
 )
 
 
-def drawn(found: dict[str, Any], cells: int = 80, signs: TreeSigns = BOXES) -> list[str]:
-    return [line.plain for line in tree_lines(found, cells, signs)]
+def drawn(
+    found: dict[str, Any], cells: int = 80, signs: TreeSigns = BOXES, now: datetime | None = None
+) -> list[str]:
+    return [line.plain for line in tree_lines(found, cells, signs, now)]
+
+
+def test_what_is_at_work_is_drawn_up_to_now_though_nothing_was_recorded_since() -> None:
+    working = tree(node("agent:steward:subagent:c", [run("slow", requested=20, started=30)]))
+    assert "1m" in drawn(working, now=datetime(2026, 3, 1, 9, 1, 30, tzinfo=UTC))[1]
+    earlier = datetime(2026, 3, 1, 9, 0, 39, tzinfo=UTC)
+    assert drawn(working, now=earlier) == drawn(working)
 
 
 def test_a_family_is_drawn_with_branches_status_and_bars_on_one_scale() -> None:

@@ -116,7 +116,18 @@ def test_a_configuration_is_read_from_the_standard_input(
 ) -> None:
     answers(api, totals())
     assert spawnlog("what-if", "--config", "-", given="{ /* JSON5 */ }").exit_code == 0
-    assert api.asked[0].body["configText"] == "{ /* JSON5 */ }"
+    body = api.asked[0].body
+    assert (body["configText"], body["configName"]) == ("{ /* JSON5 */ }", "stdin")
+
+
+def test_a_configuration_goes_with_the_name_of_its_file(
+    spawnlog: Command, api: RecordedApi, tmp_path: Path
+) -> None:
+    answers(api, totals())
+    file = tmp_path / "new.json5"
+    file.write_text("{}", "utf-8")
+    assert spawnlog("what-if", "--config", str(file)).exit_code == 0
+    assert api.asked[0].body["configName"] == str(file)
 
 
 def test_an_answer_that_is_not_whole_is_an_error(spawnlog: Command, api: RecordedApi) -> None:

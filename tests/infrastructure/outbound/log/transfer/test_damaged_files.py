@@ -1,8 +1,10 @@
 """Whatever is changed in a file is found by a verification and stored by no import."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,10 +44,18 @@ class WrittenLog:
         self.file.write_bytes(data)
         found = verify_file(self.file).fault
         assert found is not None
-        with pytest.raises(UserError):
+        self.refusal()
+        return found
+
+    def refusal(self) -> str:
+        """What an import of the file says, of which nothing is left."""
+        with pytest.raises(UserError) as refused:
             imported(self.url, self.file)
         assert is_untouched(self.url)
-        return found
+        with psycopg.connect(self.url) as connection:
+            left = "SELECT to_regclass('rebuilding'), to_regclass('runs_next')"
+            assert connection.execute(left).fetchone() == (None, None)
+        return str(refused.value)
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +125,18 @@ def test_a_cut_file_is_found(written: WrittenLog, data: st.DataObject) -> None:
     written.fault(written.data[:at])
 
 
+in_both_ways = pytest.mark.parametrize(
+    "processes_from", [1, 2**62], ids=["processes", "one process"]
+)
+"""As a long file is folded, and as a short one is."""
+
+
+@in_both_ways
 @pytest.mark.parametrize("kind", ["content-key", "content", "transcript-entry"])
 def test_a_missing_line_beside_the_events_is_found_though_it_is_sealed_anew(
-    written: WrittenLog, kind: str
+    written: WrittenLog, monkeypatch: pytest.MonkeyPatch, kind: str, processes_from: int
 ) -> None:
+    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
     mark = f'"type":"spawnlog.export.{kind}"'.encode()
     number = next(n for n, line in enumerate(written.lines) if mark in line)
     lines = [*written.lines[:number], *written.lines[number + 1 :]]
@@ -126,10 +144,67 @@ def test_a_missing_line_beside_the_events_is_found_though_it_is_sealed_anew(
     before, _, behind = lines[-1].partition(b'"%b":"' % counted)
     digits, _, rest = behind.partition(b'"')
     lines[-1] = b'%b"%b":"%d"%b' % (before, counted, int(digits) - 1, rest)
-    data = sealed_anew(lines)
-    written.file.write_bytes(data)
+    written.fault(sealed_anew(lines))
+
+
+@in_both_ways
+@pytest.mark.parametrize(
+    ("mark", "old", "new"),
+    [
+        (b'"kind":"result"', rb'"data":"[^"]*', b'"data":"another'),
+        (b'"kind":"task"', rb'"data":"[^"]*', b'"data":"another'),
+        (b'"kind":"preamble"', rb'"data":"[^"]*', b'"data":"another'),
+        (b'"kind":"task"', rb'"hmac":"..', b'"hmac":"zz'),
+        (b'"kind":"task"', rb'"sessionid":"[0-9a-f]{8}', b'"sessionid":"ffffffff'),
+        (b'export.content-key"', rb'"data":"..', b'"data":"ff'),
+        (b'export.transcript-entry"', rb'"kind":"[^"]*', b'"kind":"other'),
+        (b'export.transcript-entry"', rb'"time":"....', b'"time":"1999'),
+    ],
+)
+def test_what_is_beside_the_events_and_was_changed_with_its_seal_is_not_imported(
+    written: WrittenLog,
+    monkeypatch: pytest.MonkeyPatch,
+    mark: bytes,
+    old: bytes,
+    new: bytes,
+    processes_from: int,
+) -> None:
+    """An import says of it what a verification does."""
+    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
+    number = next(
+        n
+        for n, line in enumerate(written.lines)
+        if mark in line and re.search(old, line) and b'"data":""' not in line
+    )
+    changed = re.sub(old, new, written.lines[number], count=1)
+    lines = [*written.lines[:number], changed, *written.lines[number + 1 :]]
+    written.file.write_bytes(sealed_anew(lines))
     fault = verify_file(written.file).fault
     assert fault is not None
+    assert f"{fault}; nothing was imported" in written.refusal()
+
+
+@in_both_ways
+def test_a_text_to_which_no_event_refers_is_held_against_its_own_hash(
+    written: WrittenLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
+) -> None:
+    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
+    number = next(n for n, line in enumerate(written.lines) if b'export.content"' in line)
+    for last in (b"0", b"1", b"2", b"3"):
+        # Each is of another part of the streams.
+        added = re.sub(
+            rb'"id":"[0-9a-f-]{36}',
+            b'"id":"' + b"00000000-0000-0000-0000-00000000000" + last,
+            written.lines[number],
+            count=1,
+        )
+        added = re.sub(rb'"data":"', b'"data":"x', added, count=1)
+        lines = [*written.lines[:number], added, *written.lines[number:]]
+        before, _, behind = lines[-1].partition(b'"contents":"')
+        digits, _, rest = behind.partition(b'"')
+        lines[-1] = b'%b"contents":"%d"%b' % (before, int(digits) + 1, rest)
+        fault = written.fault(sealed_anew(lines))
+        assert "the text was changed" in str(fault)
 
 
 def test_a_text_that_was_changed_with_its_seal_is_found_by_its_key(written: WrittenLog) -> None:
@@ -138,9 +213,7 @@ def test_a_text_that_was_changed_with_its_seal_is_found_by_its_key(written: Writ
     assert line.endswith(b'"}\n')
     changed = line[:-4] + (b"x" if line[-4:-3] != b"x" else b"y") + line[-3:]
     lines = [*written.lines[:number], changed, *written.lines[number + 1 :]]
-    written.file.write_bytes(sealed_anew(lines))
-    fault = verify_file(written.file).fault
-    assert fault is not None
+    fault = written.fault(sealed_anew(lines))
     assert fault.line == number + 1
     assert fault.position is not None
 
@@ -207,7 +280,7 @@ def test_a_newer_file_is_refused_by_name(written: WrittenLog) -> None:
     assert is_untouched(written.url)
 
 
-@pytest.mark.parametrize("processes_from", [1, 2**62], ids=["processes", "one process"])
+@in_both_ways
 def test_events_that_do_not_follow_from_each_other_leave_nothing(
     story: ToldLog,
     written: WrittenLog,
@@ -235,13 +308,19 @@ def test_events_that_do_not_follow_from_each_other_leave_nothing(
     fault = verify_file(file).fault
     assert fault is not None
     assert fault.position is not None
-    with pytest.raises(UserError, match="do not follow from each other"):
+    said = "do not follow from each other" if processes_from == 1 else str(fault)
+    with pytest.raises(UserError, match=re.escape(said)):
         imported(written.url, file)
     assert is_untouched(written.url)
 
 
+@in_both_ways
 def test_a_version_that_is_missing_in_a_stream_leaves_nothing(
-    story: ToldLog, written: WrittenLog, tmp_path: Path
+    story: ToldLog,
+    written: WrittenLog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    processes_from: int,
 ) -> None:
     position = story.one("SELECT max(position) FROM events WHERE stream LIKE 'session:%%'")
     story.do("UPDATE events SET version = version + 1 WHERE position = %s", position)
@@ -252,7 +331,9 @@ def test_a_version_that_is_missing_in_a_stream_leaves_nothing(
     fault = verify_file(file).fault
     assert fault is not None
     assert fault.position == position
-    with pytest.raises(UserError, match="versions of the stream 'session:"):
+    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
+    said = "versions of the stream 'session:" if processes_from == 1 else str(fault)
+    with pytest.raises(UserError, match=re.escape(said)):
         imported(written.url, file)
     assert is_untouched(written.url)
 

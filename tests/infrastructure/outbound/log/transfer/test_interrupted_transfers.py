@@ -20,6 +20,7 @@ from tests.support.builders.exported_logs import (
     exported,
     imported,
     is_untouched,
+    sealed_anew,
     tables_of,
 )
 from tests.support.builders.whole_story import tell_everything
@@ -211,6 +212,40 @@ async def test_a_server_makes_the_rows_that_a_killed_import_has_not_made(
     assert tables_of(database_url)["runs"] == []
     await bring_rows_up_to_date(database_url)
     assert tables_of(database_url) == tables_of(history)
+
+
+def test_a_file_is_read_to_its_end_before_it_is_said_to_be_stored(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "log.ndjson"
+    exported(history, file, **WHOLE)
+    imported(database_url, file)
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b'event.RunEnded"', b'event.RunEndex"', 1))
+    with pytest.raises(UserError, match=r"line \d+, position \d+: .*; nothing was imported"):
+        imported(database_url, file, resume=True)
+    lines = data.splitlines(keepends=True)
+    number = next(n for n, line in enumerate(lines) if b'export.content"' in line)
+    lines[number] = lines[number].replace(b'"data":"', b'"data":"x')
+    file.write_bytes(sealed_anew(lines))
+    with pytest.raises(UserError, match=r"another text; nothing was imported"):
+        imported(database_url, file, resume=True)
+
+
+def test_a_log_whose_texts_are_fewer_than_those_of_the_file_is_not_gone_on_with(
+    history: str, database_url: str, tmp_path: Path
+) -> None:
+    file, bare = tmp_path / "log.ndjson", tmp_path / "bare.ndjson"
+    part = tmp_path / "part.ndjson"
+    exported(history, file, **WHOLE)
+    exported(history, bare)
+    exported(history, part, first=EVENTS - 1_000)
+    imported(database_url, bare, without_texts=True)
+    with pytest.raises(UserError, match=r"is not what log\.ndjson holds: 0 rows of content_keys"):
+        imported(database_url, file, resume=True)
+    with pytest.raises(UserError, match=r"part\.ndjson holds a range of a log"):
+        imported(database_url, part, resume=True, without_texts=True)
+    assert imported(database_url, bare, resume=True, without_texts=True).began == EVENTS
 
 
 def test_a_log_that_is_another_one_is_not_gone_on_with(

@@ -1,0 +1,14 @@
+"""The first lives; `make simulate` plays as many others as one likes. They stand in a
+module of their own, so that one process of the tests plays them while another does the rest."""
+
+import pytest
+
+from tests.simulation.simulate import findings
+
+SEEDS_OF_A_TEST = 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("begin", range(1, 501, SEEDS_OF_A_TEST))
+def test_no_life_breaks_a_rule(begin: int) -> None:
+    assert findings(range(begin, begin + SEEDS_OF_A_TEST)) == {}
