@@ -14,6 +14,7 @@ from application.ports.run_bars import ReachedStage
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.documents import (
+    TOLD_BY_OTHERS,
     PatchOperation,
     StateDocument,
     inner_texts,
@@ -151,11 +152,18 @@ def _reached(recorded: RecordedEvent) -> list[ReachedStage]:
 
 def _field_path(text: str, view: type[View]) -> FieldPath:
     """The way to a field from its name or pointer; `QueryError` for what no run has."""
-    names = [one.alias or name for name, one in view.model_fields.items()]
+    fields = [one.alias or name for name, one in view.model_fields.items()]
+    names = [name for name in fields if name != TOLD_BY_OTHERS]
     try:
         path = parts_of(text) if text.startswith("/") else (text,)
     except ValueError:
         path = ()
+    if path and path[0] == TOLD_BY_OTHERS:
+        raise invalid_value(
+            "/query/field",
+            f"{TOLD_BY_OTHERS} is set by no event of the run: each run that was made from it tells"
+            " it in its own history, as respawnedFrom; list runs by respawnedFrom to find them",
+        )
     if not path or path[0] not in names:
         raise invalid_value(
             "/query/field", f"is a field of a run, or a JSON pointer into one: {', '.join(names)}"

@@ -34,7 +34,6 @@ from application.queries.search.fields import (
     SESSION_FIELDS,
     is_value,
     run_field,
-    session_field,
 )
 from application.queries.search.finders import (
     Breakpoint,
@@ -251,7 +250,7 @@ class _Search:
         found: list[Breakpoint] = []
         finder = self._finder()
         if is_first:
-            found += await self._held_already(place.first)
+            found += await self._held_already(finder, place.first)
         after = place.after
         if len(found) < self._limit:
             events = self._searched(finder.types, is_folded=not isinstance(finder, EventFinder))
@@ -363,21 +362,17 @@ class _Search:
             return SessionFieldFinder(question.field, becomes, scope.requester, states, self._work)
         return FieldFinder(question.field, becomes, scope, states)
 
-    async def _held_already(self, position: int) -> list[Breakpoint]:
+    async def _held_already(self, finder: BreakpointFinder, position: int) -> list[Breakpoint]:
         """Whether the field of the one run or session has the value already where the range
         begins."""
         question, scope = self._question, self._scope
         if question.field is None or question.becomes is None or position == 0:
             return []
         value: JsonValue = None
-        registry = self._work.registry
-        if scope.requester is not None:
-            if question.field == MAX_CHILDREN:
-                return []
-            session = await registry.session(scope.requester, at=position)
-            value = session_field(session, question.field)
+        if isinstance(finder, SessionFieldFinder):
+            value = await finder.value_at(position)
         elif scope.run_id is not None:
-            run = await registry.run(scope.run_id, at=position)
+            run = await self._work.registry.run(scope.run_id, at=position)
             value = run_field(run, question.field)
         else:
             return []

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
+from application.queries.configuration import configuration_in_force
 from application.queries.search.condition import POSITION, Condition
 from application.queries.search.counts import RunCounts, RunScope
 from application.queries.search.fields import (
@@ -25,10 +25,9 @@ from application.queries.search.states import (
     SessionStep,
     type_names,
 )
-from domain.configuration.problems import ConfigurationError
 from domain.event_types import ConfigurationActivated
 from domain.run.events import SpawnRefused
-from domain.session.events import SessionEvent
+from domain.session.events import SessionEvent, SessionObserved
 from domain.values.record import session_stream
 
 Values = Mapping[str, JsonValue]
@@ -185,8 +184,10 @@ class SessionFieldFinder:
         self._session_key = session_key
         self._states = states
         self._work = work
-        kinds = (ConfigurationActivated,) if name == MAX_CHILDREN else get_args(SessionEvent)
-        self.types = type_names(kinds)
+        self._last: tuple[JsonValue] | None = None
+        # The cap of a session is told from its first event on, and changes with the configuration.
+        of_cap = (SessionObserved, ConfigurationActivated)
+        self.types = type_names(of_cap if name == MAX_CHILDREN else get_args(SessionEvent))
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
         """Have the state in memory."""
@@ -194,12 +195,13 @@ class SessionFieldFinder:
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
         """The breakpoint at an event."""
-        event = recorded.event
-        before: JsonValue
-        after: JsonValue
-        if isinstance(event, ConfigurationActivated):
-            before = await self._max_children(event.revision - 1)
-            after = await self._max_children(event.revision)
+        position = recorded.envelope.position
+        if self._name == MAX_CHILDREN:
+            if not (self._is_own(recorded) or isinstance(recorded.event, ConfigurationActivated)):
+                return []
+            before = await self.value_at(position - 1) if self._last is None else self._last[0]
+            after = await self.value_at(position)
+            self._last = (after,)
         elif self._is_own(recorded):
             step = self._states.apply(recorded)
             assert isinstance(step, SessionStep)
@@ -211,7 +213,7 @@ class SessionFieldFinder:
             return []
         return [
             Breakpoint(
-                position=recorded.envelope.position,
+                position=position,
                 recorded=recorded,
                 session_key=self._session_key,
                 before={self._name: before},
@@ -219,18 +221,21 @@ class SessionFieldFinder:
             )
         ]
 
+    async def value_at(self, position: int) -> JsonValue:
+        """What the field is as of a position; null where there is no session, and where what was in
+        force cannot be read."""
+        session = await self._work.registry.session(self._session_key, at=position)
+        if session is None:
+            return None
+        if self._name != MAX_CHILDREN:
+            return session_field(session, self._name)
+        configuration = await configuration_in_force(self._work, position)
+        if configuration is None:
+            return None
+        return configuration.subagent_defaults.max_children_per_agent
+
     def _is_own(self, recorded: RecordedEvent) -> bool:
         return recorded.envelope.stream == session_stream(self._session_key)
-
-    async def _max_children(self, revision: int) -> int | None:
-        """None where nothing was active yet, or the text of the revision cannot be read."""
-        if revision < 1:
-            return None
-        try:
-            pinned = await self._work.configurations.at(revision)
-        except (RevisionErased, ConfigurationError):
-            return None
-        return pinned.configuration.subagent_defaults.max_children_per_agent
 
 
 class EventFinder:

@@ -180,6 +180,21 @@ async def test_a_history_comes_in_pages_and_tells_of_single_fields(
             await history(services, reader, run_id, fields=(wrong,))
 
 
+async def test_who_set_respawns_is_refused_with_where_it_is_told(
+    services: QueryServices, running: RunningLog
+) -> None:
+    family = LoggedFamily(running.log)
+    await family.live("reviewer")
+    run_id = str(family.id("reviewer"))
+    for reader in (caller("read"), caller("read", "content")):
+        for field in ("respawns", "/respawns/0"):
+            with pytest.raises(QueryError, match="list runs by respawnedFrom to find them"):
+                await history(services, reader, run_id, fields=(field,))
+        with pytest.raises(QueryError) as refused:
+            await history(services, reader, run_id, fields=("nothing",))
+        assert "respawns," not in str(refused.value)
+
+
 async def test_who_set_a_text_is_known_when_the_text_was_erased(
     services: QueryServices, running: RunningLog
 ) -> None:

@@ -16,7 +16,7 @@ from application.queries.errors import QueryError
 from application.queries.search import pages
 from application.queries.search.condition import parse_condition
 from application.queries.search.counts import NAMES
-from application.queries.search.fields import RUN_FIELDS, SESSION_FIELDS
+from application.queries.search.fields import MAX_CHILDREN, RUN_FIELDS, SESSION_FIELDS
 from application.queries.search.find import (
     BreakpointView,
     SearchQuestion,
@@ -25,11 +25,12 @@ from application.queries.search.find import (
 )
 from application.queries.services import QueryServices
 from application.queries.views.run import status_of
+from domain.configuration.configuration import Configuration
 from domain.event_types import ConfigurationActivated
 from domain.run.events import SpawnRefused
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import run_id_of, session_key_of
+from domain.values.record import run_id_of
 from domain.values.rules import RULE_NAMES
 from tests.support.builders.generated_pasts import EVENTS, SEEDS, generated_url
 from tests.support.builders.searched_services import activate, caller, services_on
@@ -303,24 +304,41 @@ async def finds_fields(history: History, names: Sequence[str]) -> None:
 
 
 async def test_a_field_of_a_session_is_found_where_its_value_becomes_another(
-    told: History,
+    running: RunningLog, tmp_path: Path
 ) -> None:
-    for key in list(told.moments[-1].sessions)[::5]:
-        for name, value_of in SESSION_FIELDS.items():
+    services = await services_on(running, tmp_path)
+    configurations = services.work.configurations
+    assert isinstance(configurations, ServerConfigurations)
+    caps: dict[int, int] = {1: Configuration().subagent_defaults.max_children_per_agent}
 
-            def session_at(
-                moment: Moment,
-                key: str = key,
-                value_of: Callable[[Session], object] = value_of,
-            ) -> dict[Any, object]:
+    async def change_cap(cap: int) -> None:
+        values = {"maxChildrenPerAgent": cap, "maxConcurrent": len(caps) + 1}
+        caps[await activate(configurations, tmp_path, values)] = cap
+
+    await change_cap(3)
+    await tell_everything(running)
+    # Revisions are part of everything, and say nothing of it.
+    told_of = (await running.types()).count(ConfigurationActivated.__name__)
+    caps |= dict.fromkeys(range(len(caps) + 1, told_of + 1), caps[1])
+    for cap in (3, 8, 8, 6, 8):
+        await change_cap(cap)
+    told = await history_of(running, services)
+
+    def value_of(name: str, session: Session, revision: int) -> object:
+        return caps[revision] if name == MAX_CHILDREN else SESSION_FIELDS[name](session)
+
+    for key in [ROOT, *list(told.moments[-1].sessions)[::5]]:
+        for name in (*SESSION_FIELDS, MAX_CHILDREN):
+
+            def session_at(moment: Moment, key: str = key, name: str = name) -> dict[Any, object]:
                 session = moment.sessions.get(key)
-                return {key: value_of(session)} if session is not None else {}
+                return {key: value_of(name, session, moment.revision)} if session else {}
 
             await finds_changes(
                 told,
                 SearchQuestion(field=name, session=key),
                 session_at,
-                lambda recorded: session_key_of(recorded.envelope.stream),
+                lambda _, key=key: key,  # type: ignore[misc]
             )
 
 
@@ -354,8 +372,21 @@ async def finds_changes(
     first = next(place for place, _, new in changes if new == value and type(new) is type(value))
     one, _ = await search(history, replace(question, becomes=text))
     assert one[0].position == first
-    since = await search(history, replace(question, becomes=text, since=f"pos:{position - 1}"))
-    assert since[0][0].position in (position - 1, position)
+    for begin in (position - 1, position):
+        since = replace(question, becomes=text, since=f"pos:{begin}")
+        told = [(one.position, one.already_held) for one in (await search(history, since))[0]]
+        held = [
+            old == value and type(old) is type(value) and value is not None
+            for old in values_at(history.moments[begin]).values()
+        ]
+        # Of all runs nobody asks which of them had the value already.
+        is_held = question.session is not None and begin > 0 and any(held)
+        later = (
+            (place, False)
+            for place, _, new in changes
+            if place > begin and new == value and type(new) is type(value)
+        )
+        assert told == ([(begin, True)] if is_held else [*later][:1]), (question, begin)
 
 
 async def test_events_are_found_by_type_and_rule_in_every_scope(generated: History) -> None:
@@ -450,7 +481,7 @@ async def test_what_is_no_question_is_refused_with_what_to_do(told: History) -> 
             await find_breakpoints(told.services, EVERYTHING, SearchQuestion(**wrong))
 
 
-async def test_a_caller_finds_what_it_may_see(told: History) -> None:
+async def test_a_caller_finds_what_it_may_see(told: History, tmp_path: Path) -> None:
     question = SearchQuestion(when="spawned > 0")
     own = caller("read", session=ROOT)
     with pytest.raises(QueryError, match="whole log"):
@@ -460,7 +491,10 @@ async def test_a_caller_finds_what_it_may_see(told: History) -> None:
     for who, shown in ((EVERYTHING, False), (own, False)):
         (one,) = (await find_breakpoints(told.services, who, revisions)).view.items
         assert (one.after, one.event is not None) == ({"config": 2}, shown)
-    mine = SearchQuestion(field="maxChildren", changes=True, session=ROOT)
+    configurations = told.services.work.configurations
+    assert isinstance(configurations, ServerConfigurations)
+    await activate(configurations, tmp_path, {"maxChildrenPerAgent": 9})
+    mine = SearchQuestion(field="maxChildren", changes=True, session=ROOT, since=f"pos:{told.last}")
     for who, shown in ((EVERYTHING, True), (own, False)):
         (one,) = (await find_breakpoints(told.services, who, mine)).view.items
         assert (one.event is not None) == shown
