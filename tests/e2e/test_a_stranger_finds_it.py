@@ -135,8 +135,7 @@ def test_how_it_was_in_the_middle_is_shown_too(
     assert (begun["before"], begun["after"]) == ({"maxChildren": None}, {"maxChildren": 20})
     assert begun["event"]["type"] == "SessionObserved"
     assert begun["event"]["stream"] == "session:agent:main:book-1"
-    last = ("--from", f"pos:{middle['untilPosition']}", "-o", "json")
-    (held,) = json.loads(run_command("event", "find", *session, "--becomes", "20", *last).stdout)[
-        "items"
-    ]
+    later = ("--from", f"pos:{middle['untilPosition']}", "-o", "json")
+    searched = run_command("event", "find", *session, "--becomes", "20", *later)
+    (held,) = json.loads(searched.stdout)["items"]
     assert (held["alreadyHeld"], held["position"]) == (True, middle["untilPosition"])
