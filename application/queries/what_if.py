@@ -853,7 +853,8 @@ def _revision_of(recorded: RecordedEvent) -> int:
 
 def _step(recorded: RecordedEvent) -> RecordedStep:
     envelope = recorded.envelope
-    return RecordedStep(envelope.stamp, envelope.provenance.config_revision, recorded.event)
+    revision = envelope.provenance.config_revision
+    return RecordedStep(envelope.stamp, revision, recorded.event, envelope.type_version)
 
 
 def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:

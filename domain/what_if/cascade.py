@@ -152,11 +152,12 @@ class CascadeCounts:
         refused, root = record.refused, record.run.requester.root_session_key
         if refused is None or refused.step != "admission":
             return
-        added = self._added_in.get(root)
-        if refused.rule in _NAMES_NOTHING and added:
+        request, added = record.request, self._added_in.get(root)
+        is_unbound = isinstance(request, SpawnRequested) and bool(request.dependencies_argument)
+        if (is_unbound or refused.rule in _NAMES_NOTHING) and added:
             yield f"whether it names run {added[0].run_id}, which may be there now"
         removed = self._removed_in.get(root)
-        if refused.rule in _TOO_MANY and removed is not None:
+        if (is_unbound or refused.rule in _TOO_MANY) and removed is not None:
             yield f"whether it is refused without run {removed}, which may not be there now"
 
     def _unknown_of_name(

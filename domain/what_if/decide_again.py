@@ -310,6 +310,9 @@ class _DecisionAgain:
             return DecidedAgain(SAME)
         if self._refused_rule in _OF_OTHERS:
             return DecidedAgain(SAME)
+        if is_newly_admitted and self._is_a_name_unbound:
+            # Which rule about names that is depends on what there was, and is not on record.
+            return DecidedAgain(SAME)
         refusal = self._request_refusal() if is_newly_admitted else None
         if refusal is not None:
             return self._refused(refusal)
@@ -413,6 +416,12 @@ class _DecisionAgain:
         difference = DecisionDifference(field="/rule", recorded=recorded, decided=refusal.rule)
         return DecidedAgain(Verdict(verdict="same", rule=refusal.rule, difference=difference))
 
+    @property
+    def _is_a_name_unbound(self) -> bool:
+        """Whether a run that it was to wait for is none, or may be one of several."""
+        request = self._record.request
+        return isinstance(request, SpawnRequested) and request.dependencies_argument is not None
+
     def _request_refusal(self) -> Refusal | None:
         """What else is judged with admission, and was not looked at then: what is shared, and the
         runs that are named. A message has nothing of it, nor of scripts."""
@@ -436,7 +445,7 @@ class _DecisionAgain:
 
     def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
         """Whether it may wait for the runs that it names, as they were."""
-        if not request.dependencies:
+        if not self._record.has_names and not request.dependencies:
             self._assumed.append("the runs that it names are there, if it names any")
         for one in request.dependencies:
             target = self._question.waits_for.get(one.run_id)

@@ -316,6 +316,7 @@ def with_new_script(whole: dict[str, Any]) -> None:
 
 
 Verdicts = dict[str, str]
+UNBOUND = ("waits", "refers")
 INNER = "is asked for by the inner one"
 BELOW_LEAD = ("works where its requester does", "begins as its requester")
 OF_A = ("waits for a", "goes on from a", "refers to a")
@@ -403,7 +404,10 @@ def test_in_a_family_too_it_gives_what_spawning_anew_gives(family: Tried, name: 
             continue
         came, rule = really(one, now[0] if now else None)
         refused = [each["rule"] for each in now if each["run"]["stage"] == "refused"]
-        if came == "same" and one["rule"] is not None:
+        if task in UNBOUND and came == "same":
+            # Which rule about names it is decides nothing, and is not told.
+            refused = []
+        elif came == "same" and one["rule"] is not None:
             # Refused either way: by the rule that is told, which is the recorded one else.
             rule, refused = refused[0], [verdict["rule"] or one["rule"]]
         elif came == "newly-refused":

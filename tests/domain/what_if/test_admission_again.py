@@ -16,7 +16,7 @@ from domain.values.shared_values import SharedContextRequest
 from domain.what_if.verdict import SAME, DecisionDifference
 from tests.support.builders import run_histories as past
 from tests.support.builders.decisions_again import Spawn, below, but, limits
-from tests.support.builders.storytelling import plan, run_id, run_of
+from tests.support.builders.storytelling import plan, ref, run_id, run_of
 
 OPEN = limits("writer", allowAgents=["*"])
 DEEP = below(2)
@@ -124,7 +124,6 @@ def test_what_is_newly_admitted_is_taken_to_be_in_order_behind_that() -> None:
         "newly-allowed",
         (
             'context script "facts" names no other agent',
-            "the runs that it names are there, if it names any",
             'the credentials of agent "writer" can be had',
             'the workspace of agent "writer" can be used',
         ),
@@ -172,6 +171,20 @@ def test_what_waits_for_the_run_above_it_stays_refused_and_for_a_run_at_work_is_
         assert found.rule == ("dependency_cycle" if above == run_id(7) else None)
     over = asked.again(limits("writer"), OPEN, waits_for=named(*past.an_announced_run())).verdict
     assert over.verdict == "newly-allowed"
+
+
+def test_what_names_no_run_stays_refused_whatever_else_is_allowed() -> None:
+    unbound = {"dependencies_argument": ref("names")}
+    found = Spawn(agent_id="writer", changes=unbound).again(limits("writer"), OPEN).verdict
+    assert found == SAME
+
+
+def test_before_names_were_recorded_it_is_assumed_that_they_stood_for_runs() -> None:
+    asked = Spawn(agent_id="writer")
+    record = replace(asked.record(limits("writer")), has_names=False)
+    found = asked.again(limits("writer"), OPEN, record=record).verdict
+    assert "the runs that it names are there, if it names any" in found.assumed
+    assert found.assumed[1:] == asked.again(limits("writer"), OPEN).verdict.assumed
 
 
 def test_a_run_that_is_waited_for_and_not_on_record_is_named() -> None:

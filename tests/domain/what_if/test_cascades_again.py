@@ -413,6 +413,17 @@ def test_a_name_may_mean_a_run_that_is_newly_allowed_as_well() -> None:
     assert unknown.missing == (f"whether it names run {run_id(9)}, which may be there now",)
 
 
+def test_a_name_that_stood_for_none_may_mean_a_run_that_is_newly_allowed() -> None:
+    """Both were refused for want of a place."""
+    full = but(BASE, FEW)
+    unbound = child(3, active_children=1, changes={"dependencies_argument": ref("names")})
+    assert noted(CascadeCounts(), unbound, full, BASE).verdict == SAME
+    counts = following([child(9, active_children=1)], full, BASE)
+    assert noted(counts, unbound, full, BASE).verdict.missing == (
+        f"whether it names run {run_id(9)}, which may be there now",
+    )
+
+
 @pytest.mark.parametrize("rule", ["dependency_ambiguous", "reference_ambiguous", "shared_context"])
 def test_what_was_refused_for_too_much_may_be_allowed_without_one_that_never_was(rule: str) -> None:
     counts = following([LABELLED], BASE, STRICT)

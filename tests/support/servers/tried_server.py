@@ -63,6 +63,13 @@ FAMILY: tuple[dict[str, Any], ...] = (
     {"agentId": "writer", "task": "forks", "requester": CROWD, "context": "fork"},
     {"task": "forks nothing", "requester": CROWD, "context": "fork"},
     {"agentId": "writer", "task": "is in a thread", "requester": CROWD, "thread": True},
+    {"agentId": "writer", "task": "waits", "requester": CROWD, "dependsOn": ["nobody"]},
+    {
+        "agentId": "writer",
+        "task": "refers",
+        "requester": CROWD,
+        "sharedContext": {"$nobody": "reference"},
+    },
     {"agentId": "writer", "task": "a plain one", "requester": CROWD},
 )
 
