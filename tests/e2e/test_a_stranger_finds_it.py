@@ -129,13 +129,13 @@ def test_how_it_was_in_the_middle_is_shown_too(
     found = [json.loads(line) for line in peak.stdout.splitlines()]
     assert 1 <= len(found) <= 5
     assert all((one["before"], one["after"]) == ({"running": 0}, {"running": 1}) for one in found)
-    session = ("--session", "agent:main:book-1", "--field", "maxChildren")
-    cap = run_command("event", "find", *session, "--changes", "-o", "json")
+    its_cap = ("--session", "agent:main:book-1", "--field", "maxChildren")
+    cap = run_command("event", "find", *its_cap, "--changes", "-o", "json")
     (begun,) = json.loads(cap.stdout)["items"]
     assert (begun["before"], begun["after"]) == ({"maxChildren": None}, {"maxChildren": 20})
     assert begun["event"]["type"] == "SessionObserved"
     assert begun["event"]["stream"] == "session:agent:main:book-1"
-    later = ("--from", f"pos:{middle['untilPosition']}", "-o", "json")
-    searched = run_command("event", "find", *session, "--becomes", "20", *later)
+    behind = ("--from", f"pos:{middle['untilPosition']}", "-o", "json")
+    searched = run_command("event", "find", *its_cap, "--becomes", "20", *behind)
     (held,) = json.loads(searched.stdout)["items"]
     assert (held["alreadyHeld"], held["position"]) == (True, middle["untilPosition"])

@@ -48,7 +48,7 @@ UndoErrors = Mapping[tuple[StepName, int], str | None]
 _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
 _PRINTED_REFERENCE = re.compile(rb'"\\u0000text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)"')
 _BEGINNING = "\0text:"
-TOLD_BY_OTHERS = "respawns"
+SET_BY_NO_EVENT = "respawns"
 """The field of a run that is set by no event of its own."""
 _WITH_TEXTS = frozenset({str, dict, list})
 
@@ -71,7 +71,7 @@ def run_document(
     )
     document = orjson.loads(view.json_bytes())
     # By whom it was respawned is told by the other runs, and changes without an event of its own.
-    document.pop(TOLD_BY_OTHERS, None)
+    document.pop(SET_BY_NO_EVENT, None)
     return cast("StateDocument", document)
 
 

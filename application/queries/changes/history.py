@@ -14,7 +14,7 @@ from application.ports.run_bars import ReachedStage
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.documents import (
-    TOLD_BY_OTHERS,
+    SET_BY_NO_EVENT,
     PatchOperation,
     StateDocument,
     inner_texts,
@@ -153,15 +153,15 @@ def _reached(recorded: RecordedEvent) -> list[ReachedStage]:
 def _field_path(text: str, view: type[View]) -> FieldPath:
     """The way to a field from its name or pointer; `QueryError` for what no run has."""
     fields = [one.alias or name for name, one in view.model_fields.items()]
-    names = [name for name in fields if name != TOLD_BY_OTHERS]
+    names = [name for name in fields if name != SET_BY_NO_EVENT]
     try:
         path = parts_of(text) if text.startswith("/") else (text,)
     except ValueError:
         path = ()
-    if path and path[0] == TOLD_BY_OTHERS:
+    if path and path[0] == SET_BY_NO_EVENT:
         raise invalid_value(
             "/query/field",
-            f"{TOLD_BY_OTHERS} is set by no event of the run: each run that was made from it tells"
+            f"{SET_BY_NO_EVENT} is set by no event of the run: each run that was made from it tells"
             " it in its own history, as respawnedFrom; list runs by respawnedFrom to find them",
         )
     if not path or path[0] not in names:

@@ -29,11 +29,15 @@ from application.queries.search.condition import (
 )
 from application.queries.search.counts import ACTIVE, CONFIG, GROWING, NAMES, RunCounts, RunScope
 from application.queries.search.fields import (
+    FIELDS_OF_A_RUN,
     MAX_CHILDREN,
     RUN_FIELDS,
+    RUN_VALUES,
     SESSION_FIELDS,
+    SESSION_VALUES,
     is_value,
     run_field,
+    word_of,
 )
 from application.queries.search.finders import (
     Breakpoint,
@@ -446,13 +450,25 @@ def _require_one_question(question: SearchQuestion) -> None:
 
 
 def _require_field(question: SearchQuestion) -> None:
-    fields: tuple[str, ...] = tuple(RUN_FIELDS)
+    name = str(question.field)
+    fields, values = tuple(RUN_FIELDS), RUN_VALUES
     if question.session is not None:
-        fields = (*SESSION_FIELDS, MAX_CHILDREN)
+        fields, values = (*SESSION_FIELDS, MAX_CHILDREN), SESSION_VALUES
         if question.agent_id is not None:
             raise invalid_value("/query/agentId", "a session is of one agent: leave it out")
-    if question.field not in fields:
-        raise invalid_value("/query/field", _unknown("field", str(question.field), fields))
+    elif name in FIELDS_OF_A_RUN and name not in fields:
+        raise invalid_value(
+            "/query/field",
+            f"{name} is not searched: it is a text, a list, a part with fields of its own, or made"
+            f" of such; there are {', '.join(fields)}",
+        )
+    if name not in fields:
+        raise invalid_value("/query/field", _unknown("field", name, fields))
+    if question.becomes is None or name not in values:
+        return
+    word, words = word_of(question.becomes), (*values[name], "null")
+    if word not in words:
+        raise invalid_value("/query/becomes", _unknown(name, word, words))
 
 
 def _unknown(noun: str, word: str, there: Sequence[str]) -> str:

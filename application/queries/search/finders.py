@@ -14,6 +14,7 @@ from application.queries.search.condition import POSITION, Condition
 from application.queries.search.counts import RunCounts, RunScope
 from application.queries.search.fields import (
     MAX_CHILDREN,
+    OF_ANY_EVENT,
     is_value,
     run_field,
     session_field,
@@ -26,7 +27,7 @@ from application.queries.search.states import (
     type_names,
 )
 from domain.event_types import ConfigurationActivated
-from domain.run.events import SpawnRefused
+from domain.run.events import RunEvent, SpawnRefused
 from domain.session.events import SessionEvent, SessionObserved
 from domain.values.record import session_stream
 
@@ -143,7 +144,7 @@ class FieldFinder:
         self._becomes = becomes
         self._scope = scope
         self._states = states
-        self.types = type_names(FIELD_TYPES)
+        self.types = type_names(get_args(RunEvent) if name in OF_ANY_EVENT else FIELD_TYPES)
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
         """Have the states in memory."""

@@ -13,10 +13,16 @@ import pytest
 from application.log.envelope import RecordedEvent
 from application.projections.fold import Fold
 from application.queries.errors import QueryError
+from application.queries.runs import get_run
 from application.queries.search import pages
 from application.queries.search.condition import parse_condition
 from application.queries.search.counts import NAMES
-from application.queries.search.fields import MAX_CHILDREN, RUN_FIELDS, SESSION_FIELDS
+from application.queries.search.fields import (
+    FIELDS_OF_A_RUN,
+    MAX_CHILDREN,
+    RUN_FIELDS,
+    SESSION_FIELDS,
+)
 from application.queries.search.find import (
     BreakpointView,
     SearchQuestion,
@@ -303,6 +309,34 @@ async def finds_fields(history: History, names: Sequence[str]) -> None:
         )
 
 
+async def test_every_field_of_a_run_is_searched_or_refused_by_its_name(told: History) -> None:
+    newest = list(told.moments[-1].runs.values())
+    for run in newest[:5]:
+        view = await get_run(told.services, EVERYTHING, str(run.run_id))
+        shown = json.loads(view.view.json_bytes())
+        assert [*shown] == [*FIELDS_OF_A_RUN]
+        for name, value_of in RUN_FIELDS.items():
+            if name in shown:
+                assert value_of(run) == shown[name], name
+    plain = {
+        name
+        for run in newest
+        for name, value in json.loads(
+            (await get_run(told.services, EVERYTHING, str(run.run_id))).view.json_bytes()
+        ).items()
+        if isinstance(value, (bool, int, str))
+    }
+    texts = {"task", "taskBytes", "resultText", "error", "requesterOrigin"}
+    assert plain - texts <= {*RUN_FIELDS}
+
+
+async def test_a_value_may_be_written_as_json_writes_it(told: History) -> None:
+    for word in ("success", '"success"'):
+        question = SearchQuestion(field="outcome", becomes=word)
+        (one,), _ = await search(told, question)
+        assert one.after == {"outcome": "success"}
+
+
 async def test_a_field_of_a_session_is_found_where_its_value_becomes_another(
     running: RunningLog, tmp_path: Path
 ) -> None:
@@ -464,6 +498,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"field": "stage", "becomes": "ended", "changes": True}, "becomes=VALUE"),
     ({"when": "running > 1", "changes": True}, "belongs to a field"),
     ({"field": "outcom", "changes": True}, 'did you mean "outcome"'),
+    ({"field": "tools", "changes": True}, "tools is not searched: .* there are stage,"),
+    ({"field": "outcome", "becomes": "eror"}, 'no outcome "eror"; did you mean "error"'),
+    ({"field": "yielded", "becomes": "yes"}, "there are true, false, null"),
+    ({"field": "stage", "becomes": "opn", "session": ROOT}, 'did you mean "open"'),
     ({"types": ["SpawnRefusd"]}, 'did you mean "SpawnRefused"'),
     ({"rule": "active_childen"}, 'did you mean "active_children"'),
     ({"rule": "mode", "types": ["RunEnded"]}, "belongs to refusals"),
