@@ -24,7 +24,7 @@ from domain.what_if.verdict import NotReplayable
 ENGINE = "hook prepareSubagentSpawn"
 _UNTOLD = "?"
 """For the text of a refusal of which is recorded that it was one: it is the same."""
-_RULES = frozenset(one.name for one in rules.STEPS)
+_RULES = {one.name: one for one in rules.STEPS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,8 @@ class StepsAgain:
         """It refused then, by what is the same."""
         refused = self.record.refused
         assert refused is not None
-        return StepFinding(refusal=Refusal(refused.rule, refused.status, _UNTOLD))
+        rule = _RULES[refused.rule]
+        return StepFinding(refusal=rule.refusal(_UNTOLD, status=refused.status))
 
     def _taken_alike(self, name: StepName, *, is_alike: bool, assumed: str) -> StepFinding:
         """A step that somebody outside answers, who is told which agent will run."""
