@@ -6,6 +6,7 @@ allowed was never there, so nobody knows for how long it would have been, and wh
 again may have been there or not: the count is between two numbers from then on.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -55,14 +56,48 @@ class CountRange:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _AddedRun:
-    """A run that was refused, and may be there now."""
+@dataclass(slots=True)
+class _AddedRuns:
+    """The runs of a tree that were refused, and may be there now, by what another may find of them:
+    its `first`, one of each label and of each that a requester gave, in their order; and two that
+    share with the family, of which one may be the run that is looked at."""
 
-    run_id: UUID
-    requester_key: str
-    label: str | None
-    is_shared: bool
+    first: UUID
+    by_label: dict[tuple[str | None, str], UUID] = field(default_factory=dict)
+    labels_of: dict[str, list[str]] = field(default_factory=dict)
+    sharing: list[UUID] = field(default_factory=list)
+
+    def add(self, run_id: UUID, requester_key: str, label: str | None, *, shares: bool) -> int:
+        """Remember a run; how many more places that takes."""
+        taken = 0
+        if label is not None:
+            taken += (None, label) not in self.by_label
+            self.by_label.setdefault((None, label), run_id)
+            self.by_label.setdefault((requester_key, label), run_id)
+            labels = self.labels_of.setdefault(requester_key, [])
+            place = bisect_left(labels, label)
+            if labels[place : place + 1] != [label]:
+                labels.insert(place, label)
+                taken += 1
+        if shares and len(self.sharing) < 2:
+            self.sharing.append(run_id)
+            taken += 1
+        return taken
+
+    def named(self, name: Dependency, requester_key: str) -> UUID | None:
+        """A run that a name in a request of this session could stand for."""
+        if name.via != "reference":
+            return self.by_label.get((None, name.name))
+        labels = self.labels_of.get(requester_key, [])
+        place = bisect_left(labels, name.name)
+        found = labels[place : place + 1]
+        if not found or not found[0].startswith(name.name):
+            return None
+        return self.by_label[requester_key, found[0]]
+
+    def sharing_beside(self, run_id: UUID) -> UUID | None:
+        """Another one that shares with the family."""
+        return next((one for one in self.sharing if one != run_id), None)
 
 
 @dataclass(slots=True)
@@ -84,7 +119,7 @@ class CascadeCounts:
     _sessions: dict[str, OtherSession] = field(default_factory=dict)
     _known_sessions: dict[OtherSession, OtherSession] = field(default_factory=dict)
     _removed_in: dict[str, UUID] = field(default_factory=dict)
-    _added_in: dict[str, list[_AddedRun]] = field(default_factory=dict)
+    _added_in: dict[str, _AddedRuns] = field(default_factory=dict)
     _added_count: int = 0
 
     # How many children there are.
@@ -154,8 +189,8 @@ class CascadeCounts:
             return
         request, added = record.request, self._added_in.get(root)
         is_unbound = isinstance(request, SpawnRequested) and bool(request.dependencies_argument)
-        if (is_unbound or refused.rule in _NAMES_NOTHING) and added:
-            yield f"whether it names run {added[0].run_id}, which may be there now"
+        if (is_unbound or refused.rule in _NAMES_NOTHING) and added is not None:
+            yield f"whether it names run {added.first}, which may be there now"
         removed = self._removed_in.get(root)
         if (is_unbound or refused.rule in _TOO_MANY) and removed is not None:
             yield f"whether it is refused without run {removed}, which may not be there now"
@@ -167,10 +202,11 @@ class CascadeCounts:
         if name.run_id in self._undecided:
             yield _undecided(name.run_id)
             return
-        for one in self._added_in.get(run.requester.root_session_key, ()):
-            if _may_be_meant(name, one, run.requester.session_key):
-                yield f"{said}: run {one.run_id} may be there now"
-                return
+        added = self._added_in.get(run.requester.root_session_key)
+        meant = added.named(name, run.requester.session_key) if added is not None else None
+        if meant is not None:
+            yield f"{said}: run {meant} may be there now"
+            return
         if name.run_id not in self._never_ran or _is_id(name):
             return
         others = [one for one in namesakes if one != name.run_id and one not in self._never_ran]
@@ -197,10 +233,11 @@ class CascadeCounts:
                 found[f"the shared context: {text}"] = None
             elif one.run_id is not None and one.run_id in self._undecided:
                 found[f"the shared context: {_undecided(one.run_id)}"] = None
-        for added in self._added_in.get(record.run.requester.root_session_key, ()):
-            if added.is_shared and added.run_id != record.run.run_id:
-                text = f"run {added.run_id}, which may be there now, shares with its family"
-                return (*found, f"the shared context: {text}")
+        added = self._added_in.get(record.run.requester.root_session_key)
+        sharing = added.sharing_beside(record.run.run_id) if added is not None else None
+        if sharing is not None:
+            text = f"run {sharing}, which may be there now, shares with its family"
+            found[f"the shared context: {text}"] = None
         return tuple(found)
 
     # What came of decisions.
@@ -240,13 +277,13 @@ class CascadeCounts:
         count, first = counted.get(key, (0, run.run_id))
         counted[key] = (count + 1, first)
         shared = request.shared if isinstance(request, SpawnRequested) else None
-        is_shared = shared is not None and shared.scope == "family" and bool(shared.keys)
-        added = self._added_in.setdefault(run.requester.root_session_key, [])
-        # One is enough to say that there may be more.
-        if not added or run.label is not None or is_shared:
-            self._must_be_room()
+        shares = shared is not None and shared.scope == "family" and bool(shared.keys)
+        root = run.requester.root_session_key
+        if root not in self._added_in:
+            self._added_in[root] = _AddedRuns(run.run_id)
             self._added_count += 1
-            added.append(_AddedRun(run.run_id, key, run.label, is_shared))
+        self._added_count += self._added_in[root].add(run.run_id, key, run.label, shares=shares)
+        self._must_be_room()
 
     def _note_session(
         self, record: RecordedDecision, decided: DecidedAgain, *, is_undecided: bool
@@ -294,15 +331,6 @@ def _undecided(run_id: UUID) -> str:
 def _is_id(name: Dependency) -> bool:
     """Whether the run was named by its id."""
     return name.name.replace("-", "").lower() == name.run_id.hex
-
-
-def _may_be_meant(name: Dependency, added: _AddedRun, requester_key: str) -> bool:
-    """Whether a name in a request of this session could stand for a run that was not there."""
-    if added.label is None:
-        return False
-    if name.via != "reference":
-        return added.label == name.name
-    return added.requester_key == requester_key and added.label.startswith(name.name)
 
 
 def _child_key(record: RecordedDecision, created: SessionCreated | ContinuationPlanned) -> str:
