@@ -283,6 +283,9 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
         )
     try:
         pinned = await work.configurations.at(revision)
+        # This process may have read it before it was erased.
+        if not await work.configurations.is_kept(revision):
+            raise RevisionErased(f"the text of configuration revision {revision} was erased")
     except RevisionErased:
         raise OriginalErased(
             f"the text of configuration revision {revision} was erased; respawn without it, under"

@@ -308,9 +308,6 @@ def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Changing) -
         one["content"]["id"] for one in payloads if one["revision"] == first["configRevision"]
     ]
     forgetful.erase_content(content)
-    # What a server has read before it remembers.
-    forgetful.stop()
-    forgetful.start()
     answer = respawn(forgetful, first["runId"], configRevision=first["configRevision"])
     text = problem_of(answer, 410, "erased")["detail"]
     assert f"revision {first['configRevision']} was erased" in text
