@@ -11,6 +11,10 @@ QueryErrorCode = Literal[
     "not_started",
     "erased",
     "not_served_yet",
+    "too_large",
+    "unavailable",
+    "idempotency_key_reused",
+    "idempotency_in_flight",
 ]
 
 

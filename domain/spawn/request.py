@@ -20,6 +20,8 @@ from domain.values.refusals import ReadAgain, Refusal
 from domain.values.rules import RefusalStatus, first_refusal
 from domain.values.shared_values import ReferenceRequest, SharedScope
 
+TASK_BYTES_MAX = 8 * 1024 * 1024
+"""Of a task, of all tasks of a batch together, and of a message."""
 StoreText = Callable[[str, str], ContentRef]
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
 

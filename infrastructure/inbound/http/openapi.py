@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from infrastructure.inbound.http.requests.caller import IDEMPOTENCY_KEY_CHARS_MAX
+from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.responses.examples import OPERATIONS
 from infrastructure.inbound.http.routes.control import (

@@ -1,26 +1,26 @@
 """Reading bodies: JSON that can be kept, in the shape that is asked for, or a clear problem."""
 
 import asyncio
-import re
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
-import orjson
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from application.queries.errors import QueryError
 from domain.configuration.problems import render_error
+from infrastructure.contract.json_values import (
+    VALUES_MAX,
+    MalformedJson,
+    escape_pointer,
+    parse_json,
+)
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 BodyModel = TypeVar("BodyModel", bound=BaseModel)
 JSON = "application/json"
-DEPTH_MAX = 100
-VALUES_MAX = 10_000
 ERRORS_SHOWN_MAX = 20
-
-# One that does not end goes to the end of the text, so that no text is gone through twice.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 class Body(BaseModel):
@@ -54,7 +54,10 @@ async def read_body(
 
 
 def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> BodyModel:
-    values = _parse_json(raw, values_max) if raw else {}
+    try:
+        values = parse_json(raw, values_max, what="the body") if raw else {}
+    except MalformedJson as error:
+        raise HttpProblem("malformed_json", str(error), errors=error.errors) from None
     if not isinstance(values, dict):
         raise HttpProblem("invalid_request", "the body must be a JSON object")
     try:
@@ -69,73 +72,18 @@ def _must_be_json(request: Request, media_types: Sequence[str]) -> None:
         raise HttpProblem("not_json", f"send the body with Content-Type: {media_types[0]}")
 
 
-def _parse_json(raw: bytes, values_max: int) -> Any:
-    if _has_too_many_values(raw, values_max):
-        raise HttpProblem("malformed_json", f"the body has more than {values_max} values")
-    try:
-        values = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise HttpProblem(
-            "malformed_json", f"the body is not JSON in UTF-8: {_shorten(str(error))}"
-        ) from None
-    for pointer, text, depth in _walk(values, "", 1):
-        if depth > DEPTH_MAX:
-            raise HttpProblem("malformed_json", f"the body is nested deeper than {DEPTH_MAX}")
-        if "\0" in text:
-            raise HttpProblem(
-                "malformed_json",
-                "texts must not contain NUL",
-                errors=({"pointer": pointer, "detail": "contains NUL"},),
-            )
-    return values
-
-
-def _has_too_many_values(raw: bytes, values_max: int) -> bool:
-    """Told from the bytes: to make millions of values only to refuse them would hold up the server
-    for all its callers. Commas inside strings count for nothing, they are text."""
-    if raw.count(b",") <= values_max:
-        return False
-    if raw.count(b'"') - raw.count(b'\\"') > 4 * values_max:
-        return True
-    return _STRING.sub(b"", raw).count(b",") > values_max
-
-
-def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]]:
-    if isinstance(value, str):
-        yield pointer, value, depth
-    elif isinstance(value, dict):
-        yield pointer, "", depth
-        if depth <= DEPTH_MAX:
-            for key, item in value.items():
-                yield pointer, key, depth
-                yield from _walk(item, f"{pointer}/{_escape_pointer(key)}", depth + 1)
-    elif isinstance(value, list):
-        yield pointer, "", depth
-        if depth <= DEPTH_MAX:
-            for index, item in enumerate(value):
-                yield from _walk(item, f"{pointer}/{index}", depth + 1)
-
-
-def _escape_pointer(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")[:100]
-
-
-def validation_problem(failure: ValidationError) -> HttpProblem:
+def validation_problem(failure: ValidationError) -> QueryError:
     """Every fault of a body, with where it is."""
     errors = [
         {
-            "pointer": "".join(f"/{_escape_pointer(str(part))}" for part in error["loc"]),
+            "pointer": "".join(f"/{escape_pointer(str(part))}" for part in error["loc"]),
             "detail": render_error(error)[0].removeprefix("Value error, "),
         }
         for error in failure.errors(include_url=False, include_input=False)[:ERRORS_SHOWN_MAX]
     ]
     first = errors[0]
-    return HttpProblem(
+    return QueryError(
         "invalid_request",
         f"{first['pointer'] or 'the body'}: {first['detail']}",
         errors=errors,
     )
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 200 else text[:200] + "…"

@@ -10,6 +10,7 @@ from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from pydantic import AfterValidator
 
+from application.commands.once import require_usable_key
 from application.log.envelope import Actor
 from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, Caller
@@ -21,7 +22,6 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
-IDEMPOTENCY_KEY_CHARS_MAX = 255
 SESSION_KEY_CHARS_MAX = 512
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
@@ -165,11 +165,7 @@ def reservation_of(request: Request, caller: Caller, raw: bytes) -> Reservation 
     key = request.headers.get("idempotency-key")
     if key is None:
         return None
-    if not key or len(key) > IDEMPOTENCY_KEY_CHARS_MAX or not key.isprintable():
-        raise HttpProblem(
-            "invalid_request",
-            f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_CHARS_MAX} printable characters",
-        )
+    require_usable_key(key)
     return Reservation(
         token=caller.actor.token or caller.actor.kind,
         method=request.method,

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from fastapi import Request, Response
 
-from application.log.event_log import AlreadyReserved, Reservation, Reserved, StoredAnswer
+from application.commands.once import answer_on_record
+from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
 from application.queries.access import Caller
 from infrastructure.inbound.http.requests.caller import (
     json_response,
@@ -68,25 +69,10 @@ async def respond_once(
         answer, position = await act(reservation)
     except AlreadyReserved as repeated:
         assert reservation is not None
-        answer, position = _answer_on_record(repeated.reserved, reservation), None
+        answer, position = answer_on_record(repeated.reserved, reservation), None
         headers["Idempotent-Replayed"] = "true"
     if position is None:
         position = await services.work.log.head()
     response = render(request, services, answer, position)
     response.headers.update(headers)
     return response
-
-
-def _answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:
-    if found.fingerprint != reservation.fingerprint:
-        raise HttpProblem(
-            "idempotency_key_reused",
-            "this Idempotency-Key was used for another request; use a new one",
-        )
-    if found.answer is None:
-        raise HttpProblem(
-            "idempotency_in_flight",
-            "a request with this Idempotency-Key is under way; ask again in a moment",
-            runId=str(found.run_id) if found.run_id else None,
-        )
-    return found.answer

@@ -5,14 +5,18 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
+from application.commands.control import (
+    addressed_run,
+    controlled_run,
+    controlled_session,
+    require_control,
+    require_service,
+    yielding_session,
+)
 from application.log.event_log import Reservation, StoredAnswer
-from application.queries.access import Caller, require_scope, require_session_access
-from application.queries.as_of import resolve_as_of
-from application.queries.runs import visible_run
-from application.queries.session_reference import UUID_TEXT, resolve_session_key
+from application.queries.access import Caller, require_scope
+from application.queries.session_reference import resolve_session_key
 from application.session.preamble import PreambleWriter
-from domain.plan.tools import CONTROL_TOOL
-from domain.run.state import Run
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -34,7 +38,6 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
-from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import (
     ContinuedAnswer,
     FinishedAnswer,
@@ -45,7 +48,6 @@ from infrastructure.inbound.http.schemas.answers import (
     StoppedAnswer,
     YieldedAnswer,
 )
-from infrastructure.inbound.http.schemas.spawn import TASK_BYTES_MAX
 
 router = APIRouter(tags=["control"])
 
@@ -73,9 +75,9 @@ async def stop_run(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Stop a run."""
-    await _require_control(services, caller, runId)
+    await require_control(services, caller, runId)
     body, raw = await read_body(request, StopBody)
-    run = await _controlled_run(services, caller, runId, "stop")
+    run = await controlled_run(services, caller, runId, "stop")
 
     async def stop(reservation: Reservation | None) -> CommandResponse:
         return CommandResponse(
@@ -83,29 +85,6 @@ async def stop_run(
         )
 
     return await respond_once(request, services, caller, raw, stop)
-
-
-async def _require_control(services: Services, caller: Caller, about: str) -> None:
-    """Whether it may control others; what the tool policy of a child denies it is on record, with
-    the run or the session that it is about."""
-    if caller.run_id is not None and not caller.may("control"):
-        known = about if UUID_TEXT.fullmatch(about) or about.startswith("agent:") else None
-        await services.tool_policy.must_permit(caller.run_id, CONTROL_TOOL, caller.actor, known)
-    require_scope(caller, "control")
-
-
-async def _controlled_run(services: Services, caller: Caller, run_id: str, verb: str) -> Run:
-    """The run, if it is below the session of the caller; 403 for the caller's own."""
-    run = await visible_run(services, caller, run_id, await resolve_as_of(services, caller, None))
-    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
-        raise _only_descendants(verb)
-    return run
-
-
-def _only_descendants(verb: str) -> HttpProblem:
-    return HttpProblem(
-        "not_permitted", f"this token may {verb} the descendants of its session only"
-    )
 
 
 @router.post(
@@ -126,13 +105,9 @@ async def stop_session(
 ) -> Response:
     """Stop a session."""
     session_key = await resolve_session_key(services, caller, key)
-    await _require_control(services, caller, session_key)
+    await require_control(services, caller, session_key)
     body, raw = await read_body(request, StopBody)
-    session = await services.work.registry.session(session_key)
-    if session is None or not await services.access.covers_session(caller, session_key):
-        raise HttpProblem("not_found", "there is no such session on record")
-    if caller.run_id is not None and caller.run_id == session.run_id:
-        raise _only_descendants("stop")
+    session = await controlled_session(services, caller, session_key, "stop")
 
     async def stop(reservation: Reservation | None) -> CommandResponse:
         return CommandResponse(
@@ -206,21 +181,17 @@ async def send_message(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Take a message."""
-    await _require_control(services, caller, runId)
-    if services.closing():
-        raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
+    await require_control(services, caller, runId)
+    require_service(services)
     body, raw = await read_body(request, MessageBody)
-    if len(body.message.encode()) > TASK_BYTES_MAX:
-        raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
-    if body.mode == "steer" and runId == str(caller.run_id):
-        raise HttpProblem("not_permitted", "Subagents cannot steer themselves.")
-    run = await _controlled_run(services, caller, runId, "send to")
+    steers = body.mode == "steer"
+    run = await addressed_run(services, caller, runId, body.message, steers=steers)
 
     trace = traceparent_of(request)
 
     async def send(reservation: Reservation | None) -> CommandResponse:
         continuing = services.continuing
-        submit = continuing.steer if body.mode == "steer" else continuing.send
+        submit = continuing.steer if steers else continuing.send
         sent = await submit(run, body.message, caller.actor, reservation, trace)
         return CommandResponse(sent.answer, sent.position)
 
@@ -296,11 +267,7 @@ async def _write_preamble(
     raw: bytes,
 ) -> Response:
     session_key = await resolve_session_key(services, caller, key)
-    session = await services.work.registry.session(session_key)
-    if session is None or not await services.access.covers_session(caller, session_key):
-        raise HttpProblem("not_found", "there is no such session on record")
-    if caller.run_id is not None and caller.run_id == session.run_id:
-        raise _only_descendants("write the preamble of")
+    session = await controlled_session(services, caller, session_key, "write the preamble of")
     writer = PreambleWriter(services.work)
 
     async def write(reservation: Reservation | None) -> CommandResponse:
@@ -338,11 +305,7 @@ async def yield_session(
     """Yield."""
     require_scope(caller, "spawn")
     body, raw = await read_body(request, YieldBody)
-    session_key = await resolve_session_key(services, caller, key)
-    require_session_access(caller, session_key)
-    session = await services.work.registry.session(session_key)
-    if session is None:
-        raise HttpProblem("not_found", "there is no such session on record")
+    session = await yielding_session(services, caller, key)
 
     async def yield_turn(reservation: Reservation | None) -> CommandResponse:
         sent = await services.continuing.yield_turn(

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from application.commands.control import require_service
 from application.context.recorded_scripts import NothingRecorded
 from application.log.event_log import Reservation
 from application.log.unit_of_work import provenance_of
@@ -40,7 +41,6 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
-from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.routes.spawns import spawn_response
 from infrastructure.inbound.http.schemas.answers import AcceptedSpawn
 from infrastructure.inbound.http.schemas.respawn import (
@@ -86,8 +86,7 @@ async def respawn(
 ) -> Response:
     """Take a spawn that is made from an earlier run."""
     require_scope(caller, "spawn")
-    if services.closing():
-        raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
+    require_service(services)
     earlier = await readable_run(
         services, caller, runId, await resolve_as_of(services, caller, None)
     )

@@ -4,13 +4,9 @@ from typing import Any, cast
 
 from fastapi import APIRouter, Request, Response
 
+from application.commands.spawn import require_requester, require_spawner
 from application.log.event_log import Reservation, StoredAnswer
-from application.queries.access import (
-    Caller,
-    require_agent_access,
-    require_scope,
-    require_session_access,
-)
+from application.queries.access import Caller
 from application.queries.session_reference import resolve_session_reference
 from infrastructure.inbound.http.middleware.disconnects import presence_check
 from infrastructure.inbound.http.requests.bodies import read_body
@@ -34,7 +30,6 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
-from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import (
     AcceptedBatch,
     AcceptedBatchOfOne,
@@ -83,18 +78,14 @@ async def spawn_directly(request: Request) -> Response:
 
 
 async def _answer_spawn(request: Request, services: Services, caller: Caller) -> Response:
-    require_scope(caller, "spawn")
-    if services.closing():
-        raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
+    require_spawner(services, caller)
     body, raw = await read_body(request, SpawnBody)
     named = await resolve_session_reference(
         services, caller, body.requester.session_key, REQUESTER_KEY
     )
     pinned = services.work.configurations.current()
     spawn = spawn_request(body, pinned.configuration, named)
-    require_session_access(caller, spawn.requester_key)
-    if spawn.asserts_agent:
-        require_agent_access(caller, spawn.requester_agent_id, pinned.configuration)
+    require_requester(caller, spawn, pinned.configuration)
     is_there = presence_check(request.scope)
 
     async def admit(reservation: Reservation | None) -> CommandResponse:

@@ -12,7 +12,6 @@ from application.spawn.respawn import EarlierRequest
 from domain.configuration.configuration import Configuration
 from domain.run.facts import RespawnFacts
 from infrastructure.inbound.http.requests.bodies import Body, validation_problem
-from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 
 NUMBER_MAX = 2**31 - 1
@@ -93,7 +92,7 @@ def respawn_request(
         request = spawn_request(spawn, configuration, requester_key)
     except ValidationError as failure:
         raise _in_changes(validation_problem(failure)) from None
-    except (HttpProblem, QueryError) as problem:
+    except QueryError as problem:
         raise _in_changes(problem) from None
     return replace(
         request,
@@ -123,8 +122,8 @@ def _with_unknown(
     return whole
 
 
-def _in_changes(problem: HttpProblem | QueryError) -> HttpProblem:
+def _in_changes(problem: QueryError) -> QueryError:
     """The same problem where it stands in the body of a respawn."""
     detail = f"{CHANGES}{problem.detail}" if problem.detail.startswith("/") else problem.detail
     errors = [{**one, "pointer": f"{CHANGES}{one['pointer']}"} for one in problem.errors]
-    return HttpProblem(problem.code, detail, errors=errors)
+    return QueryError(problem.code, detail, errors=errors)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, WithJsonSchema, field_validator
 
-from application.queries.errors import invalid_value
+from application.queries.errors import QueryError, invalid_value
 from application.queries.session_reference import canonical_key
 from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
@@ -17,11 +17,10 @@ from domain.context.attachments import (
     mount_path_hint,
 )
 from domain.run.facts import SpawnOptions
-from domain.spawn.request import effective_cleanup, effective_mode
+from domain.spawn.request import TASK_BYTES_MAX, effective_cleanup, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of, render_session_key
 from infrastructure.inbound.http.requests.bodies import Body
-from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.dependencies import (
     ChainAfterField,
     DependsOnField,
@@ -133,7 +132,6 @@ def attachment_requests(files: list[AttachmentBody]) -> tuple[RequestedAttachmen
 
 TASKS_MAX = 50
 COPIES_CHARS_MAX = 32 * 1024 * 1024
-TASK_BYTES_MAX = 8 * 1024 * 1024
 LABEL_CHARS_MAX = 200
 TaskField = Annotated[
     Any,
@@ -186,7 +184,7 @@ def _must_be_tasks(tasks: dict[str, str]) -> None:
             raise invalid_value(pointer, "task required")
     if sum(len(task.encode()) for task in tasks.values()) > TASK_BYTES_MAX:
         who = "a task" if len(tasks) == 1 else "all tasks together"
-        raise HttpProblem("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")
+        raise QueryError("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")
 
 
 REQUESTER_KEY = "/requester/sessionKey"

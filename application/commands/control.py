@@ -1,0 +1,73 @@
+"""Who may control which runs and sessions: what is asked before a command, at every door."""
+
+from application.commands.services import CommandServices
+from application.queries.access import Caller, require_scope, require_session_access
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.runs import visible_run
+from application.queries.session_reference import UUID_TEXT, resolve_session_key
+from domain.plan.tools import CONTROL_TOOL
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.request import TASK_BYTES_MAX
+
+
+async def require_control(services: CommandServices, caller: Caller, about: str) -> None:
+    """Whether it may control others; what the tool policy of a child denies it is on record, with
+    the run or the session that it is about."""
+    if caller.run_id is not None and not caller.may("control"):
+        known = about if UUID_TEXT.fullmatch(about) or about.startswith("agent:") else None
+        await services.tool_policy.must_permit(caller.run_id, CONTROL_TOOL, caller.actor, known)
+    require_scope(caller, "control")
+
+
+def require_service(services: CommandServices) -> None:
+    """`QueryError` while the service stops: what begins now would not be finished here."""
+    if services.closing():
+        raise QueryError("unavailable", "the service is stopping; ask again in a moment")
+
+
+async def controlled_run(services: CommandServices, caller: Caller, run_id: str, verb: str) -> Run:
+    """The run, if it is below the session of the caller; 403 for the caller's own."""
+    run = await visible_run(services, caller, run_id, await resolve_as_of(services, caller, None))
+    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
+        raise only_descendants(verb)
+    return run
+
+
+async def addressed_run(
+    services: CommandServices, caller: Caller, run_id: str, message: str, *, steers: bool
+) -> Run:
+    """The run whose session a message is for; `QueryError` for one that cannot be said."""
+    if len(message.encode()) > TASK_BYTES_MAX:
+        raise QueryError("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
+    if steers and run_id == str(caller.run_id):
+        raise QueryError("not_permitted", "Subagents cannot steer themselves.")
+    return await controlled_run(services, caller, run_id, "send to")
+
+
+async def controlled_session(
+    services: CommandServices, caller: Caller, session_key: str, verb: str
+) -> Session:
+    """The session, if it is the caller's or below it; 403 for that of a child itself."""
+    session = await services.work.registry.session(session_key)
+    if session is None or not await services.access.covers_session(caller, session_key):
+        raise QueryError("not_found", "there is no such session on record")
+    if caller.run_id is not None and caller.run_id == session.run_id:
+        raise only_descendants(verb)
+    return session
+
+
+def only_descendants(verb: str) -> QueryError:
+    """What is said of the caller's own run, and of those of others."""
+    return QueryError("not_permitted", f"this token may {verb} the descendants of its session only")
+
+
+async def yielding_session(services: CommandServices, caller: Caller, spelling: str) -> Session:
+    """The session whose turn the caller may end."""
+    session_key = await resolve_session_key(services, caller, spelling)
+    require_session_access(caller, session_key)
+    session = await services.work.registry.session(session_key)
+    if session is None:
+        raise QueryError("not_found", "there is no such session on record")
+    return session

@@ -1,0 +1,32 @@
+"""Commands that are repeated under their idempotency key: each takes effect once."""
+
+from application.log.event_log import Reservation, Reserved, StoredAnswer
+from application.queries.errors import QueryError
+
+IDEMPOTENCY_KEY_CHARS_MAX = 255
+
+
+def require_usable_key(key: str) -> None:
+    """`QueryError` for a key that cannot be kept."""
+    if not key or len(key) > IDEMPOTENCY_KEY_CHARS_MAX or not key.isprintable():
+        raise QueryError(
+            "invalid_request",
+            f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_CHARS_MAX} printable characters",
+        )
+
+
+def answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:
+    """How the first request under a key was answered; `QueryError` when that was another one, or
+    is under way."""
+    if found.fingerprint != reservation.fingerprint:
+        raise QueryError(
+            "idempotency_key_reused",
+            "this Idempotency-Key was used for another request; use a new one",
+        )
+    if found.answer is None:
+        raise QueryError(
+            "idempotency_in_flight",
+            "a request with this Idempotency-Key is under way; ask again in a moment",
+            runId=str(found.run_id) if found.run_id else None,
+        )
+    return found.answer
