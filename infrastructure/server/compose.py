@@ -61,6 +61,7 @@ from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
 from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.mcp.door import McpDoor
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.configuration.files import LoadedFiles
@@ -343,7 +344,7 @@ class ServerProcess:
         known = KnownTokens(
             admin, ConfiguredTokens(self.configurations, self._files), seal, work.registry
         )
-        return Services(
+        services = Services(
             work=work,
             spawning=self.spawning,
             continuing=workers.continuing,
@@ -364,6 +365,9 @@ class ServerProcess:
             closing=lambda: self.closing,
             stopped=self._stopped,
         )
+        self.models = McpDoor(services)
+        self._stack.push_async_callback(self.models.close)
+        return services
 
     async def drain(self) -> None:
         """Take no new work, let what is under way end, and end what does not."""

@@ -81,7 +81,7 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
         loop.add_signal_handler(signal.SIGHUP, _reload, process, config)
         if process.settings.no_auth:
             _log.warning("authentication is off: every program on this machine may do everything")
-        server = _UvicornServer(_uvicorn(create_application(services)))
+        server = _UvicornServer(_uvicorn(create_application(services, process.models)))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         await _wait_for_first(server.accepts, serving)
         if serving.done():

@@ -8,11 +8,11 @@ from domain.plan.child import IneligiblePlan
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.refusals import Refusal
 from domain.values.session_key import child_key
+from infrastructure.inbound.mcp.tools.spawn_arguments import ToolSpawn, read_tool_arguments
 from tests.support.builders.storytelling import run_id
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold
 from tests.support.cases.spawns import CaseSpawn
-from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments
 
 
 def judged(given: Given) -> Answer:

@@ -8,9 +8,9 @@ import pytest
 
 from domain.delivery.announcement import display_name
 from infrastructure.inbound.command_line.client.find_run import RunNames, choose_run, parse_run_name
-from infrastructure.inbound.command_line.display.failures import CommandFailed
-from infrastructure.inbound.command_line.display.subagents import (
+from infrastructure.inbound.subagents import (
     Subagents,
+    TargetError,
     find_subagent,
     subagents_of,
 )
@@ -45,7 +45,7 @@ def named(given: Given) -> Answer:
 def _picked(known: Subagents, token: str) -> Any:
     try:
         return find_subagent(known, token).run_id
-    except CommandFailed as failed:
+    except TargetError as failed:
         return {"error": failed.message}
 
 

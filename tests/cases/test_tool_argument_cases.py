@@ -7,16 +7,16 @@ import pytest
 
 from domain.plan.child import IneligiblePlan
 from domain.plan.timeout import run_timeout_seconds
-from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.cases.comparison import hold
-from tests.support.cases.spawns import CaseSpawn
-from tests.waiting.tool_arguments import (
-    ToolInputError,
+from infrastructure.inbound.mcp.tools.call import ToolInputError
+from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ToolSpawn,
     read_tool_arguments,
     tool_schema,
     with_role,
 )
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.spawns import CaseSpawn
 
 
 def read(given: Given) -> Answer:

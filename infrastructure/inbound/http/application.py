@@ -12,20 +12,12 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from application.context.recorded_scripts import NothingRecorded, RecordErased
+from application.commands.errors import ERROR_CODES
 from application.log.envelope import WRITER_VERSION
-from application.log.event_log import LogUnavailable
-from application.log.texts import ContentsErased
 from application.queries.errors import QueryError
-from application.session.shared_context import SharedContextTooLarge
-from application.session.transcript import TranscriptTooLarge
-from application.spawn.respawn import CannotRespawn, OriginalErased
-from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon, SteerTooLong
-from domain.run.webhook_delivery import NothingParked
-from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
-from domain.spawn.continuation import NoSession, RunIsActive
+from domain.session.decide import ContextMoved
 from domain.values import rules
-from domain.values.refusals import CannotDeliver, Rejected, ToolDenied
+from domain.values.refusals import ToolDenied
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
@@ -55,6 +47,7 @@ from infrastructure.inbound.http.routes import (
     transcripts,
     what_if,
 )
+from infrastructure.inbound.http.routes.models import ModelDoor, model_routes
 
 ROUTERS = (
     spawns.router,
@@ -77,8 +70,8 @@ ROUTERS = (
 )
 
 
-def create_application(services: Services) -> FastAPI:
-    """The application, ready to serve."""
+def create_application(services: Services, models: ModelDoor | None = None) -> FastAPI:
+    """The application, ready to serve. `models` answers at `/mcp`."""
     application = FastAPI(
         title="spawnlog",
         version=WRITER_VERSION,
@@ -96,6 +89,8 @@ def create_application(services: Services) -> FastAPI:
         _PlainRoute(nothing, spawns.PATH, spawns.spawn_directly, "POST"),
         _PlainRoute(runs.PLAIN_QUERY, runs.PATH, runs.get_run_directly, "GET"),
     )
+    if models is not None:
+        application.router.routes += tuple(model_routes(services, models))
     for router in ROUTERS:
         application.include_router(router)
     log = services.work.log
@@ -137,31 +132,7 @@ class _PlainRoute(Route):
         return (matched, child) if matched is Match.FULL else (Match.NONE, {})
 
 
-PROBLEM_CODES: Mapping[type[Exception], str] = {
-    LogUnavailable: "unavailable",
-    UserError: "unavailable",
-    # Somebody else decided in between; the record says what.
-    Rejected: "session_closed",
-    ContentsErased: "erased",
-    CannotRespawn: "cannot_respawn",
-    OriginalErased: "erased",
-    NothingRecorded: "cannot_respawn",
-    RecordErased: "erased",
-    RunIsActive: "run_active",
-    NoSession: "no_session",
-    NotSpawnedHere: "no_session",
-    QueueFull: "queue_full",
-    SteeredTooSoon: "steered_too_soon",
-    SteerTooLong: "invalid_request",
-    CannotYield: "cannot_yield",
-    ToolDenied: "not_permitted",
-    CannotDeliver: "no_announcement",
-    NothingParked: "no_announcement",
-    TranscriptStoredHere: "transcript_is_kept_here",
-    TranscriptTooLarge: "too_much_told",
-    SharedContextTooLarge: "invalid_request",
-    ContextMoved: "precondition_failed",
-}
+PROBLEM_CODES: Mapping[type[Exception], str] = {**ERROR_CODES, UserError: "unavailable"}
 """The problem of an error whose text is the answer; that of the nearest class counts."""
 
 

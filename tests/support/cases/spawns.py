@@ -29,9 +29,9 @@ from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, canonical_session_key
+from infrastructure.inbound.mcp.tools.spawn_arguments import ToolSpawn, read_tool_arguments
 from tests.support.builders.storytelling import observed, ref, run_id, session_of, stamp
 from tests.support.cases.cases import Given
-from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments
 
 ADMIN = Actor(kind="token", token="admin")
 SUBAGENTS = "agents.defaults.subagents"

@@ -14,12 +14,14 @@ from infrastructure.inbound.command_line.client.submit import read_text_argument
 from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
 from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import JsonObject, print_block
 from infrastructure.inbound.command_line.display.plain_text import printable_line
-from infrastructure.inbound.command_line.display.subagents import (
+from infrastructure.inbound.subagents import (
     Subagent,
     Subagents,
+    TargetError,
+    UnknownTarget,
     find_subagent,
     info_text,
     list_text,
@@ -59,7 +61,7 @@ def list_subagents(requester: RequesterOption = "main", *, api: ApiPlace) -> Non
 def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPlace) -> None:
     """Everything about one of them."""
     with api.client() as client:
-        found = find_subagent(_subagents(client, requester), target)
+        found = _find(_subagents(client, requester), target)
         run = client.get(path_of("runs", found.run_id)).body
     print_block(info_text(replace(found, run=run)))
 
@@ -82,7 +84,7 @@ def show_log(
     # Progress is none of it, and may stand between.
     query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
     with api.client() as client:
-        found = find_subagent(_subagents(client, requester), target)
+        found = _find(_subagents(client, requester), target)
         page = client.get(path_of("runs", found.run_id, "transcript"), query).body
     print_block(log_text(found, page.get("items") or (), limit))
 
@@ -93,7 +95,7 @@ def send(
     """A message to its session; waits half a minute for the answer."""
     text = read_text_argument(message, "message")
     with api.client() as client:
-        found = find_subagent(_subagents(client, requester), target)
+        found = _find(_subagents(client, requester), target)
         sent = _post(client, found, {"message": text})
         run_id = str(sent.get("runId"))
         short = run_id[: len(found.short_id)]
@@ -116,7 +118,7 @@ def steer(
     """End what it is at, and have it do this instead."""
     text = read_text_argument(message, "message")
     with api.client() as client:
-        found = find_subagent(_subagents(client, requester), target)
+        found = _find(_subagents(client, requester), target)
         try:
             sent = _post(client, found, {"message": text, "mode": "steer"})
         except CommandFailed as failed:
@@ -144,11 +146,20 @@ def stop(
             for one in known.active:
                 stop_and_wait(client, one.run_id, None)
             return
-        found = find_subagent(known, target)
+        found = _find(known, target)
         if not found.is_active:
             print_block(f"{found.label} is already finished.")
             return
         stop_and_wait(client, found.run_id, None)
+
+
+def _find(known: Subagents, target: str) -> Subagent:
+    try:
+        return find_subagent(known, target)
+    except UnknownTarget as error:
+        raise NotFound(str(error)) from None
+    except TargetError as error:
+        raise CommandFailed(str(error)) from None
 
 
 def _post(client: "Client", found: Subagent, body: JsonObject) -> JsonObject:

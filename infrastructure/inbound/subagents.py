@@ -1,4 +1,5 @@
-"""Sub-agents as the slash command `/subagents` shows, numbers and names them."""
+"""Sub-agents as the slash command `/subagents` and the tool of that name show, number and name
+them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.values.text import single_line
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 
 RECENT = timedelta(minutes=30)
+RECENT_OF_COMMAND = "recent subagents (last 30m):"
 NAME_CHARACTERS_MAX = 48
 TASK_CHARACTERS_MAX = 110
 SHORT_ID_CHARACTERS = 8
@@ -18,6 +19,26 @@ _INDEX = re.compile(r"#?([0-9]+)")
 _SPOKEN = ("message", "result", "text")
 _OVER = ("announced", "archived")
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+class TargetError(ValueError):
+    """A target that cannot be one, or that means several; the text is for the caller."""
+
+
+class UnknownTarget(TargetError):
+    """A target that means none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWords:
+    """How the target is called in errors: the command and the tool have words of their own."""
+
+    target: str
+    run_id_prefix: str
+
+
+COMMAND_WORDS = TargetWords("subagent id", "run id prefix")
+TOOL_WORDS = TargetWords("subagent target", "subagent run id prefix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,12 @@ class Subagent:
         """What it is called: its label, else its task."""
         name = self.run.get("label") or self.run.get("task") or self.run.get("taskPreview")
         return single_line(str(name or ""), characters_max=_LABEL_CHARACTERS_MAX) or "subagent"
+
+    @property
+    def short_task(self) -> str:
+        """The beginning of its task."""
+        task = self.run.get("task") or self.run.get("taskPreview")
+        return single_line(str(task or ""), characters_max=_LABEL_CHARACTERS_MAX)
 
     @property
     def short_id(self) -> str:
@@ -85,9 +112,11 @@ class Subagents:
         return (*self.active, *self.recent)
 
 
-def subagents_of(runs: Sequence[Mapping[str, Any]], now: datetime) -> Subagents:
-    """The children whose runs these are. One that went on has the place of its newest run; what was
-    refused is none."""
+def subagents_of(
+    runs: Sequence[Mapping[str, Any]], now: datetime, recent: timedelta = RECENT
+) -> Subagents:
+    """The children whose runs these are, and which of them ended lately. One that went on has the
+    place of its newest run; what was refused is none."""
     newest: dict[str, Subagent] = {}
     for run in sorted(runs, key=_began, reverse=True):
         key = run.get("childSessionKey")
@@ -96,15 +125,15 @@ def subagents_of(runs: Sequence[Mapping[str, Any]], now: datetime) -> Subagents:
     found = tuple(newest.values())
     return Subagents(
         active=tuple(one for one in found if one.is_active),
-        recent=tuple(one for one in found if not one.is_active and _ended_since(one, now - RECENT)),
+        recent=tuple(one for one in found if not one.is_active and _ended_since(one, now - recent)),
     )
 
 
-def list_text(subagents: Subagents) -> str:
+def list_text(subagents: Subagents, recent_heading: str = RECENT_OF_COMMAND) -> str:
     """Both lists, numbered through."""
     lines = ["active subagents:", "-----"]
     lines += [_line(number, one) for number, one in enumerate(subagents.active, 1)] or ["(none)"]
-    lines += ["", "recent subagents (last 30m):", "-----"]
+    lines += ["", recent_heading, "-----"]
     first = len(subagents.active) + 1
     lines += [_line(number, one) for number, one in enumerate(subagents.recent, first)] or [
         "(none)"
@@ -112,21 +141,23 @@ def list_text(subagents: Subagents) -> str:
     return "\n".join(lines)
 
 
-def find_subagent(subagents: Subagents, target: str) -> Subagent:
+def find_subagent(
+    subagents: Subagents, target: str, words: TargetWords = COMMAND_WORDS
+) -> Subagent:
     """The one that is meant: `last`, a number, a child session key, a label or its beginning, the
-    beginning of a run's id. Raises `NotFound` or `CommandFailed` in the words of the command."""
+    beginning of a run's id. Raises `UnknownTarget`, or `TargetError` for none and for several."""
     name, known = target.strip(), subagents.numbered
     if not name:
-        raise CommandFailed("Missing subagent id.")
+        raise TargetError(f"Missing {words.target}.")
     if name == "last":
         if not known:
-            raise NotFound(f"Unknown subagent id: {name}")
+            raise UnknownTarget(f"Unknown {words.target}: {name}")
         return max(known, key=lambda one: _began(one.run))
     index = _INDEX.fullmatch(name)
     if index is not None:
         number = int(index[1])
         if not 0 < number <= len(known):
-            raise NotFound(f"Invalid subagent index: {name}")
+            raise UnknownTarget(f"Invalid subagent index: {name}")
         return known[number - 1]
     if ":" in name:
         found = [one for one in known if one.run.get("childSessionKey") == name]
@@ -139,7 +170,8 @@ def find_subagent(subagents: Subagents, target: str) -> Subagent:
     if begins:
         return _only(begins, f"Ambiguous subagent label prefix: {name}", "")
     by_id = [one for one in known if one.run_id.startswith(name)]
-    return _only(by_id, f"Ambiguous run id prefix: {name}", f"Unknown subagent id: {name}")
+    several = f"Ambiguous {words.run_id_prefix}: {name}"
+    return _only(by_id, several, f"Unknown {words.target}: {name}")
 
 
 def info_text(subagent: Subagent) -> str:
@@ -218,9 +250,9 @@ def _line(number: int, one: Subagent) -> str:
 
 def _only(found: Sequence[Subagent], several: str | None, nothing: str) -> Subagent:
     if not found:
-        raise NotFound(nothing)
+        raise UnknownTarget(nothing)
     if len(found) > 1 and several is not None:
-        raise CommandFailed(several)
+        raise TargetError(several)
     return found[0]
 
 

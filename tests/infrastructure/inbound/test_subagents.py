@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.display.failures import CommandFailed
-from infrastructure.inbound.command_line.display.subagents import (
+from infrastructure.inbound.command_line.display.failures import TargetError
+from infrastructure.inbound.subagents import (
     Subagent,
     Subagents,
     find_subagent,
@@ -117,7 +117,7 @@ def test_one_is_named_by_number_key_label_or_the_beginning_of_its_id(
 def test_what_names_nobody_or_several_is_told_in_the_words_of_the_command(
     target: str, why: str
 ) -> None:
-    with pytest.raises(CommandFailed) as caught:
+    with pytest.raises(TargetError) as caught:
         find_subagent(KNOWN, target)
     assert caught.value.message == why
 

@@ -1,15 +1,18 @@
 """What an agent gives to the tool `sessions_spawn`, read as leniently as agents expect of it.
 
 A body over HTTP is strict. A model that calls a tool is answered in the words of the tool, and a
-value that is no word of an option counts as if it had been left out.
-
-Nothing serves the tool yet: this returns to the product with the MCP door.
+value that is no word of an option counts as if it had been left out. What spawnlog has beside
+the tool of others (`contextPreamble`, `sharedContext`, `dependsOn`, …) is given on as it is, and
+read as strictly as over HTTP: a name that nobody waits for must not be lost.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from domain.context.attachments import mount_path_hint
+from infrastructure.inbound.mcp.tools.call import ToolInputError
 
 ATTACHMENTS_MAX = 50
 
@@ -24,23 +27,23 @@ _DELIVERY_KEYS = (
     "reply_to",
 )
 _UNUSED_KEYS = ("streamTo", "resumeSessionId", "cwd")
+_OWN_KEYS = (
+    "contextPreamble",
+    "sharedContext",
+    "sharedContextScope",
+    "dependsOn",
+    "chainAfter",
+    "parallel",
+)
 _NO_ACP = (
     'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
     'Enable the acpx plugin or use runtime="subagent".'
 )
 
 
-class ToolInputError(ValueError):
-    """The call cannot be read; the message is what the tool throws."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
 @dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """The tool's answer to a call that asks for no spawn of ours. `role` is the agent's id that
+class ToolRefusal:
+    """What the tool answers to a call that asks for no spawn of ours. `role` is the agent's id that
     was asked for, None without one."""
 
     status: Literal["error", "forbidden"]
@@ -56,7 +59,7 @@ class ToolSpawn:
     here, so that the caller can be warned of it.
     """
 
-    task: str
+    task: str | tuple[object, ...]
     label: str | None
     agent_id: str | None
     model: str | None
@@ -71,10 +74,38 @@ class ToolSpawn:
     expects_completion_message: bool
     attachments: tuple[Mapping[str, object], ...]
     mount_path: str | None
+    own: Mapping[str, object]
     unused: tuple[str, ...]
 
+    def body(self, session_key: str) -> dict[str, object]:
+        """The body of `POST /v1/spawns` that asks for the same, for a session."""
+        task = self.task if isinstance(self.task, str) else list(self.task)
+        given: dict[str, object | None] = {
+            "label": self.label,
+            "agentId": self.agent_id,
+            "model": self.model,
+            "thinking": self.thinking,
+            "runTimeoutSeconds": self.run_timeout_seconds,
+            "mode": self.mode,
+            "context": self.context,
+        }
+        hint = self.mount_path if self.attachments else None
+        return {
+            "requester": {"sessionKey": session_key},
+            "task": task,
+            **{name: value for name, value in given.items() if value is not None},
+            "thread": self.thread,
+            "cleanup": self.cleanup,
+            "sandbox": self.sandbox,
+            "lightContext": self.light_context,
+            "expectsCompletionMessage": self.expects_completion_message,
+            "attachments": [_attachment_body(one) for one in self.attachments],
+            **({"attachAs": {"mountPath": hint}} if hint else {}),
+            **self.own,
+        }
 
-def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolAnswer:
+
+def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefusal:
     """The arguments of one call, coerced.
 
     Raises `ToolInputError` when a key of channel delivery is there at all, then when there is no
@@ -87,12 +118,13 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolAnsw
                 f'sessions_spawn does not support "{key}". Use "message" or "sessions_send" for '
                 "channel delivery."
             )
-    task = _text(arguments.get("task"))
+    task = _tasks(arguments)
     if task is None:
         raise ToolInputError("task required")
+    own = {key: arguments[key] for key in _OWN_KEYS if arguments.get(key) is not None}
     agent_id = _text(arguments.get("agentId"))
     if arguments.get("runtime") == "acp":
-        return ToolAnswer(status="error", error=_NO_ACP, role=agent_id)
+        return ToolRefusal(status="error", error=_NO_ACP, role=agent_id)
     return ToolSpawn(
         task=task,
         label=_text(arguments.get("label")),
@@ -109,8 +141,17 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolAnsw
         expects_completion_message=arguments.get("expectsCompletionMessage") is not False,
         attachments=_attachments(arguments.get("attachments")),
         mount_path=_mount_path(arguments.get("attachAs")),
+        own=own,
         unused=tuple(key for key in _UNUSED_KEYS if _is_given(arguments.get(key))),
     )
+
+
+def _tasks(arguments: Mapping[str, object]) -> str | tuple[object, ...] | None:
+    """The task, or with `parallel` those of a list; None without one."""
+    task = arguments.get("task")
+    if arguments.get("parallel") is True and isinstance(task, list):
+        return tuple(one.strip() if isinstance(one, str) else one for one in task) or None
+    return _text(task)
 
 
 def with_role(answer: Mapping[str, object], agent_id: str | None) -> dict[str, object]:
@@ -124,7 +165,10 @@ def tool_schema(*, threads: bool) -> dict[str, object]:
     """The JSON schema of the arguments; `threads` is whether a child can be bound to a thread."""
     seconds = {"type": "number", "minimum": 0}
     properties: dict[str, object] = {
-        "task": {"type": "string"},
+        "task": {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "What the sub-agent is to do. With parallel: true a list of tasks.",
+        },
         "label": {"type": "string"},
         "runtime": _one_of("subagent"),
         "agentId": {"type": "string"},
@@ -141,8 +185,48 @@ def tool_schema(*, threads: bool) -> dict[str, object]:
         "lightContext": {"type": "boolean"},
         "attachments": {"type": "array", "maxItems": ATTACHMENTS_MAX, "items": _attachment()},
         "attachAs": {"type": "object", "properties": {"mountPath": {"type": "string"}}},
+        **_OWN_SCHEMA,
     }
     return {"type": "object", "required": ["task"], "properties": properties}
+
+
+_NAMED_RUN = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {
+                "run": {"type": "string"},
+                "require": {"type": "string", "enum": ["success", "ended"]},
+            },
+            "required": ["run"],
+        },
+    ]
+}
+_OWN_SCHEMA: dict[str, object] = {
+    "contextPreamble": {
+        "type": "string",
+        "description": "What the sub-agent is to know from you; stands in front of its prompt.",
+    },
+    "sharedContext": {
+        "type": "object",
+        "description": (
+            "Keys with values that all your sub-agents read from now on. A key that begins with $"
+            " is given the result of the run that its value names."
+        ),
+    },
+    "sharedContextScope": {"type": "string", "enum": ["family", "child"]},
+    "dependsOn": {
+        "type": "array",
+        "items": _NAMED_RUN,
+        "description": "Labels or ids of runs that have to be done before this one starts.",
+    },
+    "chainAfter": _NAMED_RUN,
+    "parallel": {
+        "type": "boolean",
+        "description": "With a list of tasks: a run for each of them, or for none.",
+    },
+}
 
 
 def _one_of(*words: str) -> dict[str, object]:
@@ -219,4 +303,15 @@ def _not_attachments() -> str:
 
 
 def _mount_path(value: object) -> str | None:
-    return _text(value.get("mountPath")) if isinstance(value, Mapping) else None
+    """A hint that is none is dropped, as if it had been left out."""
+    text = _text(value.get("mountPath")) if isinstance(value, Mapping) else None
+    return mount_path_hint(text) if text is not None else None
+
+
+def _attachment_body(one: Mapping[str, object]) -> dict[str, object]:
+    """A file in the words of HTTP: another encoding than base64 is text, and a kind that is no text
+    is none."""
+    kind = one.get("mimeType")
+    given = {name: one[name] for name in ("name", "content") if name in one}
+    encoding = "base64" if one.get("encoding") == "base64" else "utf8"
+    return {**given, "encoding": encoding, **({"mimeType": kind} if _text(kind) else {})}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.waiting.tool_arguments import (
+from infrastructure.inbound.mcp.tools.call import ToolInputError
+from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ATTACHMENTS_MAX,
-    ToolAnswer,
-    ToolInputError,
+    ToolRefusal,
     ToolSpawn,
     read_tool_arguments,
     with_role,
@@ -160,8 +160,8 @@ def test_another_runtime_is_answered_with_the_agent_that_was_asked_for() -> None
         'Enable the acpx plugin or use runtime="subagent".'
     )
     call = {"task": "look", "runtime": "acp", "lightContext": True, "attachments": "none"}
-    assert read_tool_arguments(call) == ToolAnswer("error", text, None)
-    assert read_tool_arguments({**call, "agentId": " beta "}) == ToolAnswer("error", text, "beta")
+    assert read_tool_arguments(call) == ToolRefusal("error", text, None)
+    assert read_tool_arguments({**call, "agentId": " beta "}) == ToolRefusal("error", text, "beta")
     assert thrown({"runtime": "acp"}) == "task required"
 
 

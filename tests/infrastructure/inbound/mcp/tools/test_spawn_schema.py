@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.waiting.tool_arguments import (
-    ToolAnswer,
-    ToolInputError,
+from infrastructure.inbound.mcp.tools.call import ToolInputError
+from infrastructure.inbound.mcp.tools.spawn_arguments import (
+    ToolRefusal,
     ToolSpawn,
     read_tool_arguments,
     tool_schema,
@@ -75,7 +75,7 @@ def test_any_call_is_read_answered_or_thrown_back(
         told = read_tool_arguments({**arguments, "task": task})
     except ToolInputError:
         return
-    if isinstance(told, ToolAnswer):
+    if isinstance(told, ToolRefusal):
         assert (told.status, arguments["runtime"]) == ("error", "acp")
         return
     again = read_tool_arguments(as_arguments(told))

@@ -1,0 +1,41 @@
+"""Why a command is not carried out, as a stable code that every door passes on."""
+
+from collections.abc import Mapping
+
+from application.context.recorded_scripts import NothingRecorded, RecordErased
+from application.log.event_log import LogUnavailable
+from application.log.texts import ContentsErased
+from application.session.shared_context import SharedContextTooLarge
+from application.session.transcript import TranscriptTooLarge
+from application.spawn.respawn import CannotRespawn, OriginalErased
+from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon, SteerTooLong
+from domain.run.webhook_delivery import NothingParked
+from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
+from domain.spawn.continuation import NoSession, RunIsActive
+from domain.values.refusals import CannotDeliver, Rejected, ToolDenied
+
+ERROR_CODES: Mapping[type[Exception], str] = {
+    LogUnavailable: "unavailable",
+    # Somebody else decided in between; the record says what.
+    Rejected: "session_closed",
+    ContentsErased: "erased",
+    CannotRespawn: "cannot_respawn",
+    OriginalErased: "erased",
+    NothingRecorded: "cannot_respawn",
+    RecordErased: "erased",
+    RunIsActive: "run_active",
+    NoSession: "no_session",
+    NotSpawnedHere: "no_session",
+    QueueFull: "queue_full",
+    SteeredTooSoon: "steered_too_soon",
+    SteerTooLong: "invalid_request",
+    CannotYield: "cannot_yield",
+    ToolDenied: "not_permitted",
+    CannotDeliver: "no_announcement",
+    NothingParked: "no_announcement",
+    TranscriptStoredHere: "transcript_is_kept_here",
+    TranscriptTooLarge: "too_much_told",
+    SharedContextTooLarge: "invalid_request",
+    ContextMoved: "precondition_failed",
+}
+"""The code of an error whose text is the answer; that of the nearest class counts."""

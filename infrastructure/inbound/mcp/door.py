@@ -1,0 +1,132 @@
+"""`/mcp`: the Model Context Protocol over streamable HTTP, stateless. The SDK is imported and its
+server made when somebody asks for the first time: until then it costs nothing."""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from starlette.types import Message, Receive, Scope, Send
+
+from application.commands.services import CommandServices
+from application.queries.access import Caller
+from infrastructure.contract.json_values import MalformedJson, parse_json
+from infrastructure.inbound.mcp.requests import REQUEST, read_request
+
+PARSE_ERROR = -32700
+BODY_BYTES_MAX = 16 * 1024 * 1024
+_SERVER = "infrastructure.inbound.mcp.server"
+
+
+class McpDoor:
+    """Takes requests whose caller is known."""
+
+    def __init__(self, services: CommandServices) -> None:
+        self._services = services
+        self._manager: Any = None
+        self._starting = asyncio.Lock()
+        self._closing = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+
+    async def serve(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        caller: Caller,
+        caller_is_there: Callable[[], bool],
+    ) -> None:
+        """Answer one request. Its body is looked through before the SDK reads it: what cannot be
+        kept in a record does not come in."""
+        request = read_request(scope, caller, caller_is_there)
+        body = await _read_body(receive) if scope["method"] == "POST" else b""
+        if body is None:
+            return
+        if scope["method"] == "POST":
+            try:
+                parse_json(body, what="the message")
+            except MalformedJson as error:
+                await _send_parse_error(send, str(error))
+                return
+        manager = await self._started()
+        scope = {**scope, REQUEST: request}
+        await manager.handle_request(scope, _repeat(body, receive), send)
+
+    async def _started(self) -> Any:
+        if self._manager is not None:
+            return self._manager
+        async with self._starting:
+            if self._manager is None:
+                # Aside: meanwhile the others are served.
+                module = await asyncio.to_thread(importlib.import_module, _SERVER)
+                ready = asyncio.get_running_loop().create_future()
+                self._serving = asyncio.create_task(self._serve(module, ready))
+                self._manager = await ready
+        return self._manager
+
+    async def _serve(self, module: Any, ready: "asyncio.Future[Any]") -> None:
+        """Keep the SDK's session manager: its task group is left by the task that entered it."""
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        logging.getLogger("mcp").setLevel(logging.WARNING)
+        manager = StreamableHTTPSessionManager(
+            module.model_server(self._services),
+            stateless=True,
+            max_request_body_size=BODY_BYTES_MAX,
+        )
+        try:
+            async with manager.run():
+                ready.set_result(manager)
+                await self._closing.wait()
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+            raise
+
+    async def close(self) -> None:
+        """End what is still asked."""
+        self._closing.set()
+        if self._serving is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._serving
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The whole body; None when the caller left before its end."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _repeat(body: bytes, receive: Receive) -> Receive:
+    """Gives the body that was read, then what comes behind it."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def _send_parse_error(send: Send, text: str) -> None:
+    message = {"jsonrpc": "2.0", "id": None, "error": {"code": PARSE_ERROR, "message": text}}
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 400,
+            "headers": [(b"content-type", b"application/json")],
+        }
+    )
+    await send({"type": "http.response.body", "body": orjson.dumps(message)})

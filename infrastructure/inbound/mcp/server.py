@@ -1,0 +1,251 @@
+"""The MCP server: what the protocol asks, answered by the tools and the record. Imported when a
+model calls for the first time: the SDK takes most of a second."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from application.commands.errors import ERROR_CODES
+from application.commands.once import require_usable_key
+from application.commands.services import CommandServices
+from application.log.envelope import WRITER_VERSION
+from application.log.event_log import Reservation
+from application.queries.errors import QueryError
+from domain.plan.tools import SPAWN_TOOL
+from domain.run.facts import Plan
+from domain.values.refusals import ToolDenied
+from infrastructure.inbound.mcp.requests import McpRequest, request_of
+from infrastructure.inbound.mcp.resources import list_resources, read_resource, resource_templates
+from infrastructure.inbound.mcp.tasks import RunTasks
+from infrastructure.inbound.mcp.tools.call import (
+    ToolAnswer,
+    ToolCall,
+    ToolInputError,
+    refusal_values,
+)
+from infrastructure.inbound.mcp.tools.catalogue import (
+    TOOLS,
+    TOOLS_BY_NAME,
+    OfferedTool,
+    denied_name,
+    offered_tools,
+)
+
+NAME = "spawnlog"
+INSTRUCTIONS = (
+    "spawnlog runs sub-agents for you and keeps the record of them. Hand out work with"
+    " sessions_spawn; it is answered when the work is accepted. A session that was spawned here"
+    " ends its turn with sessions_yield and is woken with what its sub-agents report; any other"
+    " waits with subagents_wait. Do not poll."
+)
+IDEMPOTENCY_KEY = "idempotencyKey"
+"""In `_meta` of a call: the same call under the same key takes effect once."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+class ModelDoor:
+    """Answers what the protocol asks."""
+
+    def __init__(self, services: CommandServices) -> None:
+        self._services = services
+        self._tasks = RunTasks(services)
+
+    def server(self) -> Server[Any]:
+        """The SDK's server. Its own spans are left out: those of a tree come from the record."""
+        server: Server[Any] = Server(
+            NAME,
+            version=WRITER_VERSION,
+            title="spawnlog",
+            instructions=INSTRUCTIONS,
+            # No argument of a tool is sent as a header.
+            get_tool_input_schema=lambda _: None,
+            on_list_tools=self._list_tools,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+        )
+        # A result may be a task, which is no shape of the core.
+        server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
+        server.middleware.clear()
+        self._tasks.add_to(server)
+        return server
+
+    async def _list_tools(
+        self, context: Context, _: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        request = request_of(context)
+        plan = await self._plan(request)
+        return ListToolsResult(
+            tools=[_DESCRIBED[one.name] for one in offered_tools(request.caller, plan)]
+        )
+
+    async def _plan(self, request: McpRequest) -> Plan | None:
+        """What the session of a child may; None for one that nobody spawned here."""
+        if request.caller.run_id is None:
+            return None
+        return (await self._services.work.run(request.caller.run_id)).plan
+
+    async def _call_tool(
+        self, context: Context, params: CallToolRequestParams
+    ) -> CallToolResult | dict[str, Any]:
+        tool = TOOLS_BY_NAME.get(params.name)
+        if tool is None:
+            names = ", ".join(one.name for one in TOOLS)
+            raise MCPError(INVALID_PARAMS, f"there is no tool of that name; there are {names}")
+        request = request_of(context)
+        try:
+            call = await self._call(context, request, tool, params.arguments or {})
+            await self._require_tool(request, tool)
+            answer = await tool.answers(call)
+        except ToolInputError as error:
+            return _failure({"status": "error", "error": error.message})
+        except ToolDenied as error:
+            return _failure({"status": "forbidden", "error": str(error), "code": "not_permitted"})
+        except QueryError as error:
+            return _failure(refusal_values(error))
+        except tuple(ERROR_CODES) as error:
+            code = next(ERROR_CODES[one] for one in type(error).__mro__ if one in ERROR_CODES)
+            return _failure({"status": "error", "error": str(error), "code": code})
+        if answer.run_id is not None and self._tasks.is_wanted(context):
+            return await self._tasks.created(call, answer.run_id)
+        return tool_result(answer)
+
+    async def _require_tool(self, request: McpRequest, tool: OfferedTool) -> None:
+        """What the policy of a session denies is on record. A spawn is judged with its other rules,
+        which leave a record too."""
+        if tool.name == SPAWN_TOOL or request.caller.run_id is None:
+            return
+        denied = denied_name(tool, await self._plan(request))
+        if denied is not None:
+            await self._services.tool_policy.must_permit(
+                request.caller.run_id, denied, request.caller.actor
+            )
+
+    async def _call(
+        self,
+        context: Context,
+        request: McpRequest,
+        tool: OfferedTool,
+        arguments: Mapping[str, object],
+    ) -> ToolCall:
+        async def report(progress: float, message: str) -> None:
+            await context.session.report_progress(progress, None, message)
+
+        return ToolCall(
+            services=self._services,
+            caller=request.caller,
+            session_key=await request.session_key(self._services),
+            arguments=arguments,
+            report=report,
+            caller_is_there=request.caller_is_there,
+            reservation=_reservation(context, request, tool, arguments),
+            traceparent=request.traceparent(context.meta),
+        )
+
+    async def _list_resources(
+        self, context: Context, _: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        request = request_of(context)
+        key = await request.session_key(self._services)
+        return await list_resources(self._services, request.caller, key)
+
+    async def _list_templates(
+        self, _context: Context, _: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return resource_templates()
+
+    async def _read_resource(
+        self, context: Context, params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
+        return await read_resource(self._services, request_of(context).caller, str(params.uri))
+
+
+def tool_result(answer: ToolAnswer) -> CallToolResult:
+    """An answer in the shapes of the protocol: the values, and beside them the text."""
+    return CallToolResult(
+        content=[TextContent(type="text", text=answer.shown)],
+        structured_content=dict(answer.values),
+        is_error=answer.is_error,
+    )
+
+
+def _failure(values: Mapping[str, Any]) -> CallToolResult:
+    """A call that cannot be carried out, in words that a model can go by."""
+    known = {name: value for name, value in values.items() if value is not None}
+    text = orjson.dumps(known, default=str).decode()
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=orjson.loads(text),
+        is_error=True,
+    )
+
+
+def _reservation(
+    context: Context,
+    request: McpRequest,
+    tool: OfferedTool,
+    arguments: Mapping[str, object],
+) -> Reservation | None:
+    """The idempotency key of a call that changes something, if it has one."""
+    key = (context.meta or {}).get(IDEMPOTENCY_KEY) or request.idempotency_key
+    if key is None or tool.reads:
+        return None
+    if not isinstance(key, str):
+        raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
+    require_usable_key(key)
+    actor = request.caller.actor
+    asked = json.dumps(arguments, sort_keys=True, ensure_ascii=False).encode()
+    return Reservation(
+        token=actor.token or actor.kind,
+        method="POST",
+        path=f"/mcp/{tool.name}",
+        key=key,
+        fingerprint=hashlib.sha256(asked).digest(),
+    )
+
+
+def _described(tool: OfferedTool) -> Tool:
+    return Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema(),
+        output_schema=tool.output_schema(),
+        annotations=ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.reads,
+            destructive_hint=tool.destroys,
+            idempotent_hint=tool.reads,
+            open_world_hint=not tool.reads,
+        ),
+    )
+
+
+_DESCRIBED = {one.name: _described(one) for one in TOOLS}
+ServerFactory = Callable[[CommandServices], Server[Any]]
+
+
+def model_server(services: CommandServices) -> Server[Any]:
+    """The SDK's server over these services."""
+    return ModelDoor(services).server()

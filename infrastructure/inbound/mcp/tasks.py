@@ -1,0 +1,183 @@
+"""Tasks of the extension `io.modelcontextprotocol/tasks`, on the record: a task is a run, by its
+id. It outlives connections and servers, since nothing is kept of it but the run.
+
+A caller says with each call that it follows tasks; then an accepted spawn, or a wait for one run,
+is answered with a task in place of the result. `tasks/update` steers the run: the text of each
+response is the message. `tasks/cancel` stops it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, RequestParams
+from pydantic import ConfigDict, Field
+
+from application.commands.control import addressed_run, controlled_run, require_control
+from application.commands.errors import ERROR_CODES
+from application.commands.services import CommandServices
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.runs import visible_run
+from domain.run.state import Run
+from infrastructure.inbound.mcp.requests import McpRequest, request_of
+from infrastructure.inbound.mcp.tools.call import ToolCall
+from infrastructure.inbound.mcp.tools.family import is_settled, newest_of_session
+from infrastructure.inbound.mcp.tools.subagents import settled_answer
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+VERSIONS = frozenset({"2026-07-28"})
+POLL_INTERVAL_MS = 1_000
+RESPONSES_MAX = 20
+_NO_TASK = "there is no such task for this token"
+
+Context = ServerRequestContext[Any, Any]
+
+
+class TaskParams(RequestParams):
+    """Which task."""
+
+    model_config = ConfigDict(extra="ignore")
+    task_id: str = Field(alias="taskId", max_length=64)
+
+
+class UpdateTaskParams(TaskParams):
+    """What is said to it, by keys of the caller's choice."""
+
+    input_responses: dict[str, Any] = Field(
+        alias="inputResponses", default_factory=dict, max_length=RESPONSES_MAX
+    )
+
+
+class RunTasks:
+    """The methods of the extension."""
+
+    def __init__(self, services: CommandServices) -> None:
+        self._services = services
+
+    def add_to(self, server: Server[Any]) -> None:
+        """Serve the methods, and say so."""
+        server.extensions[EXTENSION] = {}
+        server.add_request_handler("tasks/get", TaskParams, self._get)
+        server.add_request_handler("tasks/update", UpdateTaskParams, self._update)
+        server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
+
+    def is_wanted(self, context: Context) -> bool:
+        """Whether this caller said that it follows tasks."""
+        if context.protocol_version not in VERSIONS:
+            return False
+        declared = context.session.client_capabilities
+        return declared is not None and EXTENSION in (declared.extensions or {})
+
+    async def created(self, call: ToolCall, run_id: str) -> dict[str, Any]:
+        """The task in place of a result."""
+        moment = await resolve_as_of(self._services, call.caller, None)
+        run = await visible_run(self._services, call.caller, run_id, moment)
+        return {"resultType": "task", **await self._task(call, run)}
+
+    async def _get(self, context: Context, params: TaskParams) -> dict[str, Any]:
+        call, run = await self._found(context, params)
+        return await self._task(call, run)
+
+    async def _update(self, context: Context, params: UpdateTaskParams) -> dict[str, Any]:
+        call, run = await self._found(context, params)
+        messages = [text for text in map(_said, params.input_responses.values()) if text]
+        if not messages:
+            raise MCPError(
+                INVALID_PARAMS,
+                "inputResponses has no text: say what the run is to do in content.message",
+            )
+        message = "\n\n".join(messages)
+        try:
+            await require_control(self._services, call.caller, str(run.run_id))
+            run = await addressed_run(
+                self._services, call.caller, str(run.run_id), message, steers=True
+            )
+            await self._services.continuing.steer(run, message, call.caller.actor)
+        except QueryError as error:
+            raise MCPError(INVALID_PARAMS, error.detail) from None
+        except tuple(ERROR_CODES) as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        return {}
+
+    async def _cancel(self, context: Context, params: TaskParams) -> dict[str, Any]:
+        call, run = await self._found(context, params)
+        try:
+            await require_control(self._services, call.caller, str(run.run_id))
+            run = await controlled_run(self._services, call.caller, str(run.run_id), "stop")
+            await self._services.stopping.stop(run, call.caller.actor, "its task was cancelled")
+        except QueryError as error:
+            raise MCPError(INVALID_PARAMS, error.detail) from None
+        except tuple(ERROR_CODES) as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        return {}
+
+    async def _found(self, context: Context, params: TaskParams) -> tuple[ToolCall, Run]:
+        """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
+        request = request_of(context)
+        try:
+            call = await self._call(request)
+            moment = await resolve_as_of(self._services, request.caller, None)
+            run = await visible_run(self._services, request.caller, params.task_id, moment)
+        except QueryError as error:
+            text = _NO_TASK if error.code == "not_found" else error.detail
+            raise MCPError(INVALID_PARAMS, text) from None
+        if not await self._services.access.covers_run(request.caller, run):
+            raise MCPError(INVALID_PARAMS, _NO_TASK)
+        return call, run
+
+    async def _call(self, request: McpRequest) -> ToolCall:
+        async def report(_progress: float, _message: str) -> None:
+            """Nobody waits."""
+
+        return ToolCall(
+            services=self._services,
+            caller=request.caller,
+            session_key=await request.session_key(self._services),
+            arguments={},
+            report=report,
+            caller_is_there=request.caller_is_there,
+        )
+
+    async def _task(self, call: ToolCall, run: Run) -> dict[str, Any]:
+        """How the task stands, by the run in which the session of its run goes on."""
+        newest = await newest_of_session(call, run)
+        stages = await self._services.run_bars.stages({newest.run_id: newest.version})
+        reached = stages[newest.run_id]
+        changed = reached[-1].at if reached else newest.created_at
+        task: dict[str, Any] = {
+            "taskId": str(run.run_id),
+            "status": "working",
+            "statusMessage": newest.stage,
+            "createdAt": run.created_at.isoformat(),
+            "lastUpdatedAt": changed.isoformat(),
+            "ttlMs": None,
+            "pollIntervalMs": POLL_INTERVAL_MS,
+        }
+        if not is_settled(newest):
+            return task
+        if newest.outcome == "stopped":
+            return {**task, "status": "cancelled"}
+        answer = await settled_answer(call, run)
+        result = {
+            "resultType": "complete",
+            "content": [{"type": "text", "text": answer.shown}],
+            "structuredContent": dict(answer.values),
+            "isError": newest.outcome != "success",
+        }
+        return {**task, "status": "completed", "result": result}
+
+
+def _said(response: Any) -> str | None:
+    """The text of a response: itself, or the message in its content."""
+    if isinstance(response, str):
+        return response.strip() or None
+    if not isinstance(response, Mapping):
+        return None
+    content = response.get("content", response)
+    if isinstance(content, Mapping):
+        text = content.get("message") or content.get("text")
+        return text.strip() or None if isinstance(text, str) else None
+    return content.strip() or None if isinstance(content, str) else None

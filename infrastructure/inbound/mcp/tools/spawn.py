@@ -1,0 +1,111 @@
+"""`sessions_spawn` and `sessions_yield`: hand out work, and end the turn to wait for it."""
+
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from application.commands.control import yielding_session
+from application.commands.once import answer_on_record
+from application.commands.spawn import require_requester, require_spawner
+from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.queries.access import require_scope
+from application.queries.views.view import View
+from domain.run.continuation import CannotYield
+from infrastructure.inbound.http.requests.bodies import validation_problem
+from infrastructure.inbound.http.schemas.answers import (
+    AcceptedBatch,
+    AcceptedBatchOfOne,
+    AcceptedSpawn,
+    YieldedAnswer,
+)
+from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
+from infrastructure.inbound.mcp.tools.call import ToolAnswer, ToolCall, text_argument
+from infrastructure.inbound.mcp.tools.spawn_arguments import (
+    ToolRefusal,
+    ToolSpawn,
+    read_tool_arguments,
+    with_role,
+)
+
+
+class RefusedSpawn(View):
+    """A spawn that was refused, which is on record with its run. `role` is the agent that was asked
+    for."""
+
+    status: Literal["forbidden", "error"]
+    error: str
+    rule: str | None = None
+    run_id: UUID | None = None
+    child_session_key: str | None = None
+    limit: int | None = None
+    current: int | None = None
+    batch_id: UUID | None = None
+    role: str | None = None
+
+
+SpawnOutput = AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch | RefusedSpawn
+YieldOutput = YieldedAnswer
+
+
+async def spawn(call: ToolCall) -> ToolAnswer:
+    """`sessions_spawn`. A refusal is an answer, and on record like everything else."""
+    require_spawner(call.services, call.caller)
+    asked = read_tool_arguments(call.arguments)
+    if isinstance(asked, ToolRefusal):
+        return ToolAnswer(with_role({"status": asked.status, "error": asked.error}, asked.role))
+    try:
+        body = SpawnBody.model_validate(asked.body(call.session_key))
+    except ValidationError as failure:
+        raise validation_problem(failure) from None
+    services = call.services
+    pinned = services.work.configurations.current()
+    # The session is known by its canonical key already, whatever its spelling means today.
+    request = spawn_request(body, pinned.configuration, call.session_key)
+    require_requester(call.caller, request, pinned.configuration)
+    try:
+        spawned = await services.spawning.spawn(
+            request,
+            call.caller.actor,
+            call.reservation,
+            call.caller_is_there,
+            call.traceparent,
+            pinned=pinned,
+        )
+        answer = spawned.answer
+    except AlreadyReserved as repeated:
+        assert call.reservation is not None
+        answer = answer_on_record(repeated.reserved, call.reservation)
+    return _spawn_answer(answer, asked)
+
+
+def _spawn_answer(answer: StoredAnswer, asked: ToolSpawn) -> ToolAnswer:
+    body = dict(answer.body)
+    if answer.kind != "accepted":
+        refused = {"status": answer.kind, "error": body.pop("text"), **body}
+        given = {name: value for name, value in refused.items() if value is not None}
+        return ToolAnswer(with_role(given, asked.agent_id))
+    warnings = [f'"{name}" has no effect here' for name in asked.unused]
+    runs: list[dict[str, Any]] = [dict(one) for one in cast("list[dict[str, Any]]", body["runs"])]
+    if warnings:
+        runs = [{**one, "warnings": [*one["warnings"], *warnings]} for one in runs]
+        body = {**body, "runs": runs}
+        if "warnings" in body:
+            body["warnings"] = runs[0]["warnings"]
+    return ToolAnswer(body, run_id=str(runs[0]["runId"]) if len(runs) == 1 else None)
+
+
+async def yield_turn(call: ToolCall) -> ToolAnswer:
+    """`sessions_yield`. A session that has no run here cannot be woken: it waits by itself."""
+    require_scope(call.caller, "spawn")
+    message = text_argument(call.arguments, "message")
+    session = await yielding_session(call.services, call.caller, call.session_key)
+    try:
+        sent = await call.services.continuing.yield_turn(
+            session, message[:2000] if message else None, call.caller.actor
+        )
+    except CannotYield as why:
+        if session.run_id is not None:
+            raise
+        raise CannotYield(f"{why}. Wait with subagents_wait instead.") from None
+    return ToolAnswer(sent.answer.body)

@@ -1,0 +1,437 @@
+"""`subagents` and `subagents_wait`: look after the sub-agents of a session, and wait for them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from application.commands.control import addressed_run, controlled_run, require_control
+from application.queries.access import require_scope
+from application.queries.errors import QueryError
+from application.queries.runs import get_run, get_run_transcript
+from application.queries.views.inbox import AnnouncementView, announcement_views
+from application.queries.views.run import RunSummary, RunView, run_summaries
+from application.queries.views.run_records import TranscriptEntryView
+from application.queries.views.view import View
+from domain.run.continuation import SteeredTooSoon, SteerTooLong
+from domain.run.lifecycle import OVER
+from domain.run.state import Run
+from domain.session.state import REPORTS_MAX
+from infrastructure.inbound.mcp.tools.call import (
+    ToolAnswer,
+    ToolCall,
+    ToolInputError,
+    answer_of,
+    count_argument,
+    flag_argument,
+    members_of,
+    names_argument,
+    number_argument,
+    required_text,
+    text_argument,
+)
+from infrastructure.inbound.mcp.tools.family import (
+    active_runs,
+    newest_of_session,
+    subagents,
+    wait_for_runs,
+)
+from infrastructure.inbound.subagents import (
+    TOOL_WORDS,
+    Subagent,
+    Subagents,
+    TargetError,
+    find_subagent,
+    info_text,
+    list_text,
+    log_text,
+    runtime_text,
+)
+
+LOG_ENTRIES_MAX = 200
+LOG_ENTRIES_DEFAULT = 20
+RECENT_MINUTES_MAX = 1440
+REPLY_SECONDS_DEFAULT = 30.0
+REPLY_SECONDS_MAX = 300.0
+WAIT_SECONDS_DEFAULT = 45.0
+WAIT_SECONDS_MAX = 600.0
+TARGETS_MAX = 50
+_ALL = ("all", "*")
+_LEAF = "Leaf subagents cannot control other sessions."
+_FOREIGN = "Subagents can only control runs spawned from their own session."
+
+
+class SubagentRow(View):
+    """A sub-agent in the list: its newest run, numbered through both lists. `runtime` is for
+    people, `pendingDescendants` how many below it are not done."""
+
+    index: int
+    run_id: UUID
+    session_key: str
+    label: str
+    task: str
+    status: str
+    pending_descendants: int
+    runtime: str
+    runtime_ms: int | None
+    model: str | None
+    total_tokens: int | None
+    started_at: str | None
+    ended_at: str | None
+
+
+class SubagentList(View):
+    """The sub-agents of a session: those at work, and those that ended lately."""
+
+    status: Literal["ok"]
+    action: Literal["list"]
+    requester_session_key: str
+    caller_session_key: str
+    caller_is_subagent: bool
+    total: int
+    active: list[SubagentRow]
+    recent: list[SubagentRow]
+    text: str
+
+
+class SubagentLog(View):
+    """What was said last in the run of a sub-agent."""
+
+    status: Literal["ok"]
+    action: Literal["log"]
+    run_id: UUID
+    session_key: str
+    label: str
+    entries: list[TranscriptEntryView]
+    text: str
+
+
+class SubagentInfo(View):
+    """Everything about a sub-agent."""
+
+    status: Literal["ok"]
+    action: Literal["info"]
+    run: RunView | RunSummary
+    text: str
+
+
+class ControlAnswer(View):
+    """What came of stopping, steering or sending. `runId` is that of the run which the action was
+    about, or which goes on with the message; `replyText` what it answered in time."""
+
+    status: Literal["ok", "done", "accepted", "queued", "timeout", "error", "forbidden",
+                    "rate_limited"]  # fmt: skip
+    action: str
+    target: str | None = None
+    run_id: UUID | None = None
+    session_key: str | None = None
+    label: str | None = None
+    mode: str | None = None
+    killed: int | None = None
+    labels: list[str] | None = None
+    cascade_killed: int | None = None
+    cascade_labels: list[str] | None = None
+    reply_text: str | None = None
+    text: str | None = None
+    error: str | None = None
+
+
+SubagentsOutput = SubagentList | SubagentLog | SubagentInfo | ControlAnswer
+
+
+async def control(call: ToolCall) -> ToolAnswer:
+    """`subagents`. Without an action it lists."""
+    action = (text_argument(call.arguments, "action") or "list").lower()
+    match action:
+        case "list":
+            return await _list(call)
+        case "log":
+            return await _log(call)
+        case "info":
+            return await _info(call)
+        case "kill" | "stop":
+            return await _controlling(call, action, _stop)
+        case "steer":
+            return await _controlling(call, action, _steer)
+        case "send":
+            return await _controlling(call, action, _send)
+    raise ToolInputError("Unsupported action.")
+
+
+async def _list(call: ToolCall) -> ToolAnswer:
+    require_scope(call.caller, "read")
+    minutes = int(number_argument(call.arguments, "recentMinutes", 30, 1, RECENT_MINUTES_MAX))
+    known = await subagents(call, timedelta(minutes=minutes))
+    text = list_text(known, f"recent (last {minutes}m):")
+    rows = [_row(number, one) for number, one in enumerate(known.numbered, 1)]
+    view = SubagentList(
+        status="ok",
+        action="list",
+        requester_session_key=call.session_key,
+        caller_session_key=call.session_key,
+        caller_is_subagent=call.caller.run_id is not None,
+        total=len(rows),
+        active=rows[: len(known.active)],
+        recent=rows[len(known.active) :],
+        text=text,
+    )
+    return answer_of(view, text)
+
+
+def _row(number: int, one: Subagent) -> SubagentRow:
+    run, usage = one.run, one.run.get("usage") or {}
+    took = one.runtime_ms
+    return SubagentRow(
+        index=number,
+        run_id=UUID(one.run_id),
+        session_key=str(run["childSessionKey"]),
+        label=one.label,
+        task=one.short_task,
+        status=one.status,
+        pending_descendants=one.pending,
+        runtime=runtime_text(took),
+        runtime_ms=int(took) if took is not None else None,
+        model=run.get("model"),
+        total_tokens=usage.get("totalTokens"),
+        started_at=run.get("startedAt"),
+        ended_at=run.get("endedAt"),
+    )
+
+
+async def _target(call: ToolCall) -> tuple[Subagents, Subagent]:
+    known = await subagents(call)
+    return known, _found(known, text_argument(call.arguments, "target") or "")
+
+
+def _found(known: Subagents, target: str) -> Subagent:
+    try:
+        return find_subagent(known, target, TOOL_WORDS)
+    except TargetError as error:
+        raise ToolInputError(str(error)) from None
+
+
+async def _log(call: ToolCall) -> ToolAnswer:
+    limit = count_argument(call.arguments, "limit", LOG_ENTRIES_DEFAULT, LOG_ENTRIES_MAX)
+    tools = flag_argument(call.arguments, "tools") or flag_argument(call.arguments, "includeTools")
+    _, one = await _target(call)
+    answer = await get_run_transcript(
+        call.services, call.caller, one.run_id, last=limit, tools=tools
+    )
+    entries = answer.view.items
+    text = log_text(one, [members_of(entry) for entry in entries], limit)
+    view = SubagentLog(
+        status="ok",
+        action="log",
+        run_id=UUID(one.run_id),
+        session_key=str(one.run["childSessionKey"]),
+        label=one.label,
+        entries=entries,
+        text=text,
+    )
+    return answer_of(view, text)
+
+
+async def _info(call: ToolCall) -> ToolAnswer:
+    _, one = await _target(call)
+    answer = await get_run(call.services, call.caller, one.run_id)
+    shown = Subagent(members_of(answer.view), one.now, one.pending)
+    text = info_text(shown)
+    return answer_of(SubagentInfo(status="ok", action="info", run=answer.view, text=text), text)
+
+
+async def _controlling(call: ToolCall, action: str, act: Any) -> ToolAnswer:
+    """What a session that may not control anybody is answered, in the words of the tool."""
+    try:
+        await require_control(call.services, call.caller, call.session_key)
+        return _control_answer(action, await act(call))
+    except QueryError as error:
+        if error.code != "not_permitted":
+            raise
+        text = _LEAF if call.caller.run_id is not None and not call.caller.may("control") else None
+        if text is None:
+            text = error.detail if error.detail.startswith("Subagents ") else _FOREIGN
+        return _control_answer(action, {"status": "forbidden", "error": text})
+
+
+def _control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
+    view = ControlAnswer.model_validate({"action": action, **members})
+    answer = answer_of(view)
+    return ToolAnswer({name: value for name, value in answer.values.items() if value is not None})
+
+
+async def _stop(call: ToolCall) -> dict[str, Any]:
+    target = text_argument(call.arguments, "target") or ""
+    known = await subagents(call)
+    if target in _ALL:
+        labels: list[str] = []
+        for one in known.active:
+            below = await _at_work_below(call, one)
+            if await _stop_one(call, one):
+                labels.append(one.label)
+            elif below:
+                labels += [_label_of(run) for run in below]
+        count = len(labels)
+        plural = "" if count == 1 else "s"
+        text = f"killed {count} subagent{plural}." if count else "no running subagents to kill."
+        return {"status": "ok", "target": "all", "killed": count, "labels": labels, "text": text}
+    one = _found(known, target)
+    below = await _at_work_below(call, one)
+    killed = await _stop_one(call, one)
+    facts = {
+        "target": target,
+        "runId": one.run_id,
+        "sessionKey": one.run["childSessionKey"],
+        "label": one.label,
+    }
+    if not killed and not below:
+        return {"status": "done", **facts, "text": f"{one.label} is already finished."}
+    count, plural = len(below), "" if len(below) == 1 else "s"
+    more = f" (+ {count} descendant{plural})" if count else ""
+    text = f"killed {one.label}{more}."
+    if not killed:
+        text = f"killed {count} descendant{plural} of {one.label}."
+    labels_below = {"cascadeLabels": [_label_of(run) for run in below]} if below else {}
+    return {"status": "ok", **facts, "cascadeKilled": count, **labels_below, "text": text}
+
+
+async def _at_work_below(call: ToolCall, one: Subagent) -> Sequence[Run]:
+    """Those below a sub-agent that are not over."""
+    key = str(one.run["childSessionKey"])
+    return [
+        run
+        for run in await call.services.work.registry.runs_below(key)
+        if run.stage not in OVER or run.is_paused
+    ]
+
+
+async def _stop_one(call: ToolCall, one: Subagent) -> bool:
+    """Stop one and all below it; whether it was at work itself."""
+    run = await controlled_run(call.services, call.caller, one.run_id, "stop")
+    answer = await call.services.stopping.stop(run, call.caller.actor, "stopped by its requester")
+    return not answer.body["wasOver"]
+
+
+def _label_of(run: Run) -> str:
+    return run.label or str(run.run_id)[:8]
+
+
+async def _steer(call: ToolCall) -> dict[str, Any]:
+    message = required_text(call.arguments, "message")
+    own = call.caller.run_id
+    if own is not None and text_argument(call.arguments, "target") in (str(own), call.session_key):
+        return {"status": "forbidden", "error": "Subagents cannot steer themselves."}
+    _, one = await _target(call)
+    run = await addressed_run(call.services, call.caller, one.run_id, message, steers=True)
+    try:
+        sent = await call.services.continuing.steer(
+            run, message, call.caller.actor, call.reservation, call.traceparent
+        )
+    except SteeredTooSoon as why:
+        return {"status": "rate_limited", "error": str(why)}
+    except SteerTooLong as why:
+        return {"status": "error", "error": str(why)}
+    body = sent.answer.body
+    facts = {"sessionKey": body["childSessionKey"], "runId": body["runId"], "label": one.label}
+    if sent.answer.kind != "steered":
+        return {"status": "done", **facts, "text": f"{one.label} is already finished."}
+    return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {one.label}."}
+
+
+async def _send(call: ToolCall) -> dict[str, Any]:
+    message = required_text(call.arguments, "message")
+    _, one = await _target(call)
+    return await send_and_wait(call, one.run_id, one.label, message)
+
+
+async def send_and_wait(call: ToolCall, run_id: str, label: str, message: str) -> dict[str, Any]:
+    """A message to the session of a run, and its answer when that comes in time."""
+    seconds = number_argument(
+        call.arguments, "timeoutSeconds", REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX
+    )
+    run = await addressed_run(call.services, call.caller, run_id, message, steers=False)
+    sent = await call.services.continuing.send(
+        run, message, call.caller.actor, call.reservation, call.traceparent
+    )
+    body = sent.answer.body
+    if sent.answer.kind in ("forbidden", "error"):
+        return {"status": sent.answer.kind, "error": body["text"], "runId": body["runId"]}
+    facts = {"runId": body["runId"], "sessionKey": body["childSessionKey"], "label": label}
+    if sent.answer.kind == "queued":
+        return {"status": "queued", **facts, "text": f"waits for the run at work of {label}."}
+    if not seconds:
+        return {"status": "accepted", **facts}
+    awaited = await wait_for_runs(call, [sent.run], seconds)
+    if awaited.open:
+        return {"status": "timeout", **facts, "text": f"{label} is still running."}
+    answered = await get_run(call.services, call.caller, str(awaited.settled[0].run_id))
+    run_view = answered.view
+    if run_view.outcome != "success":
+        return {"status": "error", **facts, "error": run_view.error or str(run_view.outcome)}
+    reply = run_view.result_text if isinstance(run_view, RunView) else None
+    return {"status": "ok", **facts, **({"replyText": reply} if reply else {})}
+
+
+class AwaitedRun(View):
+    """A sub-agent that is done, and what it reported; null where it reports nothing, or its texts
+    are not for this token."""
+
+    run: RunSummary
+    announcement: AnnouncementView | None
+
+
+class WaitAnswer(View):
+    """What a wait came to: `done` when all that were waited for are, else `waiting`, and the wait
+    can be repeated. `pending` are those that go on."""
+
+    status: Literal["done", "waiting"]
+    done: list[AwaitedRun]
+    pending: list[RunSummary]
+    text: str
+
+
+async def wait(call: ToolCall) -> ToolAnswer:
+    """`subagents_wait`. That its caller gives up stops no run."""
+    require_scope(call.caller, "read")
+    seconds = number_argument(
+        call.arguments, "timeoutSeconds", WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX
+    )
+    names = names_argument(call.arguments, "targets", TARGETS_MAX)
+    runs = await _named(call, names) if names else await active_runs(call)
+    awaited = await wait_for_runs(call, runs, seconds)
+    view = await _awaited_view(call, awaited.settled, awaited.open)
+    only = str(runs[0].run_id) if len(runs) == 1 else None
+    return ToolAnswer(members_of(view), view.text, run_id=only)
+
+
+async def _named(call: ToolCall, names: Sequence[str]) -> list[Run]:
+    known = await subagents(call, timedelta(minutes=RECENT_MINUTES_MAX))
+    found = {_found(known, name).run_id: None for name in names[:REPORTS_MAX]}
+    return [await call.services.work.run(UUID(run_id)) for run_id in found]
+
+
+async def _awaited_view(
+    call: ToolCall, settled: Sequence[Run], pending: Sequence[Run]
+) -> WaitAnswer:
+    work, bars = call.services.work, call.services.run_bars
+    with_text = call.caller.may("content")
+    told = [run for run in settled if run.inbox is not None]
+    views = await announcement_views(work.contents, told, with_text=with_text)
+    by_run = {one.run_id: one for one in views}
+    done = [
+        AwaitedRun(run=summary, announcement=by_run.get(summary.run_id))
+        for summary in await run_summaries(tuple(settled), work.contents, bars)
+    ]
+    left = await run_summaries(tuple(pending), work.contents, bars)
+    texts = [one.announcement.text for one in done if one.announcement and one.announcement.text]
+    names = ", ".join(one.label or str(one.run_id) for one in left)
+    lines = [*texts, f"Still at work: {names}. Wait again." if left else "All are done."]
+    return WaitAnswer(
+        status="waiting" if left else "done", done=done, pending=left, text="\n\n".join(lines)
+    )
+
+
+async def settled_answer(call: ToolCall, run: Run) -> ToolAnswer:
+    """What a wait for one run that is settled would have answered."""
+    newest = await newest_of_session(call, run)
+    view = await _awaited_view(call, (newest,), ())
+    return ToolAnswer(members_of(view), view.text)
