@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from application.delivery.announce import Announcer
 from application.queries.services import QueryServices
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
@@ -16,4 +17,5 @@ class CommandServices(QueryServices):
     spawning: SpawnService
     continuing: SessionContinuation
     stopping: StopService
+    announcing: Announcer
     tool_policy: ToolGuard

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from application.commands.services import CommandServices
-from application.delivery.announce import Announcer
 from application.delivery.webhooks import WebhookSender
 from application.queries.access import TokenVerifier
 
@@ -22,7 +21,6 @@ class Services(CommandServices):
     """Put together by the composition root. `tokens` is None when authentication is off;
     `hosts` are the names by which this server may be addressed."""
 
-    announcing: Announcer
     sending: WebhookSender
     tokens: TokenVerifier | None
     hosts: frozenset[str]

@@ -55,12 +55,35 @@ class OfferedTool:
 
     def output_schema(self) -> dict[str, Any]:
         """The shape of what it answers; an object always."""
-        return {"type": "object", **_schema_of(self.output)}
+        return {"type": "object", **_brief_schema(self.output)}
 
 
 @cache
-def _schema_of(output: Any) -> dict[str, Any]:
-    return TypeAdapter(output).json_schema(mode="serialization", by_alias=True)
+def _brief_schema(output: Any) -> dict[str, Any]:
+    """What an answer has, and of its members how they are called and what they are. What stands in
+    them is the views of HTTP, whose shapes are in `/openapi.json`: here a model would have to read
+    a hundred kilobytes of them."""
+    whole = TypeAdapter(output).json_schema(mode="serialization", by_alias=True)
+    kinds: Mapping[str, Any] = whole.get("$defs", {})
+    if "anyOf" not in whole:
+        return _brief(whole)
+    return {"anyOf": [_brief(kinds[one["$ref"].rpartition("/")[2]]) for one in whole["anyOf"]]}
+
+
+def _brief(schema: Mapping[str, Any]) -> dict[str, Any]:
+    members = {name: _member(one) for name, one in schema.get("properties", {}).items()}
+    required = [name for name in schema.get("required", ()) if name in members]
+    return {"type": "object", "properties": members, "required": required}
+
+
+def _member(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if "$ref" in schema:
+        return {"type": "object"}
+    if "anyOf" in schema:
+        kinds = [_member(one) for one in schema["anyOf"]]
+        return {"anyOf": [one for at, one in enumerate(kinds) if one not in kinds[:at]]}
+    kept = {name: schema[name] for name in ("type", "const", "enum") if name in schema}
+    return {**kept, **({"items": _member(schema["items"])} if "items" in schema else {})}
 
 
 def _text(description: str, **more: Any) -> dict[str, Any]:
@@ -138,8 +161,9 @@ TOOLS: Sequence[OfferedTool] = (
         name=WAIT_TOOL,
         title="Wait for sub-agents",
         description=(
-            "Wait until sub-agents are done, and read what they report. Without targets for all"
-            " that are at work. Status waiting says that the time was over first: wait again. That"
+            "Wait until sub-agents are done, and read what they report: all that are at work, or"
+            " the targets. What was reported before and not read comes too."
+            " Status waiting says that the time was over first: wait again. That"
             " you stop waiting stops none of them."
         ),
         scope="read",
@@ -151,6 +175,7 @@ TOOLS: Sequence[OfferedTool] = (
                 "maxItems": subagents.TARGETS_MAX,
                 "description": _TARGET,
             },
+            "until": _text("all of them (without it), or any one.", enum=["all", "any"]),
             "timeoutSeconds": _number(
                 "How long at most; 45 without it.", 0, subagents.WAIT_SECONDS_MAX
             ),

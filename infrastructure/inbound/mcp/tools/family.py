@@ -60,6 +60,23 @@ async def _with_pending(call: ToolCall, one: Subagent) -> Subagent:
     return replace(one, pending=pending)
 
 
+async def untaken_runs(call: ToolCall) -> list[Run]:
+    """The sub-agents whose reports lie in the inbox of the session and were not taken, among its
+    newest runs, the earliest first."""
+    runs = await call.services.work.registry.runs(
+        RunQuery(requester=call.session_key),
+        at=await call.services.work.log.head(),
+        limit=RUNS_LISTED_MAX,
+    )
+    return [one for one in reversed(runs) if is_untaken(one)]
+
+
+def is_untaken(run: Run) -> bool:
+    """Whether what a run reports lies in an inbox and was not taken."""
+    inbox = run.inbox
+    return inbox is not None and inbox.disposition == "inbox" and inbox.acknowledged_at is None
+
+
 async def newest_of_session(call: ToolCall, run: Run) -> Run:
     """The run in which the session of a run goes on."""
     for _ in range(CONTINUATIONS_MAX):
@@ -82,15 +99,19 @@ class Awaited:
     open: tuple[Run, ...]
 
 
-async def wait_for_runs(call: ToolCall, runs: Sequence[Run], seconds: float) -> Awaited:
-    """Wait until the runs, or what goes on behind them, are settled, so many seconds at most. The
-    caller is told how far that is; when it gives up, the runs go on."""
+async def wait_for_runs(
+    call: ToolCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
+) -> Awaited:
+    """Wait until so many of the runs (without a number all of them), or what goes on behind them,
+    are settled, so many seconds at most. The caller is told how far that is; when it gives up, the
+    runs go on."""
+    enough = len(runs) if enough is None else min(enough, len(runs))
     services, deadline, told = call.services, time.monotonic() + seconds, 0
     while True:
         position = services.tail.position
         now = [await newest_of_session(call, await services.work.run(one.run_id)) for one in runs]
         settled = tuple(one for one in now if is_settled(one))
-        if len(settled) == len(now) or time.monotonic() >= deadline or services.closing():
+        if len(settled) >= enough or time.monotonic() >= deadline or services.closing():
             return Awaited(settled, tuple(one for one in now if not is_settled(one)))
         told += 1
         await call.report(told, f"{len(settled)} of {len(now)} sub-agents are done")

@@ -32,8 +32,10 @@ from infrastructure.inbound.mcp.tools.call import (
 )
 from infrastructure.inbound.mcp.tools.family import (
     active_runs,
+    is_untaken,
     newest_of_session,
     subagents,
+    untaken_runs,
     wait_for_runs,
 )
 from infrastructure.inbound.subagents import (
@@ -390,17 +392,30 @@ class WaitAnswer(View):
 
 
 async def wait(call: ToolCall) -> ToolAnswer:
-    """`subagents_wait`. That its caller gives up stops no run."""
+    """`subagents_wait`. That its caller gives up stops no run. Without targets it gives what was
+    reported and not taken too; what it gives is taken, so that no wait gives it again."""
     require_scope(call.caller, "read")
+    any_will_do = text_argument(call.arguments, "until") == "any"
     seconds = number_argument(
         call.arguments, "timeoutSeconds", WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX
     )
     names = names_argument(call.arguments, "targets", TARGETS_MAX)
-    runs = await _named(call, names) if names else await active_runs(call)
-    awaited = await wait_for_runs(call, runs, seconds)
+    runs = await _named(call, names) if names else await _all_awaited(call)
+    awaited = await wait_for_runs(call, runs, seconds, enough=1 if any_will_do else None)
     view = await _awaited_view(call, awaited.settled, awaited.open)
+    if call.caller.run_id is not None or call.caller.may("control"):
+        for run in awaited.settled:
+            if is_untaken(run):
+                await call.services.announcing.acknowledge(run, call.caller.actor)
     only = str(runs[0].run_id) if len(runs) == 1 else None
     return ToolAnswer(members_of(view), view.text, run_id=only)
+
+
+async def _all_awaited(call: ToolCall) -> list[Run]:
+    """Those that are at work, behind those whose reports were not taken."""
+    untaken = (await untaken_runs(call))[:TARGETS_MAX]
+    known = {one.run_id for one in untaken}
+    return [*untaken, *(one for one in await active_runs(call) if one.run_id not in known)]
 
 
 async def _named(call: ToolCall, names: Sequence[str]) -> list[Run]:
