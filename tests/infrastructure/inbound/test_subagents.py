@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.display.failures import TargetError
 from infrastructure.inbound.subagents import (
     Subagent,
     Subagents,
+    TargetError,
     find_subagent,
     info_text,
     list_text,
