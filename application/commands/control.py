@@ -1,4 +1,4 @@
-"""Who may control which runs and sessions: what is asked before a command, at every door."""
+"""Who may control which runs and sessions: what is asked before a command is carried out."""
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller, require_scope, require_session_access

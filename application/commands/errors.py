@@ -1,4 +1,4 @@
-"""Why a command is not carried out, as a stable code that every door passes on."""
+"""Why a command is not carried out, as a stable code for every kind of caller."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Who may ask for a spawn: what is asked before it is admitted, at every door."""
+"""Who may ask for a spawn: what is asked before it is admitted, whichever way it comes in."""
 
 from application.commands.control import require_service
 from application.commands.services import CommandServices

@@ -61,7 +61,7 @@ from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
 from infrastructure.inbound.http.requests.services import Services
-from infrastructure.inbound.mcp.door import McpDoor
+from infrastructure.inbound.mcp.endpoint import McpEndpoint
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.configuration.files import LoadedFiles
@@ -365,7 +365,7 @@ class ServerProcess:
             closing=lambda: self.closing,
             stopped=self._stopped,
         )
-        self.models = McpDoor(services)
+        self.models = McpEndpoint(services)
         self._stack.push_async_callback(self.models.close)
         return services
 

@@ -18,7 +18,6 @@ SMALL_FOLDERS = {
     "application/configuration": "one use case: a file becomes the active revision",
     "domain": "the registry of event types belongs to no one of its folders",
     "infrastructure/inbound/command_line": "the entry point; its parts are folders",
-    "infrastructure/inbound/http": "the application and its description; its parts are folders",
     "infrastructure/outbound/guarded_http": "what adapters share that call others' addresses",
     "infrastructure/outbound/hooks": "the adapters of two ports",
     "infrastructure/outbound/log": "the adapter of the log's port and a process beside it",

@@ -22,6 +22,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.openapi import describe
+from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import (
@@ -47,7 +48,6 @@ from infrastructure.inbound.http.routes import (
     transcripts,
     what_if,
 )
-from infrastructure.inbound.http.routes.models import ModelDoor, model_routes
 
 ROUTERS = (
     spawns.router,
@@ -70,7 +70,7 @@ ROUTERS = (
 )
 
 
-def create_application(services: Services, models: ModelDoor | None = None) -> FastAPI:
+def create_application(services: Services, models: ProtocolEndpoint | None = None) -> FastAPI:
     """The application, ready to serve. `models` answers at `/mcp`."""
     application = FastAPI(
         title="spawnlog",
@@ -90,7 +90,7 @@ def create_application(services: Services, models: ModelDoor | None = None) -> F
         _PlainRoute(runs.PLAIN_QUERY, runs.PATH, runs.get_run_directly, "GET"),
     )
     if models is not None:
-        application.router.routes += tuple(model_routes(services, models))
+        application.router.routes += tuple(protocol_routes(services, models))
     for router in ROUTERS:
         application.include_router(router)
     log = services.work.log

@@ -3,11 +3,10 @@ model calls for the first time: the SDK takes most of a second."""
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -36,10 +35,10 @@ from domain.run.facts import Plan
 from domain.values.refusals import ToolDenied
 from infrastructure.inbound.mcp.requests import McpRequest, request_of
 from infrastructure.inbound.mcp.resources import list_resources, read_resource, resource_templates
-from infrastructure.inbound.mcp.tasks import RunTasks
+from infrastructure.inbound.mcp.tasks import RequestContext, RunTasks
 from infrastructure.inbound.mcp.tools.call import (
+    McpCall,
     ToolAnswer,
-    ToolCall,
     ToolInputError,
     refusal_values,
 )
@@ -61,10 +60,8 @@ INSTRUCTIONS = (
 IDEMPOTENCY_KEY = "idempotencyKey"
 """In `_meta` of a call: the same call under the same key takes effect once."""
 
-Context = ServerRequestContext[Any, Any]
 
-
-class ModelDoor:
+class McpMethods:
     """Answers what the protocol asks."""
 
     def __init__(self, services: CommandServices) -> None:
@@ -92,7 +89,7 @@ class ModelDoor:
         return server
 
     async def _list_tools(
-        self, context: Context, _: PaginatedRequestParams | None
+        self, context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
         request = request_of(context)
         plan = await self._plan(request)
@@ -107,7 +104,7 @@ class ModelDoor:
         return (await self._services.work.run(request.caller.run_id)).plan
 
     async def _call_tool(
-        self, context: Context, params: CallToolRequestParams
+        self, context: RequestContext, params: CallToolRequestParams
     ) -> CallToolResult | dict[str, Any]:
         tool = TOOLS_BY_NAME.get(params.name)
         if tool is None:
@@ -144,15 +141,15 @@ class ModelDoor:
 
     async def _call(
         self,
-        context: Context,
+        context: RequestContext,
         request: McpRequest,
         tool: OfferedTool,
         arguments: Mapping[str, object],
-    ) -> ToolCall:
+    ) -> McpCall:
         async def report(progress: float, message: str) -> None:
             await context.session.report_progress(progress, None, message)
 
-        return ToolCall(
+        return McpCall(
             services=self._services,
             caller=request.caller,
             session_key=await request.session_key(self._services),
@@ -164,19 +161,19 @@ class ModelDoor:
         )
 
     async def _list_resources(
-        self, context: Context, _: PaginatedRequestParams | None
+        self, context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         request = request_of(context)
         key = await request.session_key(self._services)
         return await list_resources(self._services, request.caller, key)
 
     async def _list_templates(
-        self, _context: Context, _: PaginatedRequestParams | None
+        self, _context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         return resource_templates()
 
     async def _read_resource(
-        self, context: Context, params: ReadResourceRequestParams
+        self, context: RequestContext, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         return await read_resource(self._services, request_of(context).caller, str(params.uri))
 
@@ -202,7 +199,7 @@ def _failure(values: Mapping[str, Any]) -> CallToolResult:
 
 
 def _reservation(
-    context: Context,
+    context: RequestContext,
     request: McpRequest,
     tool: OfferedTool,
     arguments: Mapping[str, object],
@@ -243,9 +240,8 @@ def _described(tool: OfferedTool) -> Tool:
 
 
 _DESCRIBED = {one.name: _described(one) for one in TOOLS}
-ServerFactory = Callable[[CommandServices], Server[Any]]
 
 
 def model_server(services: CommandServices) -> Server[Any]:
     """The SDK's server over these services."""
-    return ModelDoor(services).server()
+    return McpMethods(services).server()

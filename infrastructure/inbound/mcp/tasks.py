@@ -23,9 +23,9 @@ from application.queries.errors import QueryError
 from application.queries.runs import visible_run
 from domain.run.state import Run
 from infrastructure.inbound.mcp.requests import McpRequest, request_of
-from infrastructure.inbound.mcp.tools.call import ToolCall
-from infrastructure.inbound.mcp.tools.family import is_settled, newest_of_session
-from infrastructure.inbound.mcp.tools.subagents import settled_answer
+from infrastructure.inbound.mcp.tools.call import McpCall
+from infrastructure.inbound.mcp.tools.family import is_over, newest_of_session
+from infrastructure.inbound.mcp.tools.subagents import answer_after_wait
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 VERSIONS = frozenset({"2026-07-28"})
@@ -33,7 +33,7 @@ POLL_INTERVAL_MS = 1_000
 RESPONSES_MAX = 20
 _NO_TASK = "there is no such task for this token"
 
-Context = ServerRequestContext[Any, Any]
+RequestContext = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
@@ -64,24 +64,24 @@ class RunTasks:
         server.add_request_handler("tasks/update", UpdateTaskParams, self._update)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
 
-    def is_wanted(self, context: Context) -> bool:
+    def is_wanted(self, context: RequestContext) -> bool:
         """Whether this caller said that it follows tasks."""
         if context.protocol_version not in VERSIONS:
             return False
         declared = context.session.client_capabilities
         return declared is not None and EXTENSION in (declared.extensions or {})
 
-    async def created(self, call: ToolCall, run_id: str) -> dict[str, Any]:
+    async def created(self, call: McpCall, run_id: str) -> dict[str, Any]:
         """The task in place of a result."""
         moment = await resolve_as_of(self._services, call.caller, None)
         run = await visible_run(self._services, call.caller, run_id, moment)
         return {"resultType": "task", **await self._task(call, run)}
 
-    async def _get(self, context: Context, params: TaskParams) -> dict[str, Any]:
+    async def _get(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
         call, run = await self._found(context, params)
         return await self._task(call, run)
 
-    async def _update(self, context: Context, params: UpdateTaskParams) -> dict[str, Any]:
+    async def _update(self, context: RequestContext, params: UpdateTaskParams) -> dict[str, Any]:
         call, run = await self._found(context, params)
         messages = [text for text in map(_said, params.input_responses.values()) if text]
         if not messages:
@@ -102,7 +102,7 @@ class RunTasks:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         return {}
 
-    async def _cancel(self, context: Context, params: TaskParams) -> dict[str, Any]:
+    async def _cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
         call, run = await self._found(context, params)
         try:
             await require_control(self._services, call.caller, str(run.run_id))
@@ -114,7 +114,7 @@ class RunTasks:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         return {}
 
-    async def _found(self, context: Context, params: TaskParams) -> tuple[ToolCall, Run]:
+    async def _found(self, context: RequestContext, params: TaskParams) -> tuple[McpCall, Run]:
         """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
         request = request_of(context)
         try:
@@ -128,11 +128,11 @@ class RunTasks:
             raise MCPError(INVALID_PARAMS, _NO_TASK)
         return call, run
 
-    async def _call(self, request: McpRequest) -> ToolCall:
+    async def _call(self, request: McpRequest) -> McpCall:
         async def report(_progress: float, _message: str) -> None:
             """Nobody waits."""
 
-        return ToolCall(
+        return McpCall(
             services=self._services,
             caller=request.caller,
             session_key=await request.session_key(self._services),
@@ -141,7 +141,7 @@ class RunTasks:
             caller_is_there=request.caller_is_there,
         )
 
-    async def _task(self, call: ToolCall, run: Run) -> dict[str, Any]:
+    async def _task(self, call: McpCall, run: Run) -> dict[str, Any]:
         """How the task stands, by the run in which the session of its run goes on."""
         newest = await newest_of_session(call, run)
         stages = await self._services.run_bars.stages({newest.run_id: newest.version})
@@ -156,11 +156,11 @@ class RunTasks:
             "ttlMs": None,
             "pollIntervalMs": POLL_INTERVAL_MS,
         }
-        if not is_settled(newest):
+        if not is_over(newest):
             return task
         if newest.outcome == "stopped":
             return {**task, "status": "cancelled"}
-        answer = await settled_answer(call, run)
+        answer = await answer_after_wait(call, run)
         result = {
             "resultType": "complete",
             "content": [{"type": "text", "text": answer.shown}],

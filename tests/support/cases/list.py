@@ -22,9 +22,7 @@ of it. They stand in `tests/cases/data/` as they were taken, each with the file 
 
 A runner does what a case describes with the code that a server uses, and answers in the words of
 the case; one comparison holds the answer against every value that is expected. That each of them is
-compared is tested by making it wrong. One reader is not the server's yet: that of the arguments of
-the tool `sessions_spawn` (`tests/waiting/`), which no door offers; it waits there for the one that
-will.
+compared is tested by making it wrong.
 
 ## What is run
 

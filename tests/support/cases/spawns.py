@@ -176,7 +176,7 @@ def _request(spawn: ToolSpawn, key: str, agent_id: str) -> SpawnRequest:
         requester_display_key=key,
         requester_agent_id=agent_id,
         origin=None,
-        task=spawn.task,
+        task=str(spawn.task),
         preamble=None,
         label=spawn.label,
         agent_id=spawn.agent_id,

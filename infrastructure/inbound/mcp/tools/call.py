@@ -26,7 +26,7 @@ class ToolInputError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class McpCall:
     """One call. `session_key` is the session that the caller is: that of its token, or the one that
     it names. `reservation` is there when the call has an idempotency key."""
 

@@ -13,7 +13,7 @@ from application.queries.explain import ExplanationView
 from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, permits_tool
 from domain.run.facts import Plan
 from infrastructure.inbound.mcp.tools import record, sessions, spawn, subagents
-from infrastructure.inbound.mcp.tools.call import ToolAnswer, ToolCall
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer
 from infrastructure.inbound.mcp.tools.spawn_arguments import tool_schema
 
 WAIT_TOOL = "subagents_wait"
@@ -30,7 +30,7 @@ class OfferedTool:
     title: str
     description: str
     scope: AccessScope
-    answers: Callable[[ToolCall], Awaitable[ToolAnswer]]
+    answers: Callable[[McpCall], Awaitable[ToolAnswer]]
     properties: Properties
     required: Sequence[str] = ()
     output: Any

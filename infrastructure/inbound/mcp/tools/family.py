@@ -11,8 +11,8 @@ from application.queries.views.run import run_summaries
 from application.queries.wait import wait_for_growth
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
-from infrastructure.inbound.mcp.tools.call import ToolCall, members_of
-from infrastructure.inbound.subagents import RECENT, Subagent, Subagents, subagents_of
+from infrastructure.contract.subagents import RECENT, Subagent, Subagents, subagents_of
+from infrastructure.inbound.mcp.tools.call import McpCall, members_of
 
 RUNS_LISTED_MAX = 200
 """So many of the newest runs of a session are looked through for those that ended lately."""
@@ -21,11 +21,11 @@ CONTINUATIONS_MAX = 1_000
 STEP_SECONDS_MAX = 10.0
 """A wait tells its caller at least so often that it goes on."""
 
-_SETTLING = ("RunAnnounced", "RunEnded", "SpawnRefused", "RunContinued", "MessagesDropped")
+_TURNING_POINTS = ("RunAnnounced", "RunEnded", "SpawnRefused", "RunContinued", "MessagesDropped")
 """The events behind which a wait looks again."""
 
 
-async def active_runs(call: ToolCall) -> list[Run]:
+async def active_runs(call: McpCall) -> list[Run]:
     """The newest run of each sub-agent that holds a place of its session: one that is at work, or
     below which somebody is. However many there have been, these are few."""
     session = await call.services.work.registry.session(call.session_key)
@@ -36,7 +36,7 @@ async def active_runs(call: ToolCall) -> list[Run]:
     return list(runs.values())
 
 
-async def subagents(call: ToolCall, recent: timedelta = RECENT) -> Subagents:
+async def subagents(call: McpCall, recent: timedelta = RECENT) -> Subagents:
     """The children of the caller's session; of those that have ended and are not announced it is
     looked up for how many below them they wait."""
     services = call.services
@@ -52,7 +52,7 @@ async def subagents(call: ToolCall, recent: timedelta = RECENT) -> Subagents:
     return Subagents(tuple(active), known.recent)
 
 
-async def _with_pending(call: ToolCall, one: Subagent) -> Subagent:
+async def _with_pending(call: McpCall, one: Subagent) -> Subagent:
     if one.run.get("stage") != "ended":
         return one
     key = str(one.run["childSessionKey"])
@@ -60,7 +60,7 @@ async def _with_pending(call: ToolCall, one: Subagent) -> Subagent:
     return replace(one, pending=pending)
 
 
-async def untaken_runs(call: ToolCall) -> list[Run]:
+async def untaken_runs(call: McpCall) -> list[Run]:
     """The sub-agents whose reports lie in the inbox of the session and were not taken, among its
     newest runs, the earliest first."""
     runs = await call.services.work.registry.runs(
@@ -77,7 +77,7 @@ def is_untaken(run: Run) -> bool:
     return inbox is not None and inbox.disposition == "inbox" and inbox.acknowledged_at is None
 
 
-async def newest_of_session(call: ToolCall, run: Run) -> Run:
+async def newest_of_session(call: McpCall, run: Run) -> Run:
     """The run in which the session of a run goes on."""
     for _ in range(CONTINUATIONS_MAX):
         if run.continued_by is None:
@@ -86,7 +86,7 @@ async def newest_of_session(call: ToolCall, run: Run) -> Run:
     return run
 
 
-def is_settled(run: Run) -> bool:
+def is_over(run: Run) -> bool:
     """Whether nothing more comes of a run by itself: it was refused, or told its requester."""
     return run.stage in SETTLED and not run.queue
 
@@ -100,7 +100,7 @@ class Awaited:
 
 
 async def wait_for_runs(
-    call: ToolCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
+    call: McpCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
 ) -> Awaited:
     """Wait until so many of the runs (without a number all of them), or what goes on behind them,
     are settled, so many seconds at most. The caller is told how far that is; when it gives up, the
@@ -110,9 +110,9 @@ async def wait_for_runs(
     while True:
         position = services.tail.position
         now = [await newest_of_session(call, await services.work.run(one.run_id)) for one in runs]
-        settled = tuple(one for one in now if is_settled(one))
+        settled = tuple(one for one in now if is_over(one))
         if len(settled) >= enough or time.monotonic() >= deadline or services.closing():
-            return Awaited(settled, tuple(one for one in now if not is_settled(one)))
+            return Awaited(settled, tuple(one for one in now if not is_over(one)))
         told += 1
         await call.report(told, f"{len(settled)} of {len(now)} sub-agents are done")
         await wait_for_growth(
@@ -120,5 +120,5 @@ async def wait_for_runs(
             now[0].run_id if len(now) == 1 else None,
             after=position,
             deadline=min(deadline, time.monotonic() + STEP_SECONDS_MAX),
-            types=_SETTLING,
+            types=_TURNING_POINTS,
         )

@@ -10,9 +10,10 @@ from application.queries.sessions import get_run_shared_context, get_shared_cont
 from application.queries.views.run import RunSummary, RunView
 from application.queries.views.shared_context import RunSharedContextView, SharedContextView
 from application.queries.views.view import View
+from infrastructure.contract.subagents import TOOL_WORDS, TargetError, find_subagent
 from infrastructure.inbound.mcp.tools.call import (
+    McpCall,
     ToolAnswer,
-    ToolCall,
     ToolInputError,
     answer_of,
     count_argument,
@@ -20,7 +21,6 @@ from infrastructure.inbound.mcp.tools.call import (
     text_argument,
 )
 from infrastructure.inbound.mcp.tools.family import subagents
-from infrastructure.inbound.subagents import TOOL_WORDS, TargetError, find_subagent
 
 RUNS_MAX = 200
 RUNS_DEFAULT = 50
@@ -44,12 +44,12 @@ class RunsAt(View):
     next_cursor: str | None
 
 
-async def show_agents(call: ToolCall) -> ToolAnswer:
+async def show_agents(call: McpCall) -> ToolAnswer:
     """`agents_list`."""
     return answer_of((await list_agents(call.services, call.caller, call.session_key)).view)
 
 
-async def show_shared_context(call: ToolCall) -> ToolAnswer:
+async def show_shared_context(call: McpCall) -> ToolAnswer:
     """`shared_context_get`."""
     given: RunSharedContextView | None = None
     shared: SharedContextView | None = None
@@ -64,13 +64,13 @@ async def show_shared_context(call: ToolCall) -> ToolAnswer:
     return answer_of(SharedContextFound(given=given, shared=shared))
 
 
-async def explain(call: ToolCall) -> ToolAnswer:
+async def explain(call: McpCall) -> ToolAnswer:
     """`runs_explain`."""
     run_id = await _run_id(call, required_text(call.arguments, "runId", "target"))
     return answer_of((await explain_run(call.services, call.caller, run_id)).view)
 
 
-async def _run_id(call: ToolCall, name: str) -> str:
+async def _run_id(call: McpCall, name: str) -> str:
     """The id that is given, or that of the sub-agent that is meant."""
     if UUID_TEXT.fullmatch(name):
         return name
@@ -80,7 +80,7 @@ async def _run_id(call: ToolCall, name: str) -> str:
         raise ToolInputError(str(error)) from None
 
 
-async def show_runs_at(call: ToolCall) -> ToolAnswer:
+async def show_runs_at(call: McpCall) -> ToolAnswer:
     """`runs_at`. Without a run it is about all that the session had asked for."""
     at = required_text(call.arguments, "at")
     name = text_argument(call.arguments, "runId")

@@ -15,9 +15,10 @@ from application.queries.views.run import RunSummary
 from application.queries.views.run_records import TranscriptEntryView
 from application.queries.views.session import SessionView
 from application.queries.views.view import View
+from infrastructure.contract.subagents import TOOL_WORDS, TargetError, find_subagent
 from infrastructure.inbound.mcp.tools.call import (
+    McpCall,
     ToolAnswer,
-    ToolCall,
     ToolInputError,
     answer_of,
     count_argument,
@@ -28,7 +29,6 @@ from infrastructure.inbound.mcp.tools.call import (
 )
 from infrastructure.inbound.mcp.tools.family import subagents
 from infrastructure.inbound.mcp.tools.subagents import ControlAnswer, send_and_wait
-from infrastructure.inbound.subagents import TOOL_WORDS, TargetError, find_subagent
 
 SESSIONS_MAX = 200
 SESSIONS_DEFAULT = 50
@@ -39,7 +39,7 @@ HISTORY_RUNS_MAX = 20
 MINUTES_MAX = 1_000_000
 
 
-class SessionRow(View):
+class SpawnedSession(View):
     """A session that the caller spawned, by its newest run; `messages` are the last that were said,
     when they were asked for."""
 
@@ -56,7 +56,7 @@ class SessionList(View):
     """The sessions that a session spawned, the newest first."""
 
     count: int
-    sessions: list[SessionRow]
+    sessions: list[SpawnedSession]
 
 
 class SessionHistory(View):
@@ -76,7 +76,7 @@ class SessionStatus(View):
     session: SessionView | None
 
 
-async def list_sessions(call: ToolCall) -> ToolAnswer:
+async def list_sessions(call: McpCall) -> ToolAnswer:
     """`sessions_list`."""
     limit = count_argument(call.arguments, "limit", SESSIONS_DEFAULT, SESSIONS_MAX)
     messages = int(number_argument(call.arguments, "messageLimit", 0, 0, MESSAGES_MAX))
@@ -87,14 +87,14 @@ async def list_sessions(call: ToolCall) -> ToolAnswer:
         call.services, call.caller, RunFilter(requester=call.session_key), limit=SESSIONS_MAX
     )
     since = datetime.now(UTC) - timedelta(minutes=minutes) if minutes else None
-    rows: dict[UUID, SessionRow] = {}
+    rows: dict[UUID, SpawnedSession] = {}
     for run in page.view.items:
         at = run.stages[-1].at if run.stages else run.created_at
         if run.child_session_key is None or run.stage == "refused" or run.session_id in rows:
             continue
         if since is not None and at < since:
             continue
-        rows[run.session_id] = SessionRow(
+        rows[run.session_id] = SpawnedSession(
             key=run.child_session_key,
             session_id=run.session_id,
             kind="subagent",
@@ -108,7 +108,7 @@ async def list_sessions(call: ToolCall) -> ToolAnswer:
     return answer_of(SessionList(count=len(rows), sessions=list(rows.values())))
 
 
-async def _last_messages(call: ToolCall, run_id: UUID, count: int) -> list[TranscriptEntryView]:
+async def _last_messages(call: McpCall, run_id: UUID, count: int) -> list[TranscriptEntryView]:
     try:
         answer = await get_run_transcript(call.services, call.caller, str(run_id), last=count)
     except QueryError as error:
@@ -118,7 +118,7 @@ async def _last_messages(call: ToolCall, run_id: UUID, count: int) -> list[Trans
     return answer.view.items
 
 
-async def show_history(call: ToolCall) -> ToolAnswer:
+async def show_history(call: McpCall) -> ToolAnswer:
     """`sessions_history`. The session is one below the caller's, or its own."""
     require_scope(call.caller, "content")
     limit = count_argument(call.arguments, "limit", HISTORY_ENTRIES_DEFAULT, HISTORY_ENTRIES_MAX)
@@ -143,7 +143,7 @@ async def show_history(call: ToolCall) -> ToolAnswer:
     return answer_of(view)
 
 
-async def send_message(call: ToolCall) -> ToolAnswer:
+async def send_message(call: McpCall) -> ToolAnswer:
     """`sessions_send`: by the key of a session, or by the label of a sub-agent."""
     message = required_text(call.arguments, "message")
     target = required_text(call.arguments, "sessionKey", "label")
@@ -173,7 +173,7 @@ async def send_message(call: ToolCall) -> ToolAnswer:
     return ToolAnswer({name: value for name, value in values.items() if value is not None})
 
 
-async def show_status(call: ToolCall) -> ToolAnswer:
+async def show_status(call: McpCall) -> ToolAnswer:
     """`session_status`. Without a key it is about the caller's own session."""
     spelling = text_argument(call.arguments, "sessionKey")
     key = call.session_key

@@ -20,7 +20,7 @@ from infrastructure.inbound.http.schemas.answers import (
     YieldedAnswer,
 )
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
-from infrastructure.inbound.mcp.tools.call import ToolAnswer, ToolCall, text_argument
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, text_argument
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ToolRefusal,
     ToolSpawn,
@@ -48,7 +48,7 @@ SpawnOutput = AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch | RefusedSpawn
 YieldOutput = YieldedAnswer
 
 
-async def spawn(call: ToolCall) -> ToolAnswer:
+async def spawn(call: McpCall) -> ToolAnswer:
     """`sessions_spawn`. A refusal is an answer, and on record like everything else."""
     require_spawner(call.services, call.caller)
     asked = read_tool_arguments(call.arguments)
@@ -95,7 +95,7 @@ def _spawn_answer(answer: StoredAnswer, asked: ToolSpawn) -> ToolAnswer:
     return ToolAnswer(body, run_id=str(runs[0]["runId"]) if len(runs) == 1 else None)
 
 
-async def yield_turn(call: ToolCall) -> ToolAnswer:
+async def yield_turn(call: McpCall) -> ToolAnswer:
     """`sessions_yield`. A session that has no run here cannot be woken: it waits by itself."""
     require_scope(call.caller, "spawn")
     message = text_argument(call.arguments, "message")

@@ -17,9 +17,20 @@ from domain.run.continuation import SteeredTooSoon, SteerTooLong
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import REPORTS_MAX
+from infrastructure.contract.subagents import (
+    TOOL_WORDS,
+    Subagent,
+    Subagents,
+    TargetError,
+    find_subagent,
+    info_text,
+    list_text,
+    log_text,
+    runtime_text,
+)
 from infrastructure.inbound.mcp.tools.call import (
+    McpCall,
     ToolAnswer,
-    ToolCall,
     ToolInputError,
     answer_of,
     count_argument,
@@ -37,17 +48,6 @@ from infrastructure.inbound.mcp.tools.family import (
     subagents,
     untaken_runs,
     wait_for_runs,
-)
-from infrastructure.inbound.subagents import (
-    TOOL_WORDS,
-    Subagent,
-    Subagents,
-    TargetError,
-    find_subagent,
-    info_text,
-    list_text,
-    log_text,
-    runtime_text,
 )
 
 LOG_ENTRIES_MAX = 200
@@ -141,7 +141,7 @@ class ControlAnswer(View):
 SubagentsOutput = SubagentList | SubagentLog | SubagentInfo | ControlAnswer
 
 
-async def control(call: ToolCall) -> ToolAnswer:
+async def control(call: McpCall) -> ToolAnswer:
     """`subagents`. Without an action it lists."""
     action = (text_argument(call.arguments, "action") or "list").lower()
     match action:
@@ -160,7 +160,7 @@ async def control(call: ToolCall) -> ToolAnswer:
     raise ToolInputError("Unsupported action.")
 
 
-async def _list(call: ToolCall) -> ToolAnswer:
+async def _list(call: McpCall) -> ToolAnswer:
     require_scope(call.caller, "read")
     minutes = int(number_argument(call.arguments, "recentMinutes", 30, 1, RECENT_MINUTES_MAX))
     known = await subagents(call, timedelta(minutes=minutes))
@@ -200,7 +200,7 @@ def _row(number: int, one: Subagent) -> SubagentRow:
     )
 
 
-async def _target(call: ToolCall) -> tuple[Subagents, Subagent]:
+async def _target(call: McpCall) -> tuple[Subagents, Subagent]:
     known = await subagents(call)
     return known, _found(known, text_argument(call.arguments, "target") or "")
 
@@ -212,7 +212,7 @@ def _found(known: Subagents, target: str) -> Subagent:
         raise ToolInputError(str(error)) from None
 
 
-async def _log(call: ToolCall) -> ToolAnswer:
+async def _log(call: McpCall) -> ToolAnswer:
     limit = count_argument(call.arguments, "limit", LOG_ENTRIES_DEFAULT, LOG_ENTRIES_MAX)
     tools = flag_argument(call.arguments, "tools") or flag_argument(call.arguments, "includeTools")
     _, one = await _target(call)
@@ -233,7 +233,7 @@ async def _log(call: ToolCall) -> ToolAnswer:
     return answer_of(view, text)
 
 
-async def _info(call: ToolCall) -> ToolAnswer:
+async def _info(call: McpCall) -> ToolAnswer:
     _, one = await _target(call)
     answer = await get_run(call.services, call.caller, one.run_id)
     shown = Subagent(members_of(answer.view), one.now, one.pending)
@@ -241,7 +241,7 @@ async def _info(call: ToolCall) -> ToolAnswer:
     return answer_of(SubagentInfo(status="ok", action="info", run=answer.view, text=text), text)
 
 
-async def _controlling(call: ToolCall, action: str, act: Any) -> ToolAnswer:
+async def _controlling(call: McpCall, action: str, act: Any) -> ToolAnswer:
     """What a session that may not control anybody is answered, in the words of the tool."""
     try:
         await require_control(call.services, call.caller, call.session_key)
@@ -261,7 +261,7 @@ def _control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
     return ToolAnswer({name: value for name, value in answer.values.items() if value is not None})
 
 
-async def _stop(call: ToolCall) -> dict[str, Any]:
+async def _stop(call: McpCall) -> dict[str, Any]:
     target = text_argument(call.arguments, "target") or ""
     known = await subagents(call)
     if target in _ALL:
@@ -296,7 +296,7 @@ async def _stop(call: ToolCall) -> dict[str, Any]:
     return {"status": "ok", **facts, "cascadeKilled": count, **labels_below, "text": text}
 
 
-async def _at_work_below(call: ToolCall, one: Subagent) -> Sequence[Run]:
+async def _at_work_below(call: McpCall, one: Subagent) -> Sequence[Run]:
     """Those below a sub-agent that are not over."""
     key = str(one.run["childSessionKey"])
     return [
@@ -306,7 +306,7 @@ async def _at_work_below(call: ToolCall, one: Subagent) -> Sequence[Run]:
     ]
 
 
-async def _stop_one(call: ToolCall, one: Subagent) -> bool:
+async def _stop_one(call: McpCall, one: Subagent) -> bool:
     """Stop one and all below it; whether it was at work itself."""
     run = await controlled_run(call.services, call.caller, one.run_id, "stop")
     answer = await call.services.stopping.stop(run, call.caller.actor, "stopped by its requester")
@@ -317,7 +317,7 @@ def _label_of(run: Run) -> str:
     return run.label or str(run.run_id)[:8]
 
 
-async def _steer(call: ToolCall) -> dict[str, Any]:
+async def _steer(call: McpCall) -> dict[str, Any]:
     message = required_text(call.arguments, "message")
     own = call.caller.run_id
     if own is not None and text_argument(call.arguments, "target") in (str(own), call.session_key):
@@ -339,13 +339,13 @@ async def _steer(call: ToolCall) -> dict[str, Any]:
     return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {one.label}."}
 
 
-async def _send(call: ToolCall) -> dict[str, Any]:
+async def _send(call: McpCall) -> dict[str, Any]:
     message = required_text(call.arguments, "message")
     _, one = await _target(call)
     return await send_and_wait(call, one.run_id, one.label, message)
 
 
-async def send_and_wait(call: ToolCall, run_id: str, label: str, message: str) -> dict[str, Any]:
+async def send_and_wait(call: McpCall, run_id: str, label: str, message: str) -> dict[str, Any]:
     """A message to the session of a run, and its answer when that comes in time."""
     seconds = number_argument(
         call.arguments, "timeoutSeconds", REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX
@@ -391,7 +391,7 @@ class WaitAnswer(View):
     text: str
 
 
-async def wait(call: ToolCall) -> ToolAnswer:
+async def wait(call: McpCall) -> ToolAnswer:
     """`subagents_wait`. That its caller gives up stops no run. Without targets it gives what was
     reported and not taken too; what it gives is taken, so that no wait gives it again."""
     require_scope(call.caller, "read")
@@ -411,21 +411,21 @@ async def wait(call: ToolCall) -> ToolAnswer:
     return ToolAnswer(members_of(view), view.text, run_id=only)
 
 
-async def _all_awaited(call: ToolCall) -> list[Run]:
+async def _all_awaited(call: McpCall) -> list[Run]:
     """Those that are at work, behind those whose reports were not taken."""
     untaken = (await untaken_runs(call))[:TARGETS_MAX]
     known = {one.run_id for one in untaken}
     return [*untaken, *(one for one in await active_runs(call) if one.run_id not in known)]
 
 
-async def _named(call: ToolCall, names: Sequence[str]) -> list[Run]:
+async def _named(call: McpCall, names: Sequence[str]) -> list[Run]:
     known = await subagents(call, timedelta(minutes=RECENT_MINUTES_MAX))
     found = {_found(known, name).run_id: None for name in names[:REPORTS_MAX]}
     return [await call.services.work.run(UUID(run_id)) for run_id in found]
 
 
 async def _awaited_view(
-    call: ToolCall, settled: Sequence[Run], pending: Sequence[Run]
+    call: McpCall, settled: Sequence[Run], pending: Sequence[Run]
 ) -> WaitAnswer:
     work, bars = call.services.work, call.services.run_bars
     with_text = call.caller.may("content")
@@ -445,7 +445,7 @@ async def _awaited_view(
     )
 
 
-async def settled_answer(call: ToolCall, run: Run) -> ToolAnswer:
+async def answer_after_wait(call: McpCall, run: Run) -> ToolAnswer:
     """What a wait for one run that is settled would have answered."""
     newest = await newest_of_session(call, run)
     view = await _awaited_view(call, (newest,), ())

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.client.options import ApiPlace, RequesterOption
-from infrastructure.inbound.command_line.client.submit import read_text_argument
-from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
-from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
-from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
-from infrastructure.inbound.command_line.display.output import JsonObject, print_block
-from infrastructure.inbound.command_line.display.plain_text import printable_line
-from infrastructure.inbound.subagents import (
+from infrastructure.contract.subagents import (
     Subagent,
     Subagents,
     TargetError,
@@ -28,6 +19,15 @@ from infrastructure.inbound.subagents import (
     log_text,
     subagents_of,
 )
+from infrastructure.inbound.command_line.client.location import path_of
+from infrastructure.inbound.command_line.client.options import ApiPlace, RequesterOption
+from infrastructure.inbound.command_line.client.submit import read_text_argument
+from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
+from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
+from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.output import JsonObject, print_block
+from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client

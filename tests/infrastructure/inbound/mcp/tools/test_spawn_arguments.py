@@ -77,6 +77,7 @@ def test_a_task_alone_gives_what_holds_without_a_word() -> None:
         expects_completion_message=True,
         attachments=(),
         mount_path=None,
+        own={},
         unused=(),
     )
 

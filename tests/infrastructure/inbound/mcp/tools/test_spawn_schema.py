@@ -40,7 +40,8 @@ def test_what_the_schema_offers_is_read() -> None:
     values = {"object": {"mountPath": "in"}, "string": "x", "number": 9, "boolean": True}
     plain = read_tool_arguments({"task": "look"})
     for key, offered in properties(threads=True).items():
-        choices = offered.get("enum") or [values.get(offered["type"], [{}])]
+        kind = offered.get("type", "string")
+        choices = offered.get("enum") or [values.get(kind, [{}])]
         read_back = [read_tool_arguments({"task": "look", key: choice}) for choice in choices]
         told_apart = key == "runtime" or any(one != plain for one in read_back)
         assert told_apart, key
@@ -85,7 +86,7 @@ def test_any_call_is_read_answered_or_thrown_back(
 def as_arguments(spawn: ToolSpawn) -> dict[str, object]:
     """The call that asks for exactly this."""
     return {
-        "task": spawn.task,
+        "task": spawn.task if isinstance(spawn.task, str) else list(spawn.task),
         "label": spawn.label,
         "agentId": spawn.agent_id,
         "model": spawn.model,
@@ -100,5 +101,6 @@ def as_arguments(spawn: ToolSpawn) -> dict[str, object]:
         "expectsCompletionMessage": spawn.expects_completion_message,
         "attachments": list(spawn.attachments),
         "attachAs": {"mountPath": spawn.mount_path},
+        **spawn.own,
         **dict.fromkeys(spawn.unused, "given"),
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.subagents import (
+from infrastructure.contract.subagents import (
     Subagent,
     Subagents,
     TargetError,

@@ -16,7 +16,7 @@ PATHS = ("/mcp", "/mcp/")
 METHODS = ("POST", "GET", "DELETE")
 
 
-class ModelDoor(Protocol):
+class ProtocolEndpoint(Protocol):
     """Speaks the Model Context Protocol with callers that are known."""
 
     async def serve(
@@ -31,20 +31,20 @@ class ModelDoor(Protocol):
         ...
 
 
-class _ModelEndpoint:
-    """The door as an application of its own: a class, so that the framework leaves the request and
-    its response alone."""
+class _AuthenticatedEndpoint:
+    """An application of its own: a class, so that the framework leaves the request and its response
+    alone."""
 
-    def __init__(self, services: Services, door: ModelDoor) -> None:
+    def __init__(self, services: Services, endpoint: ProtocolEndpoint) -> None:
         self._services = services
-        self._door = door
+        self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = await caller_of(Request(scope, receive))
-        await self._door.serve(scope, receive, send, caller, presence_check(scope))
+        await self._endpoint.serve(scope, receive, send, caller, presence_check(scope))
 
 
-def model_routes(services: Services, door: ModelDoor) -> Sequence[BaseRoute]:
-    """The routes of the door, with and without a slash at the end: no caller is sent elsewhere."""
-    endpoint = _ModelEndpoint(services, door)
-    return [Route(path, endpoint, methods=list(METHODS)) for path in PATHS]
+def protocol_routes(services: Services, endpoint: ProtocolEndpoint) -> Sequence[BaseRoute]:
+    """The routes with and without a slash at the end: no caller is sent elsewhere."""
+    authenticated = _AuthenticatedEndpoint(services, endpoint)
+    return [Route(path, authenticated, methods=list(METHODS)) for path in PATHS]

@@ -21,7 +21,7 @@ BODY_BYTES_MAX = 16 * 1024 * 1024
 _SERVER = "infrastructure.inbound.mcp.server"
 
 
-class McpDoor:
+class McpEndpoint:
     """Takes requests whose caller is known."""
 
     def __init__(self, services: CommandServices) -> None:

@@ -22,7 +22,11 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 class TargetError(ValueError):
-    """A target that cannot be one, or that means several; the text is for the caller."""
+    """A target that cannot be one, or that means several; the message is for the caller."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class UnknownTarget(TargetError):
