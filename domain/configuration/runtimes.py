@@ -27,6 +27,7 @@ RESERVED_VARIABLES = frozenset(
         "SPAWNLOG_REQUESTER_SESSION_KEY",
         "SPAWNLOG_DEPTH",
         "SPAWNLOG_URL",
+        "SPAWNLOG_MCP_URL",
         "SPAWNLOG_TOKEN",
         "SPAWNLOG_HISTORY",
     }

@@ -18,6 +18,7 @@ from infrastructure.inbound.command_line.commands import (
     events,
     histogram,
     log,
+    mcp,
     scripts,
     serve,
     sessions,
@@ -116,6 +117,7 @@ app.callback()(_root)
 app.command("serve")(serve.serve)
 app.command("migrate")(serve.migrate)
 app.command("demo")(demo.demo)
+app.command("mcp")(mcp.relay_mcp)
 app.command("spawn")(spawn.spawn)
 app.command("what-if")(what_if.what_if)
 app.command("diff", cls=CommandOfMoments)(changes.diff)

@@ -86,7 +86,23 @@ def input_object(launch: Launch) -> dict[str, object]:
         "history": list(launch.history_files),
         "deliveryOrigin": dict(launch.delivery_origin) if launch.delivery_origin else None,
         "deliver": launch.deliver,
+        "mcp": mcp_configuration(launch),
     }
+
+
+def mcp_configuration(launch: Launch) -> dict[str, object] | None:
+    """An `mcp.json`, as agents of many makers read it, that opens the tools of the session to the
+    child; None for one that cannot call back. It holds the child's token, as its environment
+    does."""
+    url = _mcp_url(launch)
+    if url is None or launch.token is None:
+        return None
+    headers = {"Authorization": f"Bearer {launch.token}"}
+    return {"mcpServers": {"spawnlog": {"type": "http", "url": url, "headers": headers}}}
+
+
+def _mcp_url(launch: Launch) -> str | None:
+    return f"{launch.url}/mcp" if launch.url is not None else None
 
 
 def _input(launch: Launch, runtime: CommandRuntime) -> bytes | None:
@@ -161,6 +177,7 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
         "SPAWNLOG_REQUESTER_SESSION_KEY": launch.requester_session_key,
         "SPAWNLOG_DEPTH": str(launch.depth),
         "SPAWNLOG_URL": launch.url,
+        "SPAWNLOG_MCP_URL": _mcp_url(launch),
         "SPAWNLOG_TOKEN": launch.token,
         "SPAWNLOG_HISTORY": _newest_paths(launch.history_files),
     }

@@ -46,7 +46,20 @@ def test_json_input_has_exactly_the_promised_keys() -> None:
         "history": [],
         "deliveryOrigin": None,
         "deliver": False,
+        "mcp": {
+            "mcpServers": {
+                "spawnlog": {
+                    "type": "http",
+                    "url": "http://127.0.0.1:8700/mcp",
+                    "headers": {"Authorization": "Bearer child-token-of-this-run"},
+                }
+            }
+        },
     }
+
+
+def test_a_child_that_cannot_call_back_is_told_of_no_tools() -> None:
+    assert json.loads(given(command("agent"), token=None, url=None))["mcp"] is None
 
 
 def test_json_input_says_where_the_attachments_are() -> None:
@@ -135,6 +148,7 @@ def test_nothing_of_the_servers_environment_but_four_variables_is_passed_on() ->
         "SPAWNLOG_REQUESTER_SESSION_KEY": "agent:main:main",
         "SPAWNLOG_DEPTH": "1",
         "SPAWNLOG_URL": "http://127.0.0.1:8700",
+        "SPAWNLOG_MCP_URL": "http://127.0.0.1:8700/mcp",
         "SPAWNLOG_TOKEN": "child-token-of-this-run",
     }
 
@@ -144,7 +158,7 @@ def test_configured_variables_may_replace_the_servers_but_not_ours() -> None:
     program = made(command("agent"), environment=environment, token=None, url=None)
     assert program.env["PATH"] == "/opt/bin"
     assert program.env["SPAWNLOG_RUN_ID"] == "11111111-2222-4333-8444-555555555555"
-    assert not {"SPAWNLOG_TOKEN", "SPAWNLOG_URL"} & set(program.env)
+    assert not {"SPAWNLOG_TOKEN", "SPAWNLOG_URL", "SPAWNLOG_MCP_URL"} & set(program.env)
 
 
 @pytest.mark.parametrize(

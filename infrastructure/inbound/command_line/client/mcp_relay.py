@@ -1,0 +1,271 @@
+"""A relay of the Model Context Protocol: messages as lines on one side, `/mcp` of a server on the
+other.
+
+What a message is sent with follows from the message and the version that was agreed upon; the
+relay keeps nothing else. It knows no method but those that say something about the transport, and
+needs no library of the protocol, which would take most of a second to begin.
+"""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from infrastructure.inbound.command_line.client.location import ServerAddress
+
+MESSAGE_BYTES_MAX = 16 * 1024 * 1024
+ANSWER_BYTES_MAX = 64 * 1024 * 1024
+CALLS_MAX = 64
+"""So many requests are on their way at once; one more is answered with an error."""
+
+CONNECT_SECONDS = 5.0
+SILENCE_SECONDS_MAX = 60.0
+"""A server that works on a call says something every 15 seconds."""
+
+LAST_ANSWERS_SECONDS = 1.0
+"""So long after its input has ended the relay waits for answers that are on their way."""
+
+PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR = -32700, -32600, -32000
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_ENCODED = re.compile(r"=\?base64\?.*\?=")
+
+JsonObject = dict[str, Any]
+MessageId = str | int
+
+
+class NotAMessage(ValueError):
+    """A line that is no message; `code` is that of JSON-RPC."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedMessage:
+    """A message from the client. Without an `id` it is a notification."""
+
+    body: JsonObject
+    id: MessageId | None
+    method: str
+
+    @property
+    def cancelled(self) -> MessageId | None:
+        """The request that this message cancels."""
+        if self.method != "notifications/cancelled" or self.id is not None:
+            return None
+        given = _object(self.body.get("params")).get("requestId")
+        return given if isinstance(given, str | int) else None
+
+    def headers(self, agreed: str | None) -> dict[str, str]:
+        """What it is sent with. A message that names its version is of the protocol without a
+        session, whose method and name stand in headers too; any other goes by what was agreed."""
+        params = _object(self.body.get("params"))
+        version = _object(params.get("_meta")).get(_VERSION_KEY)
+        if not isinstance(version, str):
+            return {"MCP-Protocol-Version": _header(agreed)} if agreed is not None else {}
+        named = params.get(_NAMED_BY.get(self.method, ""))
+        return {
+            "MCP-Protocol-Version": _header(version),
+            "Mcp-Method": _header(self.method),
+            **({"Mcp-Name": _header(named)} if isinstance(named, str) else {}),
+        }
+
+
+def read_message(line: bytes) -> RelayedMessage | None:
+    """The message in a line; None for what no server asked for: an answer. Raises `NotAMessage`."""
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        raise NotAMessage(PARSE_ERROR, "the line is no JSON") from None
+    if not isinstance(body, dict):
+        raise NotAMessage(INVALID_REQUEST, "the line is no single JSON-RPC message")
+    method, own = body.get("method"), body.get("id")
+    if not isinstance(method, str):
+        if "result" in body or "error" in body:
+            return None
+        raise NotAMessage(INVALID_REQUEST, "the message has no method")
+    if "id" in body and (isinstance(own, bool) or not isinstance(own, str | int)):
+        raise NotAMessage(INVALID_REQUEST, "the id of a request must be a text or a whole number")
+    return RelayedMessage(body, own, method)
+
+
+def error_message(
+    request_id: MessageId | None, code: int, text: str, data: Mapping[str, Any] | None = None
+) -> JsonObject:
+    """An error in the form of the protocol."""
+    error: JsonObject = {"code": code, "message": text}
+    if data:
+        error["data"] = dict(data)
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _header(text: str) -> str:
+    if _PLAIN.fullmatch(text) and not _ENCODED.fullmatch(text):
+        return text
+    encoded = base64.b64encode(text.encode("utf-8", "replace")).decode()
+    return f"=?base64?{encoded}?="
+
+
+class McpRelay:
+    """The pump of one client. `write` takes a line."""
+
+    def __init__(
+        self, server: ServerAddress, session: str | None, write: Callable[[bytes], None]
+    ) -> None:
+        self._server, self._write = server, write
+        self._agreed: str | None = None
+        self._calls: dict[MessageId, asyncio.Task[None]] = {}
+        headers = {
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+            "User-Agent": "spawnlog-mcp",
+        }
+        if server.token is not None:
+            headers["Authorization"] = f"Bearer {server.token}"
+        if session is not None:
+            headers["Spawnlog-Session"] = session
+        self._http = httpx2.AsyncClient(
+            headers=headers,
+            timeout=httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS, pool=None),
+            limits=httpx2.Limits(max_connections=CALLS_MAX + 1),
+            verify=not (server.is_on_this_machine and server.url.startswith("http:")),
+            trust_env=not server.is_on_this_machine,
+        )
+
+    async def run(self, lines: AsyncIterator[bytes]) -> None:
+        """Relay until the lines end. What a client cancels, or leaves behind, is no longer waited
+        for; the runs go on."""
+        async with self._http:
+            async for line in lines:
+                if line.strip():
+                    await self._take(line)
+            if self._calls:
+                await asyncio.wait(self._calls.values(), timeout=LAST_ANSWERS_SECONDS)
+            for call in self._calls.values():
+                call.cancel()
+            await asyncio.gather(*self._calls.values(), return_exceptions=True)
+
+    async def _take(self, line: bytes) -> None:
+        if len(line) > MESSAGE_BYTES_MAX:
+            text = f"a message may have {MESSAGE_BYTES_MAX} bytes"
+            self._say(error_message(None, INVALID_REQUEST, text))
+            return
+        try:
+            message = read_message(line)
+        except NotAMessage as error:
+            self._say(error_message(None, error.code, str(error)))
+            return
+        if message is None:
+            return
+        if message.cancelled is not None:
+            call = self._calls.pop(message.cancelled, None)
+            if call is not None:
+                call.cancel()
+            return
+        if message.id is None:
+            await self._send(message)
+            return
+        if len(self._calls) >= CALLS_MAX:
+            text = f"{CALLS_MAX} calls are on their way; wait for one of them"
+            self._say(error_message(message.id, SERVER_ERROR, text))
+            return
+        if message.id in self._calls:
+            text = "a call with this id is on its way"
+            self._say(error_message(message.id, INVALID_REQUEST, text))
+            return
+        if message.method == "initialize":
+            # What follows is sent with the version that this one agrees upon.
+            self._agreed = None
+            await self._send(message)
+            return
+        call = asyncio.create_task(self._send(message))
+        self._calls[message.id] = call
+        call.add_done_callback(lambda done: self._forget(message.id, done))
+
+    def _forget(self, own: MessageId | None, call: "asyncio.Task[None]") -> None:
+        if own is not None and self._calls.get(own) is call:
+            del self._calls[own]
+
+    async def _send(self, message: RelayedMessage) -> None:
+        """Send a message, and say what is answered. A request is always answered."""
+        answered = False
+        try:
+            async with self._http.stream(
+                "POST",
+                f"{self._server.url}/mcp",
+                content=json.dumps(message.body, ensure_ascii=True).encode("ascii"),
+                headers=message.headers(self._agreed),
+            ) as response:
+                async for body in _bodies(response):
+                    if message.id is not None and body.get("id") == message.id:
+                        answered = True
+                        self._note_version(message, body)
+                    self._say(body)
+                text = f"the server answered {response.status_code}"
+        except _NoMessage as problem:
+            text = str(problem)
+        except (httpx2.ConnectError, httpx2.ProxyError):
+            text = (
+                f"no server answers at {self._server.url}: start one with `spawnlog serve`, or say"
+                " where it is with --url or --data-dir"
+            )
+        except (httpx2.HTTPError, httpx2.SSEError) as error:
+            text = (
+                f"the connection to {self._server.url} was lost"
+                f" ({str(error) or type(error).__name__}); what was asked for may have been done"
+            )
+        if message.id is not None and not answered:
+            self._say(error_message(message.id, SERVER_ERROR, text))
+
+    def _note_version(self, message: RelayedMessage, body: JsonObject) -> None:
+        if message.method == "initialize":
+            version = _object(body.get("result")).get("protocolVersion")
+            self._agreed = version if isinstance(version, str) else None
+
+    def _say(self, body: JsonObject) -> None:
+        self._write(json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+
+
+class _NoMessage(Exception):
+    """The server answered with something else than a message of the protocol."""
+
+
+async def _bodies(response: httpx2.Response) -> AsyncIterator[JsonObject]:
+    """The messages that answer one: a document, or the events of a stream."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "text/event-stream" and response.is_success:
+        async for event in httpx2.EventSource(response, ANSWER_BYTES_MAX):
+            if event.data:
+                yield _message_in(event.data.encode(), response)
+        return
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > ANSWER_BYTES_MAX:
+            raise _NoMessage(f"the answer is longer than {ANSWER_BYTES_MAX} bytes")
+    if content:
+        yield _message_in(bytes(content), response)
+
+
+def _message_in(content: bytes, response: httpx2.Response) -> JsonObject:
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    if isinstance(body, dict) and body.get("jsonrpc") == "2.0":
+        return body
+    detail = _object(body).get("detail")
+    said = detail if isinstance(detail, str) else "that is no server of spawnlog: check --url"
+    raise _NoMessage(f"the server answered {response.status_code}: {said}")
