@@ -1,0 +1,92 @@
+"""The SDK's client by both transports, in the protocol of today and in the one before it."""
+
+import asyncio
+from typing import Any
+
+import mcp
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from tests.support.http.mcp import Mode, Transport, mcp_client, values_of
+from tests.support.servers.http_server import House
+
+pytestmark = pytest.mark.server
+
+WAYS = pytest.mark.parametrize(
+    ("transport", "mode"),
+    [("http", "auto"), ("http", "legacy"), ("stdio", "auto"), ("stdio", "legacy")],
+)
+TOOLS = {
+    "sessions_spawn", "sessions_yield", "subagents", "subagents_wait", "sessions_list",
+    "sessions_history", "sessions_send", "session_status", "agents_list", "shared_context_get",
+    "runs_explain", "runs_at",
+}  # fmt: skip
+
+
+@WAYS
+async def test_a_client_spawns_waits_reads_what_was_said_and_is_refused(
+    house: House, transport: Transport, mode: Mode
+) -> None:
+    key = house.session("models")
+    way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
+    async with mcp_client(house.server.url, house.server.token, **way) as client:
+        assert {one.name for one in (await client.list_tools()).tools} == TOOLS
+        spawned = await values_of(client, "sessions_spawn", task="look", agentId="talker")
+        assert spawned["status"] == "accepted"
+        heard: list[tuple[float, str | None]] = []
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            heard.append((progress, message))
+
+        waited = await client.call_tool("subagents_wait", {}, progress_callback=hear)
+        assert waited.structured_content is not None
+        assert waited.structured_content["status"] == "done"
+        (done,) = waited.structured_content["done"]
+        assert done["run"]["runId"] == spawned["runId"]
+        assert "Status: success" in done["announcement"]["text"]
+        assert done["announcement"]["text"] in waited.content[0].text  # type: ignore[union-attr]
+        assert [number for number, _ in heard] == list(range(1, len(heard) + 1))
+        read = await values_of(
+            client, "sessions_history", sessionKey=spawned["childSessionKey"], includeTools=True
+        )
+        assert [one["kind"] for one in read["entries"]].count("tool") >= 1
+        (uri, *_) = [one.uri for one in (await client.list_resources()).resources]
+        assert str(uri) == f"spawnlog://runs/{spawned['runId']}"
+        contents = (await client.read_resource(f"{uri}/transcript")).contents
+        assert "spoken" in contents[0].text  # type: ignore[union-attr]
+        refused = await client.call_tool("sessions_spawn", {"task": "x", "agentId": "ghost"})
+        assert refused.is_error is False
+        assert refused.structured_content is not None
+        assert refused.structured_content["status"] in ("forbidden", "error")
+        assert refused.structured_content["role"] == "ghost"
+        with pytest.raises(MCPError, match="there are sessions_spawn, "):
+            await client.call_tool("sessions_fly", {})
+    assert {one["stage"] for one in house.runs(key)} == {"announced", "refused"}
+
+
+@WAYS
+async def test_a_client_that_was_cut_off_comes_back_and_the_run_went_on(
+    house: House, transport: Transport, mode: Mode
+) -> None:
+    key = house.session("cut-off")
+    way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
+    async with mcp_client(house.server.url, house.server.token, **way) as client:
+        spawned = await values_of(client, "sessions_spawn", task="hold", agentId="holder")
+        house.gates.wait(spawned["runId"])
+        waiting = asyncio.create_task(client.call_tool("subagents_wait", {"timeoutSeconds": 60}))
+        await _is_waiting(client)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        # The wait was given up; the client and the run go on.
+        assert (await values_of(client, "subagents"))["total"] == 1
+    house.gates.open(spawned["runId"])
+    async with mcp_client(house.server.url, house.server.token, **way) as client:
+        waited = await values_of(client, "subagents_wait", timeoutSeconds=20)
+    assert [one["run"]["outcome"] for one in waited["done"]] == ["success"]
+    assert "over" in waited["done"][0]["announcement"]["text"], "the wait before took nothing"
+
+
+async def _is_waiting(client: mcp.Client) -> None:
+    """A call behind it is answered, so the wait has been sent."""
+    await client.call_tool("session_status", {})

@@ -1,0 +1,119 @@
+"""The Model Context Protocol as a client speaks it: the SDK's client by both transports, and single
+messages by hand."""
+
+import itertools
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import httpx2
+import mcp
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult
+
+from tests.support.http.wire import client_of
+from tests.support.servers.running_server import MAIN
+
+Transport = Literal["http", "stdio"]
+Mode = Literal["legacy", "auto"]
+VERSION = "2026-07-28"
+TASKS = "io.modelcontextprotocol/tasks"
+_IDS = itertools.count(1)
+
+
+@asynccontextmanager
+async def mcp_client(
+    url: str,
+    token: str,
+    *,
+    transport: Transport = "http",
+    mode: Mode = "auto",
+    session: str | None = None,
+) -> AsyncIterator[mcp.Client]:
+    """The SDK's client, connected."""
+    if transport == "stdio":
+        arguments = ["-m", MAIN, "mcp", "--url", url]
+        arguments += ["--session", session] if session else []
+        program = StdioServerParameters(
+            command=sys.executable, args=arguments, env={"SPAWNLOG_TOKEN": token}
+        )
+        async with mcp.Client(program, mode=mode) as client:
+            yield client
+        return
+    headers = {"Authorization": f"Bearer {token}"}
+    headers |= {"Spawnlog-Session": session} if session else {}
+    async with httpx2.AsyncClient(
+        headers=headers, timeout=60, verify=False, trust_env=False
+    ) as http:
+        async with mcp.Client(
+            streamable_http_client(f"{url}/mcp", http_client=http), mode=mode
+        ) as client:
+            yield client
+
+
+async def values_of(client: mcp.Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers, as values."""
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, CallToolResult)
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+class McpCaller:
+    """Sends one message at a time, and reads its answer: what the SDK's client would not send."""
+
+    def __init__(
+        self, url: str, token: str, *, session: str | None = None, tasks: bool = False
+    ) -> None:
+        self.http = client_of(url, token)
+        if session is not None:
+            self.http.headers["Spawnlog-Session"] = session
+        self._capabilities = {"extensions": {TASKS: {}}} if tasks else {}
+
+    def post(
+        self, method: str, params: Mapping[str, Any] | None = None, **meta: Any
+    ) -> httpx2.Response:
+        """The answer to a request as it stands."""
+        params = dict(params or {})
+        name = params.get("name", params.get("uri"))
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientCapabilities": self._capabilities,
+            **meta,
+        }
+        headers = {
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": VERSION,
+            "Mcp-Method": method,
+        }
+        if isinstance(name, str) and name.isascii() and name.isprintable():
+            headers["Mcp-Name"] = name
+        message = {"jsonrpc": "2.0", "id": next(_IDS), "method": method, "params": params}
+        return self.http.post("/mcp", json=message, headers=headers)
+
+    def ask(
+        self, method: str, params: Mapping[str, Any] | None = None, **meta: Any
+    ) -> dict[str, Any]:
+        """The answer to a request: its `result` or its `error`."""
+        response = self.post(method, params, **meta)
+        if response.headers["content-type"].startswith("text/event-stream"):
+            events = [
+                line.removeprefix("data: ")
+                for line in response.text.splitlines()
+                if line.startswith("data: ")
+            ]
+            return dict(json.loads(events[-1]))
+        return dict(response.json())
+
+    def call(self, tool: str, meta: Mapping[str, Any] | None = None, **arguments: Any) -> Any:
+        """What a tool answers: its result as it stands."""
+        answer = self.ask("tools/call", {"name": tool, "arguments": arguments}, **(meta or {}))
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def values(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """What a tool answers, as values."""
+        return dict(self.call(tool, **arguments)["structuredContent"])
