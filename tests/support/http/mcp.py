@@ -68,9 +68,8 @@ class McpCaller:
     def __init__(
         self, url: str, token: str, *, session: str | None = None, tasks: bool = False
     ) -> None:
-        self.http = client_of(url, token)
-        if session is not None:
-            self.http.headers["Spawnlog-Session"] = session
+        self._url, self._token = url, token
+        self._headers = {"Spawnlog-Session": session} if session is not None else {}
         self._capabilities = {"extensions": {TASKS: {}}} if tasks else {}
 
     def post(
@@ -92,7 +91,13 @@ class McpCaller:
         if isinstance(name, str) and name.isascii() and name.isprintable():
             headers["Mcp-Name"] = name
         message = {"jsonrpc": "2.0", "id": next(_IDS), "method": method, "params": params}
-        return self.http.post("/mcp", json=message, headers=headers)
+        return self.send(json.dumps(message).encode("ascii"), headers)
+
+    def send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+        """The answer to a body as it stands."""
+        kind = {"Content-Type": "application/json"}
+        with client_of(self._url, self._token) as http:
+            return http.post("/mcp", content=content, headers={**kind, **self._headers, **headers})
 
     def ask(
         self, method: str, params: Mapping[str, Any] | None = None, **meta: Any

@@ -1,0 +1,237 @@
+"""Messages that are relayed to `/mcp`: what they are sent with, and what is answered for those that
+cannot be."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.command_line.client import mcp_relay
+from infrastructure.inbound.command_line.client.location import ServerAddress
+from infrastructure.inbound.command_line.client.mcp_relay import (
+    CALLS_MAX,
+    McpRelay,
+    NotAMessage,
+    read_message,
+)
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+def headers_of(agreed: str | None = None, **message: Any) -> dict[str, str]:
+    read = read_message(json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode())
+    assert read is not None
+    return read.headers(agreed)
+
+
+def test_a_message_that_names_its_version_says_its_method_and_name_too() -> None:
+    meta = {"_meta": {VERSION: "2026-07-28"}}
+    plain = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+    assert headers_of(method="tools/list", params=meta) == plain
+    for method, member in (("tools/call", "name"), ("resources/read", "uri")):
+        given = headers_of(method=method, params={**meta, member: "subagents"})
+        assert given == {**plain, "Mcp-Method": method, "Mcp-Name": "subagents"}
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("ä", "=?base64?w6Q=?="),
+        (" a", "=?base64?IGE=?="),
+        ("a\r\nX-Evil: 1", "=?base64?YQ0KWC1FdmlsOiAx?="),
+        ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
+        ("a b", "a b"),
+        ("", "=?base64??="),
+    ],
+)
+def test_a_name_that_no_header_can_hold_is_encoded(name: str, header: str) -> None:
+    params = {"_meta": {VERSION: "2026-07-28"}, "name": name}
+    assert headers_of(method="tools/call", params=params)["Mcp-Name"] == header
+
+
+def test_any_other_message_goes_by_the_version_that_was_agreed_upon() -> None:
+    assert headers_of(method="tools/list") == {}
+    assert headers_of("2025-06-18", method="tools/call", params={"name": "x"}) == {
+        "MCP-Protocol-Version": "2025-06-18"
+    }
+    for odd in ([], "x", {"_meta": []}, {"_meta": {VERSION: 5}}):
+        assert headers_of(method="tools/list", params=odd) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"{", -32700),
+        (b"[" * 100_000, -32700),
+        (b"\xff", -32700),
+        (b"[]", -32600),
+        (b"5", -32600),
+        (b"{}", -32600),
+        (b'{"method": 5}', -32600),
+        (b'{"method": "x", "id": true}', -32600),
+        (b'{"method": "x", "id": null}', -32600),
+        (b'{"method": "x", "id": 1.5}', -32600),
+    ],
+)
+def test_what_is_no_message_is_an_error(line: bytes, code: int) -> None:
+    with pytest.raises(NotAMessage) as caught:
+        read_message(line)
+    assert caught.value.code == code
+
+
+def test_an_answer_is_for_nobody() -> None:
+    assert read_message(b'{"jsonrpc": "2.0", "id": 1, "result": {}}') is None
+
+
+class Relayed:
+    """A relay in front of a server of the test."""
+
+    def __init__(self, url: str, token: str | None = "t") -> None:
+        self.said: list[dict[str, Any]] = []
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        relay = McpRelay(ServerAddress(url, token), None, self._hear)
+        self._running = asyncio.create_task(relay.run(self._given()))
+
+    async def _given(self) -> AsyncIterator[bytes]:
+        while line := await self._lines.get():
+            yield line
+
+    def _hear(self, line: bytes) -> None:
+        self.said.append(json.loads(line))
+
+    def say(self, **message: Any) -> None:
+        self._lines.put_nowait(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    async def end(self) -> list[dict[str, Any]]:
+        """All that was said, once the input has ended."""
+        self._lines.put_nowait(b"")
+        await asyncio.wait_for(self._running, 20)
+        return self.said
+
+
+Answer = Callable[[str], bytes]
+
+
+@asynccontextmanager
+async def server_that(
+    answer: Answer | None, seen: list[str], left: asyncio.Event | None = None
+) -> AsyncIterator[str]:
+    """A server that answers each request so; with None it never does, and notes who has `left`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+            seen.append(head + (await reader.readexactly(length)).decode())
+            if answer is None:
+                await reader.read(1)
+                if left is not None:
+                    left.set()
+            else:
+                writer.write(answer(seen[-1]))
+                await writer.drain()
+        except asyncio.IncompleteReadError:
+            pass  # The caller was cut off before it had asked.
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def document(status: str, kind: str, body: str) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Connection: close\r\n\r\n{body}".encode()
+
+
+@pytest.mark.process
+async def test_where_nobody_listens_a_call_is_answered_with_what_to_do() -> None:
+    relayed = Relayed("http://127.0.0.1:1")
+    relayed.say(id=7, method="tools/list")
+    relayed.say(method="notifications/initialized")
+    (said,) = await relayed.end()
+    assert said["id"] == 7
+    assert "start one with `spawnlog serve`" in said["error"]["message"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (
+            document("401 No", "application/problem+json", '{"detail": "give a token"}'),
+            "give a tok",
+        ),
+        (document("404 No", "text/html", "<p>"), "404: that is no server of spawnlog"),
+        (document("200 OK", "application/json", "[]"), "no server of spawnlog"),
+        (document("202 OK", "text/plain", ""), "answered 202"),
+        (document("200 OK", "text/event-stream", ""), "answered 200"),
+        (document("200 OK", "text/event-stream", "data: {\n\n"), "no server of spawnlog"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "was lost"),
+        (b"nonsense\r\n\r\n", "was lost"),
+    ],
+)
+async def test_an_answer_that_is_none_becomes_an_error(answer: bytes, why: str) -> None:
+    seen: list[str] = []
+    async with server_that(lambda _: answer, seen) as url:
+        relayed = Relayed(url, "secret-token")
+        relayed.say(id="a", method="tools/list")
+        (said,) = await relayed.end()
+    assert said["id"] == "a"
+    assert why in said["error"]["message"]
+    assert "secret-token" in seen[0]
+    assert "secret-token" not in str(said)
+
+
+@pytest.mark.process
+async def test_what_was_agreed_upon_is_said_with_what_follows() -> None:
+    def answer(request: str) -> bytes:
+        own = json.loads(request.partition("\r\n\r\n")[2])["id"]
+        result = {"protocolVersion": "2025-06-18"}
+        return document(
+            "200 OK",
+            "application/json",
+            json.dumps({"jsonrpc": "2.0", "id": own, "result": result}),
+        )
+
+    seen: list[str] = []
+    async with server_that(answer, seen) as url:
+        relayed = Relayed(url)
+        relayed.say(id=1, method="initialize")
+        relayed.say(id=2, method="tools/list")
+        await relayed.end()
+    assert ["mcp-protocol-version: 2025-06-18" in one.lower() for one in seen] == [False, True]
+
+
+@pytest.mark.process
+async def test_a_cancelled_call_is_given_up_and_its_connection_closed() -> None:
+    seen: list[str] = []
+    left = asyncio.Event()
+    async with server_that(None, seen, left) as url:
+        relayed = Relayed(url)
+        relayed.say(id=1, method="tools/call")
+        while not seen:
+            await asyncio.sleep(0)
+        relayed.say(method="notifications/cancelled", params={"requestId": 1})
+        relayed.say(method="notifications/cancelled", params={"requestId": "unknown"})
+        await asyncio.wait_for(left.wait(), 20)
+        assert await relayed.end() == []
+
+
+@pytest.mark.process
+async def test_more_calls_than_a_client_may_have_at_once_are_answered_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mcp_relay, "LAST_ANSWERS_SECONDS", 0.0)
+    async with server_that(None, []) as url:
+        relayed = Relayed(url)
+        for number in range(CALLS_MAX + 1):
+            relayed.say(id=number, method="tools/call")
+        relayed.say(id=0, method="tools/call")
+        said = await relayed.end()
+    assert [one["id"] for one in said] == [CALLS_MAX, 0]
+    assert f"{CALLS_MAX} calls are on their way" in said[0]["error"]["message"]

@@ -1,0 +1,115 @@
+"""What a child reaches with its token through the tools: its own session, and what is below it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.mcp.tools.catalogue import TOOLS
+from tests.support.http.mcp import McpCaller
+from tests.support.servers.http_server import HeldRun, House
+
+pytestmark = pytest.mark.server
+
+CANARY = "canary-of-a-stranger"
+
+
+@pytest.fixture
+def child(house: House) -> Iterator[HeldRun]:
+    """An orchestrator at its gate."""
+    with house.held(house.session("parent"), label="child") as run:
+        yield run
+
+
+@pytest.fixture
+def leaf(house: House, child: HeldRun) -> Iterator[HeldRun]:
+    """A leaf at its gate."""
+    with house.held(child.child, label="leaf") as run:
+        yield run
+
+
+def listed(caller: McpCaller) -> set[str]:
+    return {one["name"] for one in caller.ask("tools/list")["result"]["tools"]}
+
+
+def test_each_role_is_offered_what_its_policy_leaves(
+    house: House, child: HeldRun, leaf: HeldRun
+) -> None:
+    of_leaf = {"sessions_yield", "shared_context_get", "runs_explain", "runs_at"}
+    more = {
+        "sessions_spawn", "sessions_list", "sessions_history", "subagents", "subagents_wait",
+    }  # fmt: skip
+    assert listed(McpCaller(house.server.url, leaf.token)) == of_leaf
+    assert listed(McpCaller(house.server.url, child.token)) == of_leaf | more
+
+
+def test_a_token_is_offered_what_its_scopes_are_good_for(house: House) -> None:
+    caller = McpCaller(house.server.url, house.secrets["reader"], session="agent:main:reader-1")
+    assert listed(caller) == {
+        "subagents", "subagents_wait", "sessions_list", "session_status", "agents_list", "runs_at",
+    }  # fmt: skip
+    refused = caller.call("sessions_spawn", task="x")
+    assert refused["isError"]
+    assert refused["structuredContent"]["status"] == "forbidden"
+
+
+def test_what_is_denied_is_refused_and_on_record(house: House, leaf: HeldRun) -> None:
+    caller = McpCaller(house.server.url, leaf.token)
+    for tool in ("subagents", "subagents_wait", "sessions_send", "agents_list", "session_status"):
+        answer = caller.call(tool, message="x", sessionKey="x")
+        assert answer["isError"], tool
+        assert answer["structuredContent"]["status"] == "forbidden", tool
+    events = house.http.get("/v1/events", params={"types": "ToolRefused", "limit": 500}).json()
+    stream = f"session:{leaf.child}"
+    denied = [one["payload"]["tool"] for one in events["items"] if one["stream"] == stream]
+    assert denied == [
+        "subagents", "subagents", "sessions_send", "agents_list", "session_status",
+    ]  # fmt: skip
+    spawned = caller.values("sessions_spawn", task="deeper")
+    assert spawned["status"] == "forbidden"
+    assert spawned["rule"] == "depth"
+    refused = house.server.run(spawned["runId"])
+    assert refused["requesterSessionKey"] == leaf.child
+
+
+def arguments(name: str, run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Calls of a tool that mean a run which is none of the caller's."""
+    names = [run["runId"], run["childSessionKey"], run["sessionId"], run["requesterSessionKey"]]
+    common = [
+        {"sessionKey": one, "runId": one, "target": one, "targets": [one], "message": "x",
+         "task": "x", "at": "pos:5", "timeoutSeconds": 0, "requester": {"sessionKey": one},
+         "dependsOn": [one], "label": None}
+        for one in names
+    ]  # fmt: skip
+    if name == "subagents":
+        actions = ("list", "log", "info", "send", "steer", "stop", "kill")
+        return [{**one, "action": action} for one in common for action in actions]
+    return common
+
+
+def test_a_child_reaches_nothing_beyond_its_session_with_any_tool(
+    house: House, child: HeldRun
+) -> None:
+    with house.held(house.session("stranger"), label=CANARY, task=CANARY) as held:
+        run = house.server.run(held.run_id)
+        before = house.http.get(f"/v1/runs/{held.run_id}/events").json()["items"]
+        caller = McpCaller(house.server.url, child.token)
+        assert {one.name for one in TOOLS} >= listed(caller)
+        for tool in TOOLS:
+            for given in arguments(tool.name, run):
+                answer = caller.ask("tools/call", {"name": tool.name, "arguments": given})
+                assert CANARY not in json.dumps(answer), (tool.name, given)
+        for part in ("", "/prompt", "/transcript"):
+            uri = f"spawnlog://runs/{held.run_id}{part}"
+            assert CANARY not in json.dumps(caller.ask("resources/read", {"uri": uri}))
+        for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+            params = {"taskId": held.run_id, "inputResponses": {"a": "x"}}
+            assert "no such task" in caller.ask(method, params)["error"]["message"]
+        assert CANARY not in json.dumps(caller.ask("resources/list"))
+        after = house.http.get(f"/v1/runs/{held.run_id}/events").json()["items"]
+        assert after == before, "nothing was done to it"
+        named = McpCaller(house.server.url, child.token, session=run["childSessionKey"])
+        assert "error" in named.ask("tools/list") or not listed(named) - listed(caller)
+        assert named.call("sessions_spawn", task="x")["isError"]
+    assert {one["requesterSessionKey"] for one in house.runs(run["childSessionKey"])} == set()

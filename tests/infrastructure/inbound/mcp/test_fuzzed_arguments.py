@@ -1,0 +1,83 @@
+"""Whatever a model gives to a tool: it is answered. Never an error of the server, and never a spawn
+that is not on record."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from infrastructure.inbound.mcp.tools.catalogue import TOOLS
+from tests.support.http.mcp import McpCaller
+from tests.support.servers.http_server import House
+
+pytestmark = pytest.mark.server
+
+SETTINGS = settings(
+    max_examples=250,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+NAMES = sorted({name for tool in TOOLS for name in tool.input_schema()["properties"]})
+WORDS = [
+    "", " ", "list", "log", "info", "send", "stop", "kill", "all", "*", "last", "#1", "1", "0",
+    "main", "agent:main:main", "agent::", "current", "\0", "\u202e", "\ud800", "x" * 5000, "run",
+    "session", "fork", "any", "pos:1", "pos:999999999", "-5m", "2026-03-01T12:00:00Z",
+    "00000000-0000-4000-8000-000000000000", "../../etc/passwd", "$(id)", "%s", "ghost", "slow",
+]  # fmt: skip
+NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0, -1, 2**63, 2**64, 10**400, 1e308, -0.0]),
+)
+TEXTS = st.one_of(st.text(max_size=20), st.sampled_from(WORDS))
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+# Waiting is not what is tried here.
+ARGUMENTS = st.dictionaries(st.sampled_from(NAMES) | TEXTS, VALUES, max_size=6).map(
+    lambda given: {**given, "timeoutSeconds": 0}
+)
+STATUSES = {
+    "accepted", "forbidden", "error", "ok", "done", "waiting", "yielded", "queued", "timeout",
+    "rate_limited",
+}  # fmt: skip
+
+
+@given(tool=st.sampled_from([one.name for one in TOOLS]), arguments=ARGUMENTS)
+@SETTINGS
+def test_any_arguments_are_answered(house: House, tool: str, arguments: dict[str, Any]) -> None:
+    key = house.session("fuzzed")
+    caller = McpCaller(house.server.url, house.server.token, session=key)
+    response = caller.post("tools/call", {"name": tool, "arguments": arguments})
+    assert response.status_code < 500, response.text
+    answer = response.json() if "json" in response.headers["content-type"] else {}
+    if "error" in answer:
+        # What no record can hold does not come in.
+        assert answer["error"]["code"] in (-32700, -32602, -32600), answer
+        assert house.runs(key) == []
+        return
+    values = answer["result"]["structuredContent"]
+    assert values.get("status", "ok") in STATUSES, values
+    runs = house.runs(key)
+    told = values.get("runs") or ([values] if values.get("runId") else [])
+    if tool == "sessions_spawn":
+        on_record = {one["runId"] for one in runs}
+        assert {one["runId"] for one in told} == on_record
+    else:
+        assert runs == []
+
+
+@given(message=VALUES)
+@SETTINGS
+def test_any_message_is_answered(house: House, message: Any) -> None:
+    caller = McpCaller(house.server.url, house.server.token)
+    accept = {"Accept": "application/json, text/event-stream"}
+    for version in ("2026-07-28", "2025-06-18"):
+        content = json.dumps(message).encode("ascii")
+        response = caller.send(content, {**accept, "MCP-Protocol-Version": version})
+        assert response.status_code < 500, response.text
