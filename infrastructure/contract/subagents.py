@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain.values.text import single_line
+from domain.values.text import ELLIPSIS, single_line
 
 RECENT = timedelta(minutes=30)
 RECENT_OF_COMMAND = "recent subagents (last 30m):"
@@ -133,16 +133,20 @@ def subagents_of(
     )
 
 
-def list_text(subagents: Subagents, recent_heading: str = RECENT_OF_COMMAND) -> str:
-    """Both lists, numbered through."""
-    lines = ["active subagents:", "-----"]
-    lines += [_line(number, one) for number, one in enumerate(subagents.active, 1)] or ["(none)"]
-    lines += ["", recent_heading, "-----"]
-    first = len(subagents.active) + 1
-    lines += [_line(number, one) for number, one in enumerate(subagents.recent, first)] or [
-        "(none)"
-    ]
-    return "\n".join(lines)
+def list_text(
+    subagents: Subagents, recent_heading: str = RECENT_OF_COMMAND, ellipsis: str = ELLIPSIS
+) -> str:
+    """Both lists, numbered through; `ellipsis` ends what was cut."""
+
+    def rows(part: Sequence[Subagent], first: int) -> list[str]:
+        return [_line(number, one, ellipsis) for number, one in enumerate(part, first)] or [
+            "(none)"
+        ]
+
+    active = rows(subagents.active, 1)
+    recent = rows(subagents.recent, len(subagents.active) + 1)
+    heads = ("active subagents:", "-----"), ("", recent_heading, "-----")
+    return "\n".join([*heads[0], *active, *heads[1], *recent])
 
 
 def find_subagent(
@@ -240,16 +244,23 @@ def tokens_text(usage: object) -> str | None:
     return f"{text}, prompt/cache {_rounded(taken + cached)}" if cached else text
 
 
-def _line(number: int, one: Subagent) -> str:
+def _line(number: int, one: Subagent, ellipsis: str) -> str:
     run = one.run
-    name = single_line(one.label, characters_max=NAME_CHARACTERS_MAX)
+    name = _cut(one.label, NAME_CHARACTERS_MAX, ellipsis)
     facts = (run.get("model"), runtime_text(one.runtime_ms), tokens_text(run.get("usage")))
     shown = ", ".join(str(fact) for fact in facts if fact)
-    task = single_line(
-        str(run.get("task") or run.get("taskPreview") or ""), characters_max=TASK_CHARACTERS_MAX
-    )
+    task = _cut(str(run.get("task") or run.get("taskPreview") or ""), TASK_CHARACTERS_MAX, ellipsis)
     tail = f" - {task}" if task and task != one.label else ""
     return f"{number}. {name} ({shown}) {one.status}{tail}"
+
+
+def _cut(text: str, characters_max: int, ellipsis: str) -> str:
+    """The text on one line of at most so many characters, with an ellipsis of the reader's."""
+    line = single_line(text, characters_max=characters_max)
+    if not line.endswith(ELLIPSIS) or ellipsis == ELLIPSIS:
+        return line
+    room = characters_max + len(ELLIPSIS) - len(ellipsis)
+    return single_line(text, characters_max=room).removesuffix(ELLIPSIS) + ellipsis
 
 
 def _only(found: Sequence[Subagent], several: str | None, nothing: str) -> Subagent:

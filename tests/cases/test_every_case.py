@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 
-from tests.support.cases.cases import CASES, NOT_RUN, UNREAD, Answer, Case, NotRun
+from tests.support.cases.cases import BY_A_SERVER, CASES, NOT_RUN, UNREAD, Answer, Case, NotRun
 from tests.support.cases.comparison import Differs, falsified, hold
 from tests.support.cases.list import DOCUMENT, ROOT, rendered
 from tests.support.cases.modules import CaseModule, case_modules
@@ -72,7 +72,18 @@ def test_what_is_not_compared_is_expected_and_not_answered() -> None:
         assert name not in answered, f"{leaf} is answered: compare it"
 
 
-@pytest.mark.parametrize(("case", "module"), RUNS, ids=[str(case) for case, _ in RUNS])
+@pytest.mark.parametrize(
+    ("case", "module"),
+    [
+        pytest.param(
+            case,
+            module,
+            id=str(case),
+            marks=[pytest.mark.server] if str(case) in BY_A_SERVER else [],
+        )
+        for case, module in RUNS
+    ],
+)
 def test_a_wrong_expectation_fails(case: Case, module: CaseModule) -> None:
     answer = module.runners[case.area](case.given)
     hold(answer, case)

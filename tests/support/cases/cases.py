@@ -92,13 +92,29 @@ NOT_RUN = tuple(
 UNREAD = tuple(UnreadLeaf(**row) for row in _list()["leaves"])
 
 
-def cases_of(areas: Iterable[str]) -> list[Any]:
-    """The cases of these areas that are not in the list, as parameters of a test."""
+BY_A_SERVER = frozenset(
+    {
+        "control.kill: kill of a stale record",
+        "control.kill: leaf caller",
+        "control.steer: self steer",
+        "control.steer: steer an ended run that still has descendants",
+        "list: empty text has both headings",
+        "list: long task truncated",
+    }
+)
+"""What a tool says, which a server is asked for; other cases of these areas need none."""
+
+
+def cases_of(areas: Iterable[str], *, by_a_server: bool = False) -> list[Any]:
+    """The cases of these areas that are not in the list, as parameters of a test: those that a
+    server is asked for, or the others."""
     wanted, listed = set(areas), {str(one) for one in NOT_RUN}
     return [
         pytest.param(case, id=str(case))
         for case in CASES
-        if case.area in wanted and str(case) not in listed
+        if case.area in wanted
+        and str(case) not in listed
+        and (str(case) in BY_A_SERVER) == by_a_server
     ]
 
 

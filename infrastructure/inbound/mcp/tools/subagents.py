@@ -164,7 +164,7 @@ async def _list(call: McpCall) -> ToolAnswer:
     require_scope(call.caller, "read")
     minutes = int(number_argument(call.arguments, "recentMinutes", 30, 1, RECENT_MINUTES_MAX))
     known = await subagents(call, timedelta(minutes=minutes))
-    text = list_text(known, f"recent (last {minutes}m):")
+    text = list_text(known, f"recent (last {minutes}m):", ellipsis="...")
     rows = [_row(number, one) for number, one in enumerate(known.numbered, 1)]
     view = SubagentList(
         status="ok",

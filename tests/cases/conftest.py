@@ -1,0 +1,13 @@
+"""The server of the cases that ask one ends with the tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cases import served
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _case_server() -> Iterator[None]:
+    yield
+    served.close()
