@@ -62,7 +62,7 @@ def test_what_is_told_to_be_missing_is_missing() -> None:
         assert not is_served(path.replace("{key}", "k").replace("{runId}", "r")), path
     command = typer.main.get_command(app)
     groups: dict[str, object] = getattr(command, "commands", {})
-    assert not set(groups) & {"worker", "mcp", "doctor"}
+    assert not set(groups) & {"worker", "doctor"}
     run: dict[str, object] = getattr(groups["run"], "commands", {})
     for missing in re.findall(r"`spawnlog run ([a-z\\|]+)`", NOT_SERVED):
         assert not set(run) & set(missing.split("\\|"))

@@ -70,7 +70,7 @@ class McpCaller:
     ) -> None:
         self._url, self._token = url, token
         self._headers = {"Spawnlog-Session": session} if session is not None else {}
-        self._capabilities = {"extensions": {TASKS: {}}} if tasks else {}
+        self._capabilities: dict[str, Any] = {"extensions": {TASKS: {}}} if tasks else {}
 
     def post(
         self, method: str, params: Mapping[str, Any] | None = None, **meta: Any

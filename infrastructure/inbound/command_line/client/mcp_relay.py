@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 
 from infrastructure.inbound.command_line.client.location import ServerAddress
+from infrastructure.inbound.command_line.display.output import JsonObject
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -36,7 +37,6 @@ _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _ENCODED = re.compile(r"=\?base64\?.*\?=")
 
-JsonObject = dict[str, Any]
 MessageId = str | int
 
 

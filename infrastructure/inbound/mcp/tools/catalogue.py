@@ -264,7 +264,7 @@ TOOLS: Sequence[OfferedTool] = (
             "Why a spawn was accepted or refused, with the rules, what each compared, and the"
             " configuration that held."
         ),
-        scope="content",
+        scope="read",
         answers=record.explain,
         properties={"runId": _text("The run's id. " + _TARGET)},
         required=("runId",),

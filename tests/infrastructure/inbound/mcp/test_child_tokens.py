@@ -48,6 +48,7 @@ def test_a_token_is_offered_what_its_scopes_are_good_for(house: House) -> None:
     caller = McpCaller(house.server.url, house.secrets["reader"], session="agent:main:reader-1")
     assert listed(caller) == {
         "subagents", "subagents_wait", "sessions_list", "session_status", "agents_list", "runs_at",
+        "runs_explain",
     }  # fmt: skip
     refused = caller.call("sessions_spawn", task="x")
     assert refused["isError"]

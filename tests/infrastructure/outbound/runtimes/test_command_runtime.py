@@ -73,7 +73,7 @@ async def test_the_environment_is_the_given_one_and_no_other(run: Run) -> None:
     seen = json.loads(end.result)
     seen.pop("LC_CTYPE", None)  # set by the interpreter itself
     ours = {name for name in seen if name.startswith("SPAWNLOG_")}
-    assert len(ours) == 7
+    assert len(ours) == 8
     assert set(seen) - ours == {"PATH", "HOME", "LANG", "KEY"}
     assert seen["KEY"] == "a b"
 

@@ -57,7 +57,8 @@ def test_any_other_message_goes_by_the_version_that_was_agreed_upon() -> None:
     assert headers_of("2025-06-18", method="tools/call", params={"name": "x"}) == {
         "MCP-Protocol-Version": "2025-06-18"
     }
-    for odd in ([], "x", {"_meta": []}, {"_meta": {VERSION: 5}}):
+    odd_ones: list[Any] = [[], "x", {"_meta": []}, {"_meta": {VERSION: 5}}]
+    for odd in odd_ones:
         assert headers_of(method="tools/list", params=odd) == {}
 
 
