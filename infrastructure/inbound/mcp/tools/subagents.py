@@ -413,9 +413,11 @@ async def wait(call: McpCall) -> ToolAnswer:
 
 async def _all_awaited(call: McpCall) -> list[Run]:
     """Those that are at work, behind those whose reports were not taken."""
+    # In this order: one that is announced meanwhile is found by the second look.
+    active = await active_runs(call)
     untaken = (await untaken_runs(call))[:TARGETS_MAX]
     known = {one.run_id for one in untaken}
-    return [*untaken, *(one for one in await active_runs(call) if one.run_id not in known)]
+    return [*untaken, *(one for one in active if one.run_id not in known)]
 
 
 async def _named(call: McpCall, names: Sequence[str]) -> list[Run]:

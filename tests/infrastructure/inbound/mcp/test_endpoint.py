@@ -1,0 +1,122 @@
+"""`/mcp` before the protocol begins: who may come in, and what."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.http.mcp import VERSION, McpCaller, mcp_client, values_of
+from tests.support.http.problems import problem_of
+from tests.support.servers.http_server import ONE, House
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
+from tests.support.servers.running_server import RunningServer, configuration, scripted
+
+PROJECT = Path(__file__).parents[4]
+SLOW = scripted("slow", steps=[{"afterMs": 300_000}])
+
+pytestmark = pytest.mark.server
+
+
+def test_a_server_that_no_model_asks_does_not_load_the_protocol() -> None:
+    program = (
+        "import sys\n"
+        "import infrastructure.server.compose, infrastructure.server.lifecycle\n"
+        "heavy = {'mcp', 'mcp_types', 'jsonschema', 'opentelemetry.sdk'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_nobody_comes_in_without_a_token(house: House, path: str) -> None:
+    for method in ("POST", "GET", "DELETE"):
+        with house.with_token("none-of-it") as client:
+            problem_of(client.request(method, path), 401, "unauthorized")
+
+
+def test_hosts_and_origins_are_those_of_every_path(house: House) -> None:
+    with house.with_token(house.server.token) as client:
+        problem_of(client.post("/mcp", headers={"Host": "evil.example"}), 403, "foreign_host")
+        answer = client.post("/mcp", headers={"Origin": "https://evil.example"})
+        problem_of(answer, 403, "foreign_origin")
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b'{"a": "\\ud800"}', b'{"a": "\\u0000"}', b"[" * 5000])
+def test_what_no_record_can_hold_does_not_come_in(house: House, body: bytes) -> None:
+    caller = McpCaller(house.server.url, house.server.token)
+    answer = caller.send(body, {"MCP-Protocol-Version": VERSION})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == -32700
+    assert answer.json()["id"] is None
+
+
+def test_a_message_has_a_limit(house: House) -> None:
+    caller = McpCaller(house.server.url, house.server.token)
+    answer = caller.send(json.dumps("x" * 17 * 1024 * 1024).encode(), {})
+    assert answer.status_code == 413
+
+
+def test_a_token_of_one_session_is_that_session_and_no_other(house: House) -> None:
+    own = McpCaller(house.server.url, house.secrets["one"])
+    assert own.values("subagents")["callerSessionKey"] == ONE
+    named = McpCaller(house.server.url, house.secrets["one"], session=ONE.upper())
+    assert named.values("subagents")["callerSessionKey"] == ONE
+    other = McpCaller(house.server.url, house.secrets["one"], session="agent:main:other")
+    refused = other.call("subagents")
+    assert refused["isError"]
+    assert "Spawnlog-Session" in refused["structuredContent"]["error"]
+    odd = McpCaller(house.server.url, house.server.token, session="x" * 600)
+    assert odd.post("tools/list").status_code == 422
+
+
+def test_a_call_that_is_repeated_with_its_key_takes_effect_once(house: House) -> None:
+    key = house.session("repeated")
+    caller = McpCaller(house.server.url, house.server.token, session=key)
+    once = {"meta": {"idempotencyKey": "k" * 20}, "task": "look"}
+    first, second = (caller.call("sessions_spawn", **once) for _ in range(2))
+    assert first["structuredContent"]["runId"] == second["structuredContent"]["runId"]
+    assert len(house.runs(key)) == 1
+    other = caller.call("sessions_spawn", meta=once["meta"], task="something else")
+    assert other["isError"]
+    assert other["structuredContent"]["code"] == "idempotency_key_reused"
+
+
+def test_the_trace_of_a_call_is_on_record(house: House) -> None:
+    key = house.session("traced")
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    caller = McpCaller(house.server.url, house.server.token, session=key)
+    spawned = caller.call("sessions_spawn", meta={"traceparent": trace}, task="look")
+    run_id = spawned["structuredContent"]["runId"]
+    (requested, *_) = house.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    assert requested["traceparent"] == trace
+
+
+@pytest.mark.kill
+async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_record_says(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o755)
+    config = configuration({**SLOW, "default": True})
+    config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
+    server = RunningServer(tmp_path / "data", config)
+    with server:
+        async with mcp_client(server.url, server.token) as client:
+            spawned = await values_of(client, "sessions_spawn", task="long", label="long")
+        server.run(spawned["runId"], "started")
+        server.kill()
+        server.start()
+        # What had begun is not begun twice: the next server says how it ended.
+        async with mcp_client(server.url, server.token, transport="stdio") as client:
+            waited = await values_of(client, "subagents_wait", timeoutSeconds=40)
+        (done,) = waited["done"]
+        assert done["run"]["runId"] == spawned["runId"]
+        assert done["run"]["outcome"] == "error"
+        assert "interrupted" in done["announcement"]["text"]
+        caller = McpCaller(server.url, server.token, tasks=True)
+        task = caller.ask("tasks/get", {"taskId": spawned["runId"]})["result"]
+        assert (task["status"], task["result"]["isError"]) == ("completed", True)
