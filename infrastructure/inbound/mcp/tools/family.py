@@ -60,15 +60,20 @@ async def _with_pending(call: McpCall, one: Subagent) -> Subagent:
     return replace(one, pending=pending)
 
 
-async def untaken_runs(call: McpCall) -> list[Run]:
-    """The sub-agents whose reports lie in the inbox of the session and were not taken, among its
-    newest runs, the earliest first."""
-    runs = await call.services.work.registry.runs(
+async def awaited_runs(call: McpCall) -> list[Run]:
+    """The sub-agents that are at work, and those whose reports lie in the inbox of the session and
+    were not taken, the earliest first. One that has ended and is not announced yet holds no place
+    any more; it is among the newest."""
+    # In this order: one that is announced meanwhile is found by the second look.
+    active = await active_runs(call)
+    newest = await call.services.work.registry.runs(
         RunQuery(requester=call.session_key),
         at=await call.services.work.log.head(),
         limit=RUNS_LISTED_MAX,
     )
-    return [one for one in reversed(runs) if is_untaken(one)]
+    found = [one for one in reversed(newest) if is_untaken(one) or not is_over(one)]
+    runs = {one.run_id: one for one in (*found, *active)}
+    return list(runs.values())
 
 
 def is_untaken(run: Run) -> bool:

@@ -42,11 +42,10 @@ from infrastructure.inbound.mcp.tools.call import (
     text_argument,
 )
 from infrastructure.inbound.mcp.tools.family import (
-    active_runs,
+    awaited_runs,
     is_untaken,
     newest_of_session,
     subagents,
-    untaken_runs,
     wait_for_runs,
 )
 
@@ -400,24 +399,18 @@ async def wait(call: McpCall) -> ToolAnswer:
         call.arguments, "timeoutSeconds", WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX
     )
     names = names_argument(call.arguments, "targets", TARGETS_MAX)
-    runs = await _named(call, names) if names else await _all_awaited(call)
+    runs = await _named(call, names) if names else await awaited_runs(call)
+    # So many reports an answer has room for; the next wait gives the others.
+    later = [one for one in runs if is_untaken(one)][TARGETS_MAX:]
+    runs = [one for one in runs if one not in later]
     awaited = await wait_for_runs(call, runs, seconds, enough=1 if any_will_do else None)
-    view = await _awaited_view(call, awaited.settled, awaited.open)
+    view = await _awaited_view(call, awaited.settled, (*awaited.open, *later))
     if call.caller.run_id is not None or call.caller.may("control"):
         for run in awaited.settled:
             if is_untaken(run):
                 await call.services.announcing.acknowledge(run, call.caller.actor)
     only = str(runs[0].run_id) if len(runs) == 1 else None
     return ToolAnswer(members_of(view), view.text, run_id=only)
-
-
-async def _all_awaited(call: McpCall) -> list[Run]:
-    """Those that are at work, behind those whose reports were not taken."""
-    # In this order: one that is announced meanwhile is found by the second look.
-    active = await active_runs(call)
-    untaken = (await untaken_runs(call))[:TARGETS_MAX]
-    known = {one.run_id for one in untaken}
-    return [*untaken, *(one for one in active if one.run_id not in known)]
 
 
 async def _named(call: McpCall, names: Sequence[str]) -> list[Run]:
