@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run quick check test soak simulate fix bench bench-peers docs constraints clean
+.PHONY: help demo run quick check test soak simulate fix bench bench-peers mcp-clients docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -65,6 +65,9 @@ bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the s
 
 bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
 	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
+
+mcp-clients: $(INSTALLED) ## clients of others from the registry of Node (npm) live a story with the tools for models
+	@$(BIN)/python -m tests.clients.run
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"

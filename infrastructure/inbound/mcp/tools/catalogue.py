@@ -54,20 +54,32 @@ class OfferedTool:
         }
 
     def output_schema(self) -> dict[str, Any]:
-        """The shape of what it answers; an object always."""
-        return {"type": "object", **_brief_schema(self.output)}
+        """The shapes of what it answers; an object always. That of a refusal is among them: clients
+        hold each result against them."""
+        return {"type": "object", "anyOf": [*_brief_schemas(self.output), _FAILURE]}
+
+
+_FAILURE = {
+    "type": "object",
+    "properties": {
+        "status": {"type": "string", "enum": ["error", "forbidden"]},
+        "error": {"type": "string"},
+        "code": {"type": "string"},
+    },
+    "required": ["status", "error"],
+}
 
 
 @cache
-def _brief_schema(output: Any) -> dict[str, Any]:
+def _brief_schemas(output: Any) -> list[dict[str, Any]]:
     """What an answer has, and of its members how they are called and what they are. What stands in
     them is the views of HTTP, whose shapes are in `/openapi.json`: here a model would have to read
     a hundred kilobytes of them."""
     whole = TypeAdapter(output).json_schema(mode="serialization", by_alias=True)
     kinds: Mapping[str, Any] = whole.get("$defs", {})
     if "anyOf" not in whole:
-        return _brief(whole)
-    return {"anyOf": [_brief(kinds[one["$ref"].rpartition("/")[2]]) for one in whole["anyOf"]]}
+        return [_brief(whole)]
+    return [_brief(kinds[one["$ref"].rpartition("/")[2]]) for one in whole["anyOf"]]
 
 
 def _brief(schema: Mapping[str, Any]) -> dict[str, Any]:

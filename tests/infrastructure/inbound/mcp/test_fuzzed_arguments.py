@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema_rs import Draft202012Validator
 
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from tests.support.http.mcp import McpCaller
@@ -20,6 +21,9 @@ SETTINGS = settings(
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+SHAPES = {one.name: Draft202012Validator(one.output_schema()) for one in TOOLS}
+"""Clients hold what they get against it."""
+
 NAMES = sorted({name for tool in TOOLS for name in tool.input_schema()["properties"]})
 WORDS = [
     "", " ", "list", "log", "info", "send", "stop", "kill", "all", "*", "last", "#1", "1", "0",
@@ -62,6 +66,7 @@ def test_any_arguments_are_answered(house: House, tool: str, arguments: dict[str
         assert house.runs(key) == []
         return
     values = answer["result"]["structuredContent"]
+    SHAPES[tool].validate(values)
     assert values.get("status", "ok") in STATUSES, values
     runs = house.runs(key)
     told = values.get("runs") or ([values] if values.get("runId") else [])
