@@ -1,5 +1,6 @@
 """An answer in lines: each is read as it comes, and the last one says that it is whole."""
 
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from spawnlog.core.answer import LINE_BYTES_MAX, read_object, read_value
@@ -17,7 +18,7 @@ class LineReader(Generic[T]):
         self._is_whole = False
         self._rest = bytearray()
 
-    def feed(self, content: bytes) -> list[T]:
+    def feed(self, content: bytes) -> Iterator[T]:
         """The lines that are whole with these bytes. StreamCutShort for the one that says why the
         answer goes no further."""
         self._rest += content
@@ -26,7 +27,9 @@ class LineReader(Generic[T]):
             raise ForeignAnswer(f"a line of the answer is longer than {LINE_BYTES_MAX} bytes")
         if lines:
             self._rest = bytearray(rest)
-        return [self._line(line) for line in lines if line.strip()]
+        for line in lines:
+            if line.strip():
+                yield self._line(line)
 
     def _line(self, line: bytes) -> T:
         value: Any = read_value(self._names, line) if self._names else read_object(line)

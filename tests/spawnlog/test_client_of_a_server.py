@@ -70,9 +70,10 @@ def test_leaving_a_family_leaves_its_runs_unless_it_is_to_stop_them(
     with client.session(house.session()) as family:
         left = family.spawn("long", agent_id="slow")
     left.wait("started", seconds=30)
-    with pytest.raises(LookupError), client.session(house.session(), stop_on_error=True) as family:
-        stopped = family.spawn("long", agent_id="slow")
-        raise LookupError("canary")
+    with pytest.raises(LookupError):  # noqa: PT012
+        with client.session(house.session(), stop_on_error=True) as family:
+            stopped = family.spawn("long", agent_id="slow")
+            raise LookupError("canary")
     assert stopped.wait("ended", seconds=30).status == "stopped"
     with pytest.raises(WaitTimeout) as late:
         left.wait("ended", seconds=0.05)
@@ -113,9 +114,7 @@ def test_a_refusal_says_its_rule_and_what_it_compared(house: House, client: Clie
         run.stop()
 
 
-def test_problems_have_their_kind_their_code_and_their_faults(
-    house: House, client: Client
-) -> None:
+def test_problems_have_their_kind_their_code_and_their_faults(house: House, client: Client) -> None:
     with pytest.raises(NotFoundProblem) as missing:
         client.get_run("11111111-0000-4000-8000-000000000001")
     assert (missing.value.code, missing.value.status) == ("not_found", 404)
@@ -140,8 +139,7 @@ async def test_pages_are_gone_through_item_by_item(house: House) -> None:
         forwards = [one.position async for one in client.events(limit=500, at=f"pos:{head}")]
         assert forwards == list(range(1, head + 1))
         backwards = [
-            one.position
-            async for one in client.events(limit=500, order="desc", at=f"pos:{head}")
+            one.position async for one in client.events(limit=500, order="desc", at=f"pos:{head}")
         ]
         assert backwards == forwards[::-1]
 
