@@ -38,11 +38,14 @@ class Connection:
             self._writer.close()
             await self._writer.wait_closed()
 
-    async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Status and body of an answer."""
+    async def ask(
+        self, method: str, path: str, body: bytes = b"", headers: str = ""
+    ) -> tuple[int, bytes]:
+        """Status and body of an answer. `headers` are further lines of the head."""
         assert self._reader is not None
         assert self._writer is not None
-        head = f"{method} {path} HTTP/1.1\r\n{self._common}Content-Length: {len(body)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\n{self._common}{headers}"
+        head += f"Content-Length: {len(body)}\r\n"
         if body:
             head += "Content-Type: application/json\r\n"
         self._writer.write(head.encode() + b"\r\n" + body)

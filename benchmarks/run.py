@@ -24,6 +24,7 @@ from benchmarks.slow_commits import DELAY_MS
 from benchmarks.standing import Standing, measured_standing
 from benchmarks.time_travel import EVENTS_MIN as TIME_TRAVEL_MIN
 from benchmarks.time_travel import measured_time_travel
+from benchmarks.ways_in import measured_ways
 from infrastructure.contract.errors import UserError
 
 CALLERS = (1, 8, 32, 128)
@@ -52,6 +53,7 @@ NOTES = (
     "each spawn has a requester of its own; the runtime plays back at once",
     f"slowed commits: commit_delay of {DELAY_MS} ms before each flush of the write-ahead log",
     "rebuild and verify are whole commands, their start included",
+    "a spawn by each way in: callers over raw, kept connections, which take turns at the ways",
     "time travel: one caller, on a long record and a short one in turns, each request about another"
     " run and position",
 )
@@ -116,6 +118,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="events of the long record that is looked back on; 0 leaves it out",
     )
     parser.add_argument("--time-travel-only", action="store_true", help="measure nothing else")
+    parser.add_argument("--ways-only", action="store_true", help="of a spawn by each way in alone")
     parser.add_argument("--standing-only", action="store_true", help="of the servers alone")
     parser.add_argument(
         "--idle-seconds", type=float, default=IDLE_SECONDS, help="how long idle servers are watched"
@@ -144,9 +147,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--idle-seconds must be more than 0 and at most {SECONDS_MAX:.0f}")
     if not 0 <= options.memory_runs <= MEMORY_RUNS_MAX:
         parser.error(f"--memory-runs must be from 0 to {MEMORY_RUNS_MAX}")
-    alone = ("history", "standing", "time_travel")
+    alone = ("history", "standing", "time_travel", "ways")
     if sum(getattr(options, f"{one}_only") for one in alone) > 1:
-        parser.error("of --history-only, --standing-only and --time-travel-only one can be said")
+        parser.error(
+            "of --history-only, --standing-only, --time-travel-only and --ways-only one can be said"
+        )
     if options.time_travel_only and not options.time_travel:
         parser.error("--time-travel 0 leaves --time-travel-only nothing to measure")
     return options
@@ -162,6 +167,12 @@ def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], li
     cells: list[Cell] = []
     figures: list[Figure] = []
     processes = min(os.cpu_count() or 1, 8)
+    alone = options.history_only or options.standing_only or options.time_travel_only
+    if not alone:
+        figures += measured_ways(folder / "ways", options.seconds)
+        shutil.rmtree(folder / "ways")
+    if options.ways_only:
+        return cells, figures
     if options.time_travel and not options.history_only and not options.standing_only:
         records = folder / "time-travel"
         figures += measured_time_travel(records, options.time_travel, options.seconds, processes)

@@ -1,0 +1,115 @@
+"""The same spawn by each way in, in turns: plain HTTP, and the tools for models."""
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.load import TASK, Act, Connection, Spawner, requester
+from benchmarks.report import Figure
+from benchmarks.server import PATIENT, Server, running_server
+
+HTTP = "plain HTTP"
+TOOLS = "tools for models"
+CALLERS = (1, 8)
+_VERSION = "2026-07-28"
+_META = {
+    "io.modelcontextprotocol/protocolVersion": _VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+_HEADERS = (
+    "Accept: application/json, text/event-stream\r\n"
+    f"MCP-Protocol-Version: {_VERSION}\r\n"
+    "Mcp-Method: tools/call\r\nMcp-Name: sessions_spawn\r\n"
+)
+
+
+class ToolSpawner:
+    """Spawns by the tool, over one raw connection, each for a requester of its own."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._numbers = itertools.count()
+
+    async def spawn(self) -> str:
+        """One accepted spawn; gives the id of its run."""
+        number = next(self._numbers)
+        arguments = {"task": TASK, "cleanup": "delete"}
+        message = {
+            "jsonrpc": "2.0",
+            "id": number,
+            "method": "tools/call",
+            "params": {"name": "sessions_spawn", "arguments": arguments, "_meta": _META},
+        }
+        session = f"Spawnlog-Session: {requester(f'{self._name}-{number}')}\r\n"
+        status, answer = await self._connection.ask(
+            "POST", "/mcp", json.dumps(message).encode(), _HEADERS + session
+        )
+        values = json.loads(answer).get("result", {}).get("structuredContent", {})
+        if status != 200 or values.get("status") != "accepted":
+            raise RuntimeError(f"the tool was answered with {status}: {answer[:300]!r}")
+        return str(values["runId"])
+
+
+def measured_ways(folder: Path, seconds: float) -> list[Figure]:
+    """The milliseconds of a spawn by each way, and how many times those of plain HTTP."""
+    folder.mkdir(mode=0o711)
+    (folder / "data").mkdir(mode=0o711)
+    with running_server(folder, configuration=PATIENT) as server:
+        return [
+            figure for callers in CALLERS for figure in asyncio.run(_cell(server, callers, seconds))
+        ]
+
+
+async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
+    taken: dict[str, list[float]] = {}
+    opened: list[Connection] = []
+    try:
+        turns = [await _ways(server, f"{callers}-{one}", opened) for one in range(callers)]
+        for acts in turns:
+            for act in acts.values():
+                await act()
+        await asyncio.gather(*(_in_turns(acts, taken, seconds) for acts in turns))
+    finally:
+        for connection in opened:
+            await connection.close()
+    return _figures(taken, callers)
+
+
+async def _ways(server: Server, name: str, opened: list[Connection]) -> Mapping[str, Act]:
+    connections = [Connection(server.url, server.token) for _ in (HTTP, TOOLS)]
+    for one in connections:
+        await one.open()
+        opened.append(one)
+    return {
+        HTTP: Spawner(connections[0], f"h{name}").spawn,
+        TOOLS: ToolSpawner(connections[1], f"t{name}").spawn,
+    }
+
+
+async def _in_turns(acts: Mapping[str, Act], taken: dict[str, list[float]], seconds: float) -> None:
+    until = time.perf_counter() + seconds * len(acts)
+    while time.perf_counter() < until:
+        for name, act in acts.items():
+            began = time.perf_counter()
+            await act()
+            taken.setdefault(name, []).append(time.perf_counter() - began)
+
+
+def _figures(taken: Mapping[str, Sequence[float]], callers: int) -> list[Figure]:
+    title = f"a spawn, {callers} caller{'' if callers == 1 else 's'}"
+    plain = median(taken[HTTP])
+    figures: list[Figure] = []
+    for name, each in taken.items():
+        middle = median(each)
+        figures.append(Figure(f"{title}: {name}", "ms", round(middle * 1000, 2)))
+        if name != HTTP:
+            note = "in turns, the median of each"
+            figures.append(
+                Figure(f"{title}: {name} : {HTTP}", "times", round(middle / plain, 2), note)
+            )
+    return figures
