@@ -28,7 +28,7 @@ from spawnlog.core.errors import ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
 from spawnlog.core.location import ServerAddress, locate_server
-from spawnlog.core.request import LinesRequest, PageRequest, Request
+from spawnlog.core.request import ItemT, LinesRequest, PageRequest, PageT, Request
 from spawnlog.core.retries import NO_RETRIES, Conversation, Pause, RetryLimits, attempts, exchange
 from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
 from spawnlog.operations import control as of_control
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-ViewT = TypeVar("ViewT")
-PartT = TypeVar("PartT")
 
 
 def _answered(
@@ -58,10 +56,10 @@ def _answered(
 
 
 def _paged(
-    operation: Callable[P, PageRequest[ViewT, PartT]],
-) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[PartT]]:
+    operation: Callable[P, PageRequest[PageT, ItemT]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[ItemT]]:
     @functools.wraps(operation)
-    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[PartT]:
+    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[ItemT]:
         return self.items(operation(*args, **kwargs))
 
     return method
@@ -132,9 +130,9 @@ class AsyncClient:
         true; what the methods below give is its value."""
         return await self.converse(exchange(request, self.retries))
 
-    async def items(self, request: PageRequest[Any, PartT]) -> AsyncIterator[PartT]:
+    async def items(self, request: PageRequest[Any, ItemT]) -> AsyncIterator[ItemT]:
         """The items of a list one after the other, from this page on."""
-        following: PageRequest[Any, PartT] | None = request
+        following: PageRequest[Any, ItemT] | None = request
         while following is not None:
             page = await self.answer(following)
             for item in following.items(page.value):

@@ -19,7 +19,7 @@ from spawnlog.core.errors import ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
 from spawnlog.core.location import ServerAddress, locate_server
-from spawnlog.core.request import LinesRequest, PageRequest, Request
+from spawnlog.core.request import ItemT, LinesRequest, PageRequest, PageT, Request
 from spawnlog.core.retries import NO_RETRIES, Conversation, Pause, RetryLimits, attempts, exchange
 from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
 from spawnlog.family import Family, FollowedEvents, SpawnedRun
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-ViewT = TypeVar("ViewT")
-PartT = TypeVar("PartT")
 
 
 def _answered(
@@ -50,10 +48,10 @@ def _answered(
 
 
 def _paged(
-    operation: Callable[P, PageRequest[ViewT, PartT]],
-) -> Callable[Concatenate[Client, P], Iterator[PartT]]:
+    operation: Callable[P, PageRequest[PageT, ItemT]],
+) -> Callable[Concatenate[Client, P], Iterator[ItemT]]:
     @functools.wraps(operation)
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[PartT]:
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[ItemT]:
         return self.items(operation(*args, **kwargs))
 
     return method
@@ -124,9 +122,9 @@ class Client:
         true; what the methods below give is its value."""
         return self.converse(exchange(request, self.retries))
 
-    def items(self, request: PageRequest[Any, PartT]) -> Iterator[PartT]:
+    def items(self, request: PageRequest[Any, ItemT]) -> Iterator[ItemT]:
         """The items of a list one after the other, from this page on."""
-        following: PageRequest[Any, PartT] | None = request
+        following: PageRequest[Any, ItemT] | None = request
         while following is not None:
             page = self.answer(following)
             yield from following.items(page.value)

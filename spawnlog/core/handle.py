@@ -120,9 +120,7 @@ class RunHandle:
         sent: Any = (yield from exchange(request, self._limits)).value
         if sent.status == "done":
             return sent  # type: ignore[no-any-return]
-        return type(self)(
-            self.client, str(sent.run_id), sent.child_session_key, is_queued=True
-        )
+        return type(self)(self.client, str(sent.run_id), sent.child_session_key, is_queued=True)
 
 
 class FamilyHandle:

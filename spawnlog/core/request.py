@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 from spawnlog.core.errors import InvalidSetting
 
 T = TypeVar("T")
-PageView = TypeVar("PageView")
-ItemView = TypeVar("ItemView")
+PageT = TypeVar("PageT")
+ItemT = TypeVar("ItemT")
 
 QueryValue = str | int | float | bool | uuid.UUID | datetime | Sequence[str] | None
 Json = Mapping[str, Any]
@@ -50,18 +50,16 @@ class Request(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequest(Request[PageView], Generic[PageView, ItemView]):
+class PageRequest(Request[PageT], Generic[PageT, ItemT]):
     """A request for one page of a list; `lists` are the members of the page that hold its items."""
 
     lists: tuple[str, ...] = ("items",)
 
-    def items(self, page: PageView) -> list[ItemView]:
+    def items(self, page: PageT) -> list[ItemT]:
         """The items of a page."""
         return [item for name in self.lists for item in getattr(page, name)]
 
-    def following(
-        self, page: PageView, position: int | None
-    ) -> "PageRequest[PageView, ItemView] | None":
+    def following(self, page: PageT, position: int | None) -> "PageRequest[PageT, ItemT] | None":
         """The request for the page behind `page`, which was true at `position`; None behind the
         last one. What was a time ago for the first page is so for all of them."""
         cursor = getattr(page, "next_cursor", None)
@@ -80,7 +78,7 @@ class PageRequest(Request[PageView], Generic[PageView, ItemView]):
 
     def _at(
         self, changes: Mapping[str, str], position: int | None = None
-    ) -> "PageRequest[PageView, ItemView]":
+    ) -> "PageRequest[PageT, ItemT]":
         query = {**self.query, **changes}
         if "at" in query and position is not None:
             query["at"] = f"pos:{position}"
