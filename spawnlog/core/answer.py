@@ -7,7 +7,7 @@ needs them is read, so that a program that only sends pays nothing for them.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -40,13 +40,21 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer(Generic[T]):
-    """A value, the position of the log at which it is true, and when it was sent by the server's
-    clock, to the second. `replayed`: a command was done by an earlier attempt."""
+    """A value, and the position of the log at which it is true. `replayed`: a command was done by
+    an earlier attempt."""
 
     value: T
     position: int | None
-    sent_at: datetime | None
     replayed: bool
+    date: str = field(default="", repr=False)
+
+    @property
+    def sent_at(self) -> datetime | None:
+        """When it was sent by the server's clock, to the second."""
+        try:
+            return parsedate_to_datetime(self.date).astimezone(UTC)
+        except ValueError:
+            return None
 
 
 def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
@@ -60,8 +68,8 @@ def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
     return ServerAnswer(
         value,
         number_in(reply.headers, "spawnlog-position"),
-        _sent_at(reply.headers),
         reply.headers.get("idempotent-replayed") == "true",
+        reply.headers.get("date", ""),
     )
 
 
@@ -157,10 +165,3 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         except (ValueError, TypeError):
             return None
     return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX) if math.isfinite(seconds) else None
-
-
-def _sent_at(headers: Mapping[str, str]) -> datetime | None:
-    try:
-        return parsedate_to_datetime(headers.get("date", "")).astimezone(UTC)
-    except ValueError:
-        return None

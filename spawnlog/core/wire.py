@@ -1,6 +1,7 @@
 """What clients of both kinds share of HTTP: how a request is put on the wire, and what a failure of
 the connection is to a caller."""
 
+from functools import lru_cache
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ SILENCE_SECONDS_MAX = 45.0
 """A live stream says something every 15 seconds; three times that is a lost connection."""
 
 CONNECTIONS_MAX = 100
-CONNECTIONS_KEPT_MAX = 20
+CONNECTIONS_IDLE_MAX = 20
 
 
 class Wire:
@@ -43,7 +44,7 @@ class Wire:
             "trust_env": not self.address.is_on_this_machine,
             "limits": httpx2.Limits(
                 max_connections=CONNECTIONS_MAX,
-                max_keepalive_connections=CONNECTIONS_KEPT_MAX,
+                max_keepalive_connections=CONNECTIONS_IDLE_MAX,
             ),
         }
 
@@ -55,7 +56,7 @@ class Wire:
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         return httpx2.Request(
             request.method,
-            self.address.url + request.target,
+            _url(self.address.url + request.target),
             headers=headers,
             content=request.content or (b"" if request.method in ("POST", "PUT") else None),
             extensions={"timeout": timeout.as_dict()},
@@ -80,6 +81,12 @@ class Wire:
             case _:
                 reason = str(error) or type(error).__name__
                 return ServerUnreachable(f"the connection to {url} was lost: {reason}", key)
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> httpx2.URL:
+    """Reading an address takes longer than what is sent to it; commands go to a few."""
+    return httpx2.URL(text)
 
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL)
