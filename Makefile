@@ -45,7 +45,7 @@ simulate: $(INSTALLED) ## live the whole application on virtual time, SEEDS time
 quick: $(INSTALLED) ## format, lint, types of the product, tests that are pure: while you write
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy -p domain -p application -p infrastructure
+	@$(BIN)/mypy -p domain -p application -p infrastructure -p spawnlog
 	@$(BIN)/python -m pytest -q -m "not db and not process and not server and not kill and not long" \
 		--hypothesis-profile=quick $(PARALLEL) $(TESTS)
 

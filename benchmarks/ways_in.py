@@ -1,4 +1,5 @@
-"""The same spawn by each way in, in turns: plain HTTP, and the tools for models."""
+"""The same spawn by each way in, in turns: plain HTTP, the tools for models, and
+the Python client."""
 
 import asyncio
 import itertools
@@ -11,9 +12,11 @@ from statistics import median
 from benchmarks.load import TASK, Act, Connection, Spawner, requester
 from benchmarks.report import Figure
 from benchmarks.server import PATIENT, Server, running_server
+from spawnlog import AsyncClient
 
 HTTP = "plain HTTP"
 TOOLS = "tools for models"
+CLIENT = "Python client"
 CALLERS = (1, 8)
 _VERSION = "2026-07-28"
 _META = {
@@ -55,6 +58,21 @@ class ToolSpawner:
         return str(values["runId"])
 
 
+class ClientSpawner:
+    """Spawns by the client that awaits, each for a requester of its own."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._numbers = itertools.count()
+
+    async def spawn(self) -> str:
+        """One accepted spawn; gives the id of its run."""
+        key = requester(f"{self._name}-{next(self._numbers)}")
+        accepted = await self._client.spawn(TASK, key, cleanup="delete")
+        return str(accepted.runs[0].run_id)
+
+
 def measured_ways(folder: Path, seconds: float) -> list[Figure]:
     """The milliseconds of a spawn by each way, and how many times those of plain HTTP."""
     folder.mkdir(mode=0o711)
@@ -67,7 +85,7 @@ def measured_ways(folder: Path, seconds: float) -> list[Figure]:
 
 async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
     taken: dict[str, list[float]] = {}
-    opened: list[Connection] = []
+    opened: list[Connection | AsyncClient] = []
     try:
         turns = [await _ways(server, f"{callers}-{one}", opened) for one in range(callers)]
         for acts in turns:
@@ -80,14 +98,19 @@ async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
     return _figures(taken, callers)
 
 
-async def _ways(server: Server, name: str, opened: list[Connection]) -> Mapping[str, Act]:
+async def _ways(
+    server: Server, name: str, opened: list[Connection | AsyncClient]
+) -> Mapping[str, Act]:
     connections = [Connection(server.url, server.token) for _ in (HTTP, TOOLS)]
     for one in connections:
         await one.open()
         opened.append(one)
+    client = AsyncClient(server.url, token=server.token)
+    opened.append(client)
     return {
         HTTP: Spawner(connections[0], f"h{name}").spawn,
         TOOLS: ToolSpawner(connections[1], f"t{name}").spawn,
+        CLIENT: ClientSpawner(client, f"c{name}").spawn,
     }
 
 

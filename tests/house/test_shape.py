@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FLOORS = ("domain", "application", "infrastructure")
+FLOORS = ("domain", "application", "infrastructure", "spawnlog")
 MODULES_MIN, MODULES_MAX = 3, 18
 MODULES = [
     module

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLOORS = ("domain", "application", "infrastructure")
+FLOORS = ("domain", "application", "infrastructure", "spawnlog")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 ENTRIES = re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \| (.+?) \|$", GLOSSARY, re.M)
 SMALL_WORDS = {"a", "by", "of"}

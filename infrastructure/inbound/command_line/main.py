@@ -39,6 +39,7 @@ from infrastructure.inbound.command_line.commands.run import (
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.plain_text import printable_block
+from spawnlog.core.errors import SpawnlogError
 
 EPILOG = (
     "Exit status: 0 fine, 1 a difference or a run that failed, 2 usage or error, 3 refused, "
@@ -55,7 +56,7 @@ class _Commands(TyperGroup):
         except CommandFailed as failure:
             _print_error(f"{failure.word}: {failure.message}")
             raise typer.Exit(failure.exit_code) from None
-        except UserError as failure:
+        except (UserError, SpawnlogError) as failure:
             _print_error(f"error: {failure}")
             raise typer.Exit(CommandFailed.exit_code) from None
 

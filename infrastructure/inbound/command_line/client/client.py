@@ -1,17 +1,11 @@
-"""A thin client of the HTTP API: positions with every answer, problems as failures."""
+"""The server as commands speak to it: through the public client, with problems as failures."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-import httpx2
-
-from infrastructure.inbound.command_line.client.location import ServerAddress
 from infrastructure.inbound.command_line.client.paging import (
     PAGE_ITEMS_MAX,
     items_of,
@@ -23,58 +17,29 @@ from infrastructure.inbound.command_line.display.failures import (
     failure_from_problem,
 )
 from infrastructure.inbound.command_line.display.output import JsonObject, Listing
+from spawnlog.client import Client
+from spawnlog.core.answer import ServerAnswer
+from spawnlog.core.errors import Problem, ServerUnreachable, SpawnlogError
+from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
+from spawnlog.core.location import ServerAddress
+from spawnlog.core.request import LinesRequest, Request, command_request, sent_query
+from spawnlog.core.retries import NO_RETRIES, Conversation
 
-Parameters = Mapping[str, str | int | tuple[str, ...] | None]
-CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 30.0
-ANSWER_BYTES_MAX = 128 * 1024 * 1024
-EVENT_BYTES_MAX = 20 * 1024 * 1024
-SILENCE_SECONDS_MAX = 45.0
-"""A live stream says something every 15 seconds; three times that is a lost connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerResponse:
-    """What the server said; `position` is the place in the log at which it is true, `sent_at` when
-    it was sent by the server's clock, to the second."""
-
-    body: JsonObject
-    position: int | None = None
-    sent_at: datetime | None = None
+Parameters = Mapping[str, str | int | Sequence[str] | None]
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A live stream; `position` is the id at which it began."""
+class CommandClient:
+    """Speaks to one server. Use it in a `with` statement.
 
-    position: str | None
-    messages: Iterator[httpx2.ServerSentEvent]
-
-
-class Client:
-    """Speaks to one server. Use it in a `with` statement; not shared between threads.
-
-    Every method raises Unreachable when nobody answers, and what `from_problem` makes of an
-    answer that is none of success.
+    Answers are JSON objects, which commands show as they are. Every method raises Unreachable when
+    nobody answers, and what `failure_from_problem` makes of an answer that is none of success.
     """
 
     def __init__(self, server: ServerAddress) -> None:
         self.server = server
-        headers = {"Accept": "application/json", "User-Agent": "spawnlog-command-line"}
-        if server.token is not None:
-            headers["Authorization"] = f"Bearer {server.token}"
-        try:
-            self._http = httpx2.Client(
-                base_url=server.url,
-                headers=headers,
-                timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-                # Certificates take a tenth of a second to load, and here none is looked at.
-                verify=not (server.is_on_this_machine and server.url.startswith("http:")),
-                # A proxy has no business between two programs of one machine.
-                trust_env=not server.is_on_this_machine,
-            )
-        except (httpx2.InvalidURL, ValueError) as error:
-            raise CommandFailed(f"cannot speak to {server.url}: {error}") from None
+        # A person sees what went wrong at once; waiting and following go on by themselves.
+        self.client = Client(address=server, retries=NO_RETRIES, agent="spawnlog-command-line")
 
     def __enter__(self) -> Self:
         return self
@@ -85,25 +50,29 @@ class Client:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._http.close()
+        self.client.close()
 
     def get(
         self, path: str, parameters: Parameters | None = None, *, wait_seconds: float = 0
-    ) -> ServerResponse:
+    ) -> ServerAnswer[JsonObject]:
         """The answer to a read; the server may take `wait_seconds` longer than usual."""
-        timeout = httpx2.Timeout(ANSWER_SECONDS + wait_seconds, connect=CONNECT_SECONDS)
-        request = self._http.build_request(
-            "GET", path, params=_present_parameters(parameters), timeout=timeout
+        request: Request[JsonObject] = Request(
+            operation="",
+            method="GET",
+            path=path,
+            query=sent_query(parameters or {}),
+            wait_seconds=wait_seconds,
         )
-        return self._answer(request)
+        with failures_of_commands():
+            return self.client.answer(request)
 
-    def post(self, path: str, body: JsonObject, *, idempotency_key: str) -> ServerResponse:
+    def post(
+        self, path: str, body: JsonObject, *, idempotency_key: str
+    ) -> ServerAnswer[JsonObject]:
         """The answer to a write. The key makes it safe to ask again when the answer was lost."""
-        headers = {"Idempotency-Key": idempotency_key, "Content-Type": "application/json"}
-        content = json.dumps(body).encode("ascii")
-        return self._answer(
-            self._http.build_request("POST", path, content=content, headers=headers)
-        )
+        with failures_of_commands():
+            request = command_request("", "POST", path, body, idempotency_key=idempotency_key)
+            return self.client.answer(request)
 
     def items(
         self, path: str, parameters: Parameters, *, limit: int, page_items: int = PAGE_ITEMS_MAX
@@ -115,142 +84,73 @@ class Client:
         while True:
             query["limit"] = min(page_items, limit - len(items))
             answer = self.get(path, query)
-            items += items_of(answer.body)
+            items += items_of(answer.value)
             after = query.get("after")
             following = next_page_parameters(
-                answer.body, None if isinstance(after, tuple) else after, newest_first=newest_first
+                answer.value,
+                after if isinstance(after, int | str) else None,
+                newest_first=newest_first,
             )
             if following is None or len(items) >= limit:
                 return Listing(
                     items[:limit],
                     following is not None,
                     answer.position,
-                    next_after=None if newest_first else answer.body.get("nextAfter"),
-                    next_before=answer.body.get("nextBefore") if newest_first else None,
+                    next_after=None if newest_first else answer.value.get("nextAfter"),
+                    next_before=answer.value.get("nextBefore") if newest_first else None,
                 )
             query |= following
             if "cursor" not in following and query.get("at") and answer.position is not None:
                 # What was five minutes ago for the first page is so for all of them.
                 query["at"] = f"pos:{answer.position}"
 
-    @contextmanager
-    def stream(self, path: str, parameters: Parameters, last_id: str | None) -> Iterator[Stream]:
-        """Server-sent events from after `last_id`, or from where the parameters say."""
-        headers = {"Accept": "text/event-stream"}
-        if last_id is not None:
-            headers["Last-Event-ID"] = last_id
-        timeout = httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS)
-        request = self._http.build_request(
-            "GET", path, params=_present_parameters(parameters), headers=headers, timeout=timeout
+    def follow(
+        self,
+        path: str,
+        parameters: Parameters,
+        on_lost: Callable[[SpawnlogError], None],
+        *,
+        pause_seconds: float = PAUSE_SECONDS_MIN,
+    ) -> Iterator[JsonObject]:
+        """The events as they are recorded, without end; `on_lost` is told of each lost connection
+        before it is taken up again."""
+        request: Request[JsonObject] = Request(
+            operation="",
+            method="GET",
+            path=path,
+            query=sent_query(parameters),
+            headers={"Accept": "text/event-stream"},
         )
-        with self._raise_if_unreachable(), self._send_request(request) as response:
-            position = _number(response, "Spawnlog-Position")
-            yield Stream(
-                None if position is None else str(position),
-                iter(httpx2.EventSource(response, EVENT_BYTES_MAX)),
-            )
+        with failures_of_commands():
+            feed = Feed(request, pause_seconds=pause_seconds, on_lost=on_lost)
+            yield from self.client.feed_events(feed)
 
     def lines(self, path: str, body: JsonObject) -> Iterator[JsonObject]:
         """The lines of JSON that answer a question, as they come."""
-        headers = {"Accept": "application/x-ndjson", "Content-Type": "application/json"}
-        timeout = httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS)
-        content = json.dumps(body).encode("ascii")
-        request = self._http.build_request(
-            "POST", path, content=content, headers=headers, timeout=timeout
+        request: LinesRequest[JsonObject] = LinesRequest(
+            operation="",
+            method="POST",
+            path=path,
+            content=json.dumps(body).encode("ascii"),
+            headers={"Accept": "application/x-ndjson", "Content-Type": "application/json"},
         )
-        with self._raise_if_unreachable(), self._send_request(request) as response:
-            for line in response.iter_lines():
-                if len(line) > EVENT_BYTES_MAX:
-                    raise CommandFailed("a line of the answer is longer than 20 MiB")
-                if line:
-                    yield _object(line.encode())
+        with failures_of_commands():
+            yield from self.client.lines(request)
 
-    def _answer(self, request: httpx2.Request) -> ServerResponse:
-        with self._raise_if_unreachable(), self._send_request(request) as response:
-            return ServerResponse(
-                _object(_content(response)),
-                _number(response, "Spawnlog-Position"),
-                _sent_at(response),
-            )
-
-    @contextmanager
-    def _send_request(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
-        response = self._http.send(request, stream=True)
-        try:
-            if not response.is_success:
-                raise failure_from_problem(response.status_code, _problem(response))
-            yield response
-        finally:
-            response.close()
-
-    @contextmanager
-    def _raise_if_unreachable(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx2.SSEError as error:
-            raise CommandFailed(f"{self.server.url} sends no event stream: {error}") from None
-        except httpx2.TimeoutException:
-            raise Unreachable(f"{self.server.url} did not answer in time") from None
-        except (httpx2.ConnectError, httpx2.ProxyError) as error:
-            raise Unreachable(
-                f"no server answers at {self.server.url} ({error}): start one with "
-                "`spawnlog serve`, or say where it is with --url or --data-dir"
-            ) from None
-        except httpx2.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            raise Unreachable(f"the connection to {self.server.url} was lost: {reason}") from None
+    def converse(self, conversation: Conversation[T]) -> T:
+        """What a conversation with the server comes to."""
+        with failures_of_commands():
+            return self.client.converse(conversation)
 
 
-def _sent_at(response: httpx2.Response) -> datetime | None:
+@contextmanager
+def failures_of_commands() -> Iterator[None]:
+    """The failures of a command for those of the client."""
     try:
-        return parsedate_to_datetime(response.headers.get("Date", "")).astimezone(UTC)
-    except ValueError:
-        return None
-
-
-def _present_parameters(parameters: Parameters | None) -> dict[str, str | int | list[str]]:
-    return {
-        name: _without_lone_surrogates(value)
-        for name, value in (parameters or {}).items()
-        if value is not None
-    }
-
-
-def _without_lone_surrogates(value: str | int | tuple[str, ...]) -> str | int | list[str]:
-    """Arguments that were no text to begin with hold halves of characters; no URL can."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, tuple):
-        return [one.encode("utf-8", "replace").decode() for one in value]
-    return value.encode("utf-8", "replace").decode()
-
-
-def _content(response: httpx2.Response) -> bytes:
-    content = bytearray()
-    for chunk in response.iter_bytes():
-        content += chunk
-        if len(content) > ANSWER_BYTES_MAX:
-            raise CommandFailed("the answer is longer than 128 MiB: ask for fewer with --limit")
-    return bytes(content)
-
-
-def _object(content: bytes) -> JsonObject:
-    try:
-        body = json.loads(content)
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        raise CommandFailed("the answer is not from a spawnlog server: check --url")
-    return body
-
-
-def _problem(response: httpx2.Response) -> JsonObject:
-    try:
-        return _object(_content(response))
-    except CommandFailed:
-        return {"title": f"the server answered {response.status_code} {response.reason_phrase}"}
-
-
-def _number(response: httpx2.Response, header: str) -> int | None:
-    text = response.headers.get(header, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+        yield
+    except Problem as problem:
+        raise failure_from_problem(problem.status, problem.members) from None
+    except ServerUnreachable as lost:
+        raise Unreachable(lost.message) from None
+    except SpawnlogError as failure:
+        raise CommandFailed(failure.message) from None

@@ -128,7 +128,7 @@ def _single_match(name: ParsedRunName, matches: list[RunNames], *, exact: bool) 
 
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 RUNS_SEARCHED_MAX = 10_000
@@ -143,7 +143,7 @@ class FoundRun:
     exact: bool
 
 
-def find_run(client: "Client", text: str) -> FoundRun:
+def find_run(client: "CommandClient", text: str) -> FoundRun:
     """The run that a person calls `text`.
 
     Raises NotFound when there is none; CommandFailed when there are several, or when it is not
@@ -168,7 +168,7 @@ def find_run(client: "Client", text: str) -> FoundRun:
     return _choose_found(name, labelled + others)
 
 
-def _find_by_label(client: "Client", name: ParsedRunName) -> list[JsonObject]:
+def _find_by_label(client: "CommandClient", name: ParsedRunName) -> list[JsonObject]:
     """Runs with that label: as many as it takes to see whether they are all of one child."""
     query = {"label": name.text}
     found = client.items("/v1/runs", query, limit=LABELLED_FIRST)

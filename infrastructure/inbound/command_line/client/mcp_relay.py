@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx2
 
-from infrastructure.inbound.command_line.client.location import ServerAddress
 from infrastructure.inbound.command_line.display.output import JsonObject
+from spawnlog.core.location import ServerAddress
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 ANSWER_BYTES_MAX = 64 * 1024 * 1024

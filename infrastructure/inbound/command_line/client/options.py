@@ -12,7 +12,7 @@ from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.display.output import Output
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 Url = Annotated[
@@ -122,13 +122,13 @@ class ApiPlace:
     url: Url = None
     data_dir: DataDir = None
 
-    def client(self) -> "Client":
+    def client(self) -> "CommandClient":
         """A client of the server that these flags and the environment name."""
         # Here and not above: `--help` needs no HTTP library.
-        from infrastructure.inbound.command_line.client.client import Client
-        from infrastructure.inbound.command_line.client.location import locate_server
+        from infrastructure.inbound.command_line.client.client import CommandClient
+        from spawnlog.core.location import locate_server
 
-        return Client(locate_server(self.url, self.data_dir, os.environ))
+        return CommandClient(locate_server(self.url, self.data_dir, os.environ))
 
 
 @dataclass(frozen=True, slots=True)

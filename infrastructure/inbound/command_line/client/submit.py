@@ -28,7 +28,7 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 from infrastructure.inbound.command_line.display.times import format_duration
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
@@ -59,7 +59,7 @@ def read_text_argument(argument: str, what: str) -> str:
 
 
 def post_once(
-    client: "Client", path: str, body: JsonObject, idempotency_key: str | None, lost: str
+    client: "CommandClient", path: str, body: JsonObject, idempotency_key: str | None, lost: str
 ) -> JsonObject:
     """Ask for a run; the server's answer to an accepted one.
 
@@ -73,7 +73,7 @@ def post_once(
             f"an idempotency key is at most {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs"
         )
     try:
-        return client.post(path, body, idempotency_key=key).body
+        return client.post(path, body, idempotency_key=key).value
     except Unreachable as failure:
         raise Unreachable(
             f"{failure.message}\n  {lost}: the same command with "
@@ -82,7 +82,7 @@ def post_once(
 
 
 def post_or_print_refusal(
-    client: "Client", path: str, body: JsonObject, key: str | None, lost: str, output: Output
+    client: "CommandClient", path: str, body: JsonObject, key: str | None, lost: str, output: Output
 ) -> JsonObject:
     """The same as `post_once`; a program is told the problem of a refusal too."""
     try:
@@ -102,7 +102,7 @@ def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
         print_fields({"warning": "the model that was asked for is not used"})
 
 
-def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:
+def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) -> None:
     """Wait for the run's announcement and print its result. RunFailed when it did not end well,
     RequestRefused when it came to nothing."""
     run_id = str(accepted.get("runId"))

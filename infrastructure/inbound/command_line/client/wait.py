@@ -1,89 +1,45 @@
 """Waiting for a run to come to a point of its life."""
 
-import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.display.failures import (
-    CommandFailed,
-    NotFound,
-    Unreachable,
-)
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
+from spawnlog.core import wait
+from spawnlog.core.errors import WaitTimeout
+from spawnlog.core.retries import NO_RETRIES, Conversation
+from spawnlog.core.wait import WaitUntil
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
-
-
-WaitUntil = Literal["started", "ended", "announced", "archived"]
-POLL_SECONDS = 30.0
-MESSAGE_POLL_SECONDS = 0.5
-ABSENT_SECONDS_MAX = 60.0
-"""How long a server may be away, as in a restart, before the wait is given up."""
-
-
-_REACHED: dict[WaitUntil, frozenset[str]] = {
-    "started": frozenset({"started", "ended", "announced", "archived", "refused"}),
-    "ended": frozenset({"ended", "announced", "archived", "refused"}),
-    "announced": frozenset({"announced", "archived", "refused"}),
-    "archived": frozenset({"archived", "refused"}),
-}
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 def has_reached(run: Item, until: WaitUntil) -> bool:
     """Whether the run has come that far, or never will because it was refused."""
-    return run.get("stage") in _REACHED[until]
+    return wait.has_reached(run.get("stage"), until)
 
 
 def wait_for_run(
-    client: "Client", run_id: str, *, until: WaitUntil, seconds_max: float | None = None
+    client: "CommandClient", run_id: str, *, until: WaitUntil, seconds_max: float | None = None
 ) -> JsonObject:
     """The run once it has come to `until`, or as it is after `seconds_max` (None: no end).
 
     A lost connection is taken up again; Unreachable when the server stays away for a minute.
     """
-    end = None if seconds_max is None else time.monotonic() + seconds_max
-    contact = time.monotonic()
-    pause_seconds = 0.25
-    while True:
-        left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
-        wait = max(1, round(left))
-        try:
-            run = client.get(
-                path_of("runs", run_id),
-                {"wait": f"{wait}s", "until": until},
-                wait_seconds=wait,
-            ).body
-        except Unreachable:
-            now = time.monotonic()
-            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
-                raise
-            time.sleep(pause_seconds)
-            pause_seconds = min(pause_seconds * 2, 5)
-            continue
-        if has_reached(run, until) or (end is not None and time.monotonic() >= end):
-            return run
-        elapsed = time.monotonic() - contact
-        contact, pause_seconds = time.monotonic(), 0.25
-        if elapsed < 1:
-            # A server that answers at once does not wait; it must not be asked in a hot loop.
-            time.sleep(0.25)
+    return client.converse(_run_or_how_it_is(run_id, until, seconds_max))
 
 
-def await_run(client: "Client", run_id: str, child_session_key: str) -> None:
+def _run_or_how_it_is(
+    run_id: str, until: WaitUntil, seconds_max: float | None
+) -> Conversation[JsonObject]:
+    try:
+        run: JsonObject = yield from wait.wait_for_run(
+            run_id, until, seconds_max, NO_RETRIES, is_plain=True
+        )
+    except WaitTimeout as late:
+        return dict(late.run)
+    return run
+
+
+def await_run(client: "CommandClient", run_id: str, child_session_key: str) -> None:
     """Wait until a message that waits has become its run. CommandFailed when it was dropped."""
-    while True:
-        # In this order: a message that has left the queue is a run by then, or nothing.
-        session = client.get(path_of("sessions", child_session_key)).body
-        is_queued = any(one.get("runId") == run_id for one in session.get("queue") or ())
-        try:
-            client.get(path_of("runs", run_id))
-        except NotFound:
-            if not is_queued and session.get("queue") is not None:
-                raise CommandFailed(
-                    "the message was dropped: its session was stopped or closed while it waited"
-                ) from None
-        else:
-            return
-        time.sleep(MESSAGE_POLL_SECONDS)
+    client.converse(wait.wait_for_message(run_id, child_session_key, None, NO_RETRIES))

@@ -34,12 +34,12 @@ def list_agents(
     """Show the agents that a session may spawn."""
     with api.client() as client:
         answer = client.get("/v1/agents", {"requester": requester, "at": at})
-    agents = Listing(answer.body.get("agents") or [], more=False)
+    agents = Listing(answer.value.get("agents") or [], more=False)
     if api.output is Output.JSON:
-        print_object(answer.body, api.output)
+        print_object(answer.value, api.output)
         return
     print_listing(agents, _AGENT_COLUMNS, api.output)
-    if api.output is Output.TABLE and answer.body.get("allowAny"):
+    if api.output is Output.TABLE and answer.value.get("allowAny"):
         print_note("any other agent may be asked for as well")
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     AfterPosition,
     ApiOptions,
@@ -23,6 +22,7 @@ from infrastructure.inbound.command_line.display.output import (
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
+from spawnlog.core.request import path_of
 
 _COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
@@ -126,8 +126,8 @@ def redrive(
     with api.client() as client:
         path = path_of("announcements", announcement, "redrive")
         answer = client.post(path, body, idempotency_key=str(uuid.uuid4()))
-    if not print_object(answer.body, api.output):
-        again = ", ".join(answer.body["webhooks"])
+    if not print_object(answer.value, api.output):
+        again = ", ".join(answer.value["webhooks"])
         print(f"announcement {printable_line(announcement)} is sent again to {again}")
 
 
@@ -141,5 +141,5 @@ def acknowledge(
     with api.client() as client:
         path = path_of("sessions", session, "announcements", announcement, "ack")
         answer = client.post(path, {}, idempotency_key=str(uuid.uuid4()))
-    if not print_object(answer.body, api.output):
+    if not print_object(answer.value, api.output):
         print(f"announcement {printable_line(announcement)} is acknowledged")

@@ -29,7 +29,7 @@ from infrastructure.inbound.command_line.display.tables import TableColumn, valu
 from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
     from infrastructure.server.operations import ConfigurationShown
 
 
@@ -257,15 +257,15 @@ def _describe_side(change: Any, side: str) -> str:
     return printable_line(json.dumps(change[side], ensure_ascii=False), VALUE_CHARACTERS_MAX)
 
 
-def _newest_revision(client: "Client", at: str | None) -> int:
+def _newest_revision(client: "CommandClient", at: str | None) -> int:
     items = client.items("/v1/config/revisions", {"at": at}, limit=1).items
     if not items:
         raise NotFound("no configuration was active then: ask for a later position")
     return int(items[0]["revision"])
 
 
-def _content(client: "Client", revision: int) -> JsonObject:
-    found = client.get(f"/v1/config/revisions/{revision}").body
+def _content(client: "CommandClient", revision: int) -> JsonObject:
+    found = client.get(f"/v1/config/revisions/{revision}").value
     content = found.get("content")
     if not isinstance(content, dict):
         raise NotFound(f"the text of revision {revision} was erased")

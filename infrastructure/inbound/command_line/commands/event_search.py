@@ -26,7 +26,7 @@ from infrastructure.inbound.command_line.display.tables import TableColumn, valu
 from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 PAGE_MAX = 100
 COUNTED = ("method", "fromPosition", "toPosition")
@@ -147,7 +147,7 @@ def find_events(
 
 
 def _search(
-    client: "Client", question: dict[str, str | int | None], *, limit: int, last: bool
+    client: "CommandClient", question: dict[str, str | int | None], *, limit: int, last: bool
 ) -> JsonObject:
     """All of a search: the answers of as many requests as it takes, as one."""
     items: list[JsonObject] = []
@@ -157,7 +157,7 @@ def _search(
         while True:
             wanted = PAGE_MAX if last else min(PAGE_MAX, limit - len(items))
             parameters = {**question, "limit": wanted, "cursor": cursor}
-            body = client.get("/v1/events/find", parameters).body
+            body = client.get("/v1/events/find", parameters).value
             found, following = body.get("items"), body.get("nextCursor")
             if not isinstance(found, list) or not all(name in body for name in COUNTED):
                 raise CommandFailed("the answer is not from a spawnlog server: check --url")

@@ -29,7 +29,7 @@ from infrastructure.inbound.command_line.display.tables import TableColumn, valu
 from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 _COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
@@ -56,7 +56,7 @@ class EventOptions:
     run: RunOption = None
     tree: TreeOption = None
 
-    def query(self, client: "Client") -> dict[str, str | int | None]:
+    def query(self, client: "CommandClient") -> dict[str, str | int | None]:
         """The same as parameters; a name of a run is looked up. CommandFailed for several types in
         one word."""
         if any("," in name for name in self.event_type or ()):

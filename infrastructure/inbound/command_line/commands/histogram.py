@@ -58,7 +58,7 @@ def event_histogram(
             "to": moment_of(end) if end else None,
             **events.query(client),
         }
-        found = client.get("/v1/events/histogram", parameters).body
+        found = client.get("/v1/events/histogram", parameters).value
     if api.output is Output.JSON:
         print_json(found)
         return

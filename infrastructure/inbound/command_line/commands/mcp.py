@@ -29,8 +29,8 @@ def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
     """Speak the Model Context Protocol over standard input and output, as a server that an agent
     starts does. What is asked goes to a running spawnlog."""
     # Here and not above: `--help` needs no HTTP library.
-    from infrastructure.inbound.command_line.client.location import locate_server
     from infrastructure.inbound.command_line.client.mcp_relay import McpRelay
+    from spawnlog.core.location import locate_server
 
     server = locate_server(place.url, place.data_dir, os.environ)
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, SessionName
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
@@ -15,6 +14,7 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
+from spawnlog.core.request import path_of
 
 _RUNS_SHOWN_MAX = 20
 _OWN_COLUMNS = (
@@ -33,7 +33,7 @@ _RUN_COLUMNS = (
 def get_session(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show a session: its depth and role, its own runs, and its children."""
     with api.client() as client:
-        found = client.get(path_of("sessions", session), {"at": at}).body
+        found = client.get(path_of("sessions", session), {"at": at}).value
     if print_object(found, api.output):
         return
     active, most = found.get("activeChildren"), found.get("maxChildren")
@@ -104,7 +104,7 @@ _STARTED_COLUMNS = (
 def get_context(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show what a session shares with its children: the values, who wrote them, who has which."""
     with api.client() as client:
-        found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).body
+        found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).value
     if print_object(found, api.output):
         return
     print_fields(

@@ -38,7 +38,7 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 Tasks = Annotated[
@@ -79,7 +79,7 @@ def print_batch(accepted: JsonObject) -> None:
         print_fields({"warning": warning})
 
 
-def follow_batch(client: "Client", accepted: JsonObject, output: Output) -> None:
+def follow_batch(client: "CommandClient", accepted: JsonObject, output: Output) -> None:
     """Wait for every run and print its result, in their order. When any did not end well, each of
     those is told of, and the first decides how this ends."""
     failures: list[CommandFailed] = []
@@ -133,7 +133,7 @@ def spawn(
             (print_batch if parallel else _print_spawned)(accepted)
 
 
-def post_spawn(client: "Client", body: JsonObject) -> JsonObject:
+def post_spawn(client: "CommandClient", body: JsonObject) -> JsonObject:
     """Ask for a spawn; the server's answer to an accepted one. Raises RequestRefused with the rule
     and the text."""
     return post_once(client, SPAWNS, body, None, _UNKNOWN_OUTCOME)

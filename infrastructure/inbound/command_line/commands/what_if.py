@@ -28,7 +28,7 @@ from infrastructure.inbound.command_line.display.what_if import (
 )
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 FILE_BYTES_MAX = 512 * 1024
 
@@ -138,7 +138,7 @@ class DecisionOptions:
         bool, typer.Option("--prompts", help="Compose prompts again and compare them.")
     ] = False
 
-    def members(self, client: "Client") -> JsonObject:
+    def members(self, client: "CommandClient") -> JsonObject:
         """The same as members of a request; a name of a run is looked up."""
         of_run = {} if self.run is None else {"runId": find_run(client, self.run).run_id}
         return {

@@ -13,7 +13,7 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed, 
 from infrastructure.inbound.command_line.display.output import print_note
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
     from infrastructure.inbound.command_line.demo.gateway import DemoGateway
 
 
@@ -33,8 +33,7 @@ def demo(
     Starts a server, spawns a small family, tells the story of each run, and stops. Exits with 1
     when anything was not as it should be.
     """
-    from infrastructure.inbound.command_line.client.client import Client
-    from infrastructure.inbound.command_line.client.location import locate_server
+    from infrastructure.inbound.command_line.client.client import CommandClient
     from infrastructure.inbound.command_line.demo.gateway import copy_examples, start_demo_gateway
     from infrastructure.inbound.command_line.demo.server import (
         demo_data_directory,
@@ -42,6 +41,7 @@ def demo(
         examples_directory,
         start_demo_server,
     )
+    from spawnlog.core.location import locate_server
 
     examples = examples_directory()
     config = examples / "spawnlog.json5"
@@ -55,7 +55,7 @@ def demo(
         copied = copy_examples(examples, Path(copies))
         with start_demo_server(copied, directory, gateway.environment) as url:
             print(f"The server is ready on {url}.")
-            with Client(locate_server(url, directory, {})) as client:
+            with CommandClient(locate_server(url, directory, {})) as client:
                 unexpected = _play_stories(client, examples, gateway)
     _print_next_steps(config, data_dir)
     if unexpected:
@@ -63,7 +63,7 @@ def demo(
     print("\nEverything was as it should be.")
 
 
-def _play_stories(client: "Client", examples: Path, gateway: "DemoGateway") -> list[str]:
+def _play_stories(client: "CommandClient", examples: Path, gateway: "DemoGateway") -> list[str]:
     """Play the stories one after another; what was not as expected."""
     from infrastructure.inbound.command_line.demo.stage import DemoStage
     from infrastructure.inbound.command_line.demo.stories import STORIES

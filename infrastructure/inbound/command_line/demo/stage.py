@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from infrastructure.inbound.command_line.client.location import path_of
-from infrastructure.inbound.command_line.client.wait import WaitUntil, has_reached, wait_for_run
+from infrastructure.inbound.command_line.client.wait import has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run.run_records import event_columns
 from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
@@ -16,9 +15,11 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed, 
 from infrastructure.inbound.command_line.display.output import JsonObject, print_table
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.times import format_instant
+from spawnlog.core.request import path_of
+from spawnlog.core.wait import WaitUntil
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
     from infrastructure.inbound.command_line.demo.gateway import DemoGateway
 
 
@@ -32,7 +33,7 @@ RESULT_LINES_MAX = 12
 class DemoStage:
     """One story's place: `requester` is the session that asks in it, `gateway` posts in a chat."""
 
-    client: "Client"
+    client: "CommandClient"
     requester: str
     gateway: "DemoGateway | None" = None
     unexpected: list[str] = field(default_factory=list)
@@ -86,7 +87,7 @@ class DemoStage:
         """Print the first position at which this rule refused the session; what was found there.
         CommandFailed when there is none."""
         query: dict[str, str | int | None] = {"rule": rule, "session": self.requester, "limit": 1}
-        found = list(self.client.get("/v1/events/find", query).body.get("items") or ())
+        found = list(self.client.get("/v1/events/find", query).value.get("items") or ())
         if not found:
             raise CommandFailed(f"no refusal by {rule} was found")
         print(
@@ -109,7 +110,7 @@ class DemoStage:
 
     def explain(self, run_id: str, rule: str) -> JsonObject:
         """Print what a rule compared; its explanation. CommandFailed when it is not there."""
-        explanation = self.client.get(path_of("runs", run_id, "explain")).body
+        explanation = self.client.get(path_of("runs", run_id, "explain")).value
         for one in explanation.get("decisions") or ():
             if one.get("rule") == rule:
                 print(f"  why: {rule} {one.get('result')}: {printable_line(one.get('text'), 200)}")
@@ -136,7 +137,7 @@ class DemoStage:
             {"changes": changes},
             idempotency_key=str(uuid.uuid4()),
         )
-        return str(made.body.get("runId"))
+        return str(made.value.get("runId"))
 
     def wait(self, run_id: str, until: WaitUntil = "announced") -> JsonObject:
         """The run at that point of its life. CommandFailed when it does not come to it."""
@@ -152,7 +153,7 @@ class DemoStage:
     def steer(self, run_id: str, message: str) -> str:
         """Tell a run at work to do something else; the id of the run that does."""
         path, body = path_of("runs", run_id, "messages"), {"message": message, "mode": "steer"}
-        taken = self.client.post(path, body, idempotency_key=str(uuid.uuid4())).body
+        taken = self.client.post(path, body, idempotency_key=str(uuid.uuid4())).value
         next_id = str(taken.get("runId"))
         # The run at work is over before the next one is there.
         wait_for_run(self.client, run_id, until="announced", seconds_max=WAIT_SECONDS_MAX)
@@ -161,7 +162,7 @@ class DemoStage:
     def events(self, run_id: str) -> list[str]:
         """Print the events of a run; their types, in order."""
         listing = self.client.items(path_of("runs", run_id, "events"), {}, limit=EVENTS_MAX)
-        run = self.client.get(path_of("runs", run_id)).body
+        run = self.client.get(path_of("runs", run_id)).value
         label = run.get("label")
         print(
             f"\n  run {short_id(run_id)}{f' ({printable_line(label)})' if label else ''}: agent "

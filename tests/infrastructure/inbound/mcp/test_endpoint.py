@@ -77,11 +77,11 @@ def test_a_token_of_one_session_is_that_session_and_no_other(house: House) -> No
 def test_a_call_that_is_repeated_with_its_key_takes_effect_once(house: House) -> None:
     key = house.session("repeated")
     caller = McpCaller(house.server.url, house.server.token, session=key)
-    once = {"meta": {"idempotencyKey": "k" * 20}, "task": "look"}
-    first, second = (caller.call("sessions_spawn", **once) for _ in range(2))
+    meta = {"idempotencyKey": "k" * 20}
+    first, second = (caller.call("sessions_spawn", meta, task="look") for _ in range(2))
     assert first["structuredContent"]["runId"] == second["structuredContent"]["runId"]
     assert len(house.runs(key)) == 1
-    other = caller.call("sessions_spawn", meta=once["meta"], task="something else")
+    other = caller.call("sessions_spawn", meta, task="something else")
     assert other["isError"]
     assert other["structuredContent"]["code"] == "idempotency_key_reused"
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
@@ -31,9 +30,10 @@ from infrastructure.inbound.command_line.display.output import (
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 PAGE_ITEMS = 200
 VALUE_CHARACTERS_MAX = 60
@@ -129,13 +129,13 @@ def diff(
 
 
 def _read_diff(
-    client: "Client", query: dict[str, str | int | None], limit: int
+    client: "CommandClient", query: dict[str, str | int | None], limit: int
 ) -> tuple[list[JsonObject], JsonObject]:
     """Items of as many pages as it takes, and the last page."""
     items: list[JsonObject] = []
     while True:
         query["limit"] = min(PAGE_ITEMS, limit - len(items))
-        page = client.get("/v1/diff", query).body
+        page = client.get("/v1/diff", query).value
         items += _diff_items(page)
         query["cursor"] = page.get("nextCursor")
         if query["cursor"] is None or len(items) >= limit:
@@ -197,7 +197,7 @@ def show_history(
                 "after": after,
                 "limit": min(PAGE_ITEMS, limit - len(items)),
             }
-            page = client.get(path, query).body
+            page = client.get(path, query).value
             items += page.get("items") or []
             after = page.get("nextAfter") if len(items) < limit and not set_by else None
     more = page.get("nextAfter") is not None
@@ -219,7 +219,7 @@ def compare_runs(left: RunName, right: RunName, at: AsOfOption = None, *, api: A
     Exit status 1 when something does."""
     with api.client() as client:
         one, other = find_run(client, left).run_id, find_run(client, right).run_id
-        compared = client.get(path_of("runs", one, "compare"), {"with": other, "at": at}).body
+        compared = client.get(path_of("runs", one, "compare"), {"with": other, "at": at}).value
     same = compared.get("same") is True
     if not print_object(compared, api.output):
         _print_comparison(compared)

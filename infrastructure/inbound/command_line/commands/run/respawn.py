@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -26,6 +25,7 @@ from infrastructure.inbound.command_line.commands.spawn_arguments import (
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
+from spawnlog.core.request import path_of
 
 _UNKNOWN_OUTCOME = "the spawn may have been accepted or not"
 _FIELD = re.compile(r"[A-Za-z]+(\.[A-Za-z]+)?")

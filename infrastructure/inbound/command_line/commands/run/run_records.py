@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
@@ -27,6 +26,7 @@ from infrastructure.inbound.command_line.display.output import (
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset
+from spawnlog.core.request import path_of
 
 TRANSCRIPT_PAGE_ITEMS = 50
 LAST_ENTRIES_MAX = 500
@@ -94,7 +94,7 @@ def run_log(
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "transcript")
         if after is None and limit <= LAST_ENTRIES_MAX:
-            page = client.get(path, {"last": limit, "tools": with_tools, "at": at}).body
+            page = client.get(path, {"last": limit, "tools": with_tools, "at": at}).value
             listing = Listing(list(page.get("items") or ()), more=False)
         else:
             listing = client.items(
@@ -104,7 +104,7 @@ def run_log(
                 page_items=TRANSCRIPT_PAGE_ITEMS,
             )
         run = (
-            client.get(path_of("runs", found.run_id), {"at": at}).body
+            client.get(path_of("runs", found.run_id), {"at": at}).value
             if api.output is Output.TABLE
             else {}
         )
@@ -126,7 +126,7 @@ def run_prompt(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None
     """Show the prompt exactly as the child got it, and where each part of it came from."""
     with api.client() as client:
         found = find_run(client, name)
-        prompt = client.get(path_of("runs", found.run_id, "prompt"), {"at": at}).body
+        prompt = client.get(path_of("runs", found.run_id, "prompt"), {"at": at}).value
     if print_object(prompt, api.output):
         return
     for key, heading in _HEADINGS.items():
@@ -177,7 +177,7 @@ def explain_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> Non
     the rule that refused."""
     with api.client() as client:
         found = find_run(client, name)
-        explanation = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).body
+        explanation = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).value
     if print_object(explanation, api.output):
         return
     stage, revision = (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
@@ -26,9 +25,10 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_duration, format_instant
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 SHORT_ID_CHARACTERS = 8
 ME = "me"
@@ -99,7 +99,7 @@ class RunFilterOptions:
         str | None, typer.Option(metavar="NAME", help="Only what was made anew from this run.")
     ] = None
 
-    def query(self, client: "Client") -> dict[str, str | int | None]:
+    def query(self, client: "CommandClient") -> dict[str, str | int | None]:
         """The same as parameters; a name of a run is looked up."""
         earlier = self.respawned_from
         return {
@@ -154,7 +154,7 @@ def get_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Show one run, as it is or as it was."""
     with api.client() as client:
         found = find_run(client, name)
-        run = client.get(path_of("runs", found.run_id), {"at": at}).body
+        run = client.get(path_of("runs", found.run_id), {"at": at}).value
     if not print_object(run, api.output):
         print_run(run)
 

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -17,6 +16,7 @@ from infrastructure.inbound.command_line.client.submit import (
 )
 from infrastructure.inbound.command_line.client.wait import await_run
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
+from spawnlog.core.request import path_of
 
 _UNKNOWN_OUTCOME = "the message may have been taken or not"
 

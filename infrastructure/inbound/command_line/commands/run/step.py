@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, RunName
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -27,9 +26,10 @@ from infrastructure.inbound.command_line.display.walk import (
     walk_lines,
     walk_of,
 )
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 EVENTS_MAX = 10_000
 OTHERS_SHOWN_MAX = 100
@@ -82,7 +82,7 @@ def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
 class _Others:
     """What else happened in the run's tree between two of its events."""
 
-    def __init__(self, client: "Client", run_id: str) -> None:
+    def __init__(self, client: "CommandClient", run_id: str) -> None:
         self._client = client
         self._run_id = run_id
         self._root: str | None = None
@@ -109,7 +109,7 @@ class _Others:
                 "after": after,
                 "limit": OTHERS_SHOWN_MAX,
             }
-            page = self._client.get("/v1/events", query).body
+            page = self._client.get("/v1/events", query).value
             for event in page.get("items") or ():
                 if int(event["position"]) >= until:
                     return found
@@ -125,7 +125,7 @@ class _Others:
     def _tree(self, walk: Walk) -> str:
         if self._root is None:
             requester = str(walk.here.state["requesterSessionKey"])
-            session = self._client.get(path_of("sessions", requester)).body
+            session = self._client.get(path_of("sessions", requester)).value
             self._root = str(session["rootSessionKey"])
         return self._root
 

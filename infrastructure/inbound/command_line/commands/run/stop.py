@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     RequesterOption,
@@ -18,9 +17,10 @@ from infrastructure.inbound.command_line.client.wait import has_reached, wait_fo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 STOP_SECONDS_MAX = 30.0
@@ -46,7 +46,7 @@ def stop_run(
     with api.client() as client:
         found = find_run(client, name)
         if not (found.exact or yes):
-            _confirm_run(client.get(path_of("runs", found.run_id)).body)
+            _confirm_run(client.get(path_of("runs", found.run_id)).value)
         run = stop_and_wait(client, found.run_id, reason)
     if print_object(run, api.output):
         return
@@ -61,7 +61,7 @@ def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool)
     on."""
     stopped: list[JsonObject] = []
     with api.client() as client:
-        found = client.get(path_of("sessions", requester)).body
+        found = client.get(path_of("sessions", requester)).value
         runs = [str(one) for one in found.get("activeRuns") or ()]
         if runs and not yes:
             _confirm_session(found)
@@ -75,7 +75,7 @@ def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool)
     print(f"killed {len(stopped)} subagent{'s' if len(stopped) != 1 else ''}.")
 
 
-def stop_and_wait(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:
+def stop_and_wait(client: "CommandClient", run_id: str, reason: str | None = None) -> JsonObject:
     """Stop a run; the run as it is then, over unless that takes more than 30 seconds."""
     path = path_of("runs", run_id, "stop")
     client.post(path, _body(reason), idempotency_key=str(uuid.uuid4()))
@@ -88,12 +88,12 @@ def stop_session(
     """Stop a session's own run and everything below it. A child that stays open is closed: it
     takes no more messages."""
     with api.client() as client:
-        found = client.get(path_of("sessions", session)).body
+        found = client.get(path_of("sessions", session)).value
         key = str(found.get("sessionKey") or session)
         if session not in (key, found.get("sessionId")) and not yes:
             _confirm_session(found)
         path = path_of("sessions", key, "stop")
-        stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).body
+        stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).value
         run = _wait_for_own_run(client, stopped)
     if print_object(stopped, api.output):
         return
@@ -105,7 +105,7 @@ def stop_session(
         )
 
 
-def _wait_for_own_run(client: "Client", stopped: JsonObject) -> JsonObject | None:
+def _wait_for_own_run(client: "CommandClient", stopped: JsonObject) -> JsonObject | None:
     """The session's own run once it is over, or as it is after 30 seconds; None when it has none,
     or was over before."""
     if stopped.get("runId") is None or stopped.get("wasOver"):

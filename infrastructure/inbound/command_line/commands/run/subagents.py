@@ -19,7 +19,6 @@ from infrastructure.contract.subagents import (
     log_text,
     subagents_of,
 )
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import ApiPlace, RequesterOption
 from infrastructure.inbound.command_line.client.submit import read_text_argument
 from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
@@ -28,9 +27,10 @@ from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import JsonObject, print_block
 from infrastructure.inbound.command_line.display.plain_text import printable_line
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 
 RUNS_MAX = 1_000
@@ -62,7 +62,7 @@ def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPl
     """Everything about one of them."""
     with api.client() as client:
         found = _find(_subagents(client, requester), target)
-        run = client.get(path_of("runs", found.run_id)).body
+        run = client.get(path_of("runs", found.run_id)).value
     print_block(info_text(replace(found, run=run)))
 
 
@@ -85,7 +85,7 @@ def show_log(
     query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
     with api.client() as client:
         found = _find(_subagents(client, requester), target)
-        page = client.get(path_of("runs", found.run_id, "transcript"), query).body
+        page = client.get(path_of("runs", found.run_id, "transcript"), query).value
     print_block(log_text(found, page.get("items") or (), limit))
 
 
@@ -162,12 +162,12 @@ def _find(known: Subagents, target: str) -> Subagent:
         raise CommandFailed(str(error)) from None
 
 
-def _post(client: "Client", found: Subagent, body: JsonObject) -> JsonObject:
+def _post(client: "CommandClient", found: Subagent, body: JsonObject) -> JsonObject:
     path = path_of("runs", found.run_id, "messages")
-    return client.post(path, body, idempotency_key=str(uuid.uuid4())).body
+    return client.post(path, body, idempotency_key=str(uuid.uuid4())).value
 
 
-def _subagents(client: "Client", requester: str) -> Subagents:
+def _subagents(client: "CommandClient", requester: str) -> Subagents:
     """The children of a session; of those that have ended and are not announced it is looked up for
     how many below them they wait."""
     runs = client.items("/v1/runs", {"requester": requester}, limit=RUNS_MAX).items
@@ -175,8 +175,8 @@ def _subagents(client: "Client", requester: str) -> Subagents:
     return Subagents(tuple(_with_pending(client, one) for one in known.active), known.recent)
 
 
-def _with_pending(client: "Client", one: Subagent) -> Subagent:
+def _with_pending(client: "CommandClient", one: Subagent) -> Subagent:
     if one.run.get("stage") != "ended":
         return one
-    session = client.get(path_of("sessions", str(one.run.get("childSessionKey")))).body
+    session = client.get(path_of("sessions", str(one.run.get("childSessionKey")))).value
     return replace(one, pending=int(session.get("pendingDescendants") or 0))

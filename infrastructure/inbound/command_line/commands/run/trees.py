@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
@@ -21,9 +20,10 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.session_tree import flat_nodes, print_session_tree
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 NODES_MAX = 2_000
 NodesOption = Annotated[
@@ -58,7 +58,7 @@ def run_tree(
     """Draw the session of a run and all below it; now, or as it was."""
     with api.client() as client:
         run_id = find_run(client, name).run_id
-        key = client.get(path_of("runs", run_id)).body.get("childSessionKey")
+        key = client.get(path_of("runs", run_id)).value.get("childSessionKey")
         if not isinstance(key, str):
             raise NotFound(
                 f"run {run_id} has no session, so nothing is below it; see `spawnlog run get`"
@@ -67,11 +67,11 @@ def run_tree(
 
 
 def _show(
-    client: "Client", session: str, at: str | None, limit: int, depth: int, output: Output
+    client: "CommandClient", session: str, at: str | None, limit: int, depth: int, output: Output
 ) -> None:
     query: dict[str, str | int | None] = {"at": at, "limit": limit, "depth": depth}
     answer = client.get(path_of("sessions", session, "tree"), query)
-    found = answer.body
+    found = answer.value
     if output is Output.JSON:
         print_json(found)
     elif output is Output.JSONL:

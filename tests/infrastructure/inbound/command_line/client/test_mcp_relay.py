@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from infrastructure.inbound.command_line.client import mcp_relay
-from infrastructure.inbound.command_line.client.location import ServerAddress
 from infrastructure.inbound.command_line.client.mcp_relay import (
     CALLS_MAX,
     McpRelay,
     NotAMessage,
     read_message,
 )
+from spawnlog.core.location import ServerAddress
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.client.client import Client
+from infrastructure.inbound.command_line.client.client import CommandClient
 from infrastructure.inbound.command_line.client.follow import follow_events
-from infrastructure.inbound.command_line.client.location import ServerAddress
 from infrastructure.inbound.command_line.display.failures import CommandFailed, Unreachable
+from spawnlog.core.location import ServerAddress
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
@@ -46,7 +46,7 @@ def streamed(*positions: int, ending: str = "", break_off: bool = True) -> Reply
 def followed(api: RecordedApi, **parameters: str) -> list[int]:
     """The positions that a follower sees until the server has another log."""
     seen = []
-    with Client(ServerAddress(api.url)) as client:
+    with CommandClient(ServerAddress(api.url)) as client:
         events = follow_events(client, parameters, pause_seconds=0.01)
         with contextlib.suppress(CommandFailed):
             while True:
@@ -179,14 +179,14 @@ def test_a_stream_that_the_server_ends_is_taken_up_again(api: RecordedApi) -> No
 
 def test_a_server_that_is_not_there_at_first_is_not_waited_for(api: RecordedApi) -> None:
     api.on("GET", "/v1/events", problem(503, detail="not ready"))
-    with Client(ServerAddress(api.url)) as client, pytest.raises(Unreachable):
+    with CommandClient(ServerAddress(api.url)) as client, pytest.raises(Unreachable):
         next(follow_events(client, {}))
 
 
 def test_an_answer_that_is_no_stream_ends_following(api: RecordedApi) -> None:
     api.on("GET", "/v1/events", Reply({"items": []}))
     with (
-        Client(ServerAddress(api.url)) as client,
+        CommandClient(ServerAddress(api.url)) as client,
         pytest.raises(CommandFailed, match="no event stream"),
     ):
         next(follow_events(client, {}))

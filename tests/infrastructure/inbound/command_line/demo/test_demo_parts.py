@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.client.client import Client
-from infrastructure.inbound.command_line.client.location import ServerAddress
+from infrastructure.inbound.command_line.client.client import CommandClient
 from infrastructure.inbound.command_line.demo.server import (
     demo_data_directory,
     end_on_signals,
@@ -19,6 +18,7 @@ from infrastructure.inbound.command_line.demo.server import (
 from infrastructure.inbound.command_line.demo.stage import DemoStage
 from infrastructure.inbound.command_line.demo.stories import CHILDREN_MAX, STORIES
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from spawnlog.core.location import ServerAddress
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
@@ -26,7 +26,7 @@ RUN = "11111111-0000-4000-8000-000000000001"
 
 @pytest.fixture
 def stage(api: RecordedApi) -> Iterator[DemoStage]:
-    with Client(ServerAddress(api.url)) as client:
+    with CommandClient(ServerAddress(api.url)) as client:
         yield DemoStage(client, "agent:main:demo-1")
 
 

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from infrastructure.contract.data_directory import (
     ADMIN_TOKEN_FILE,
     SERVER_FILE,
     default_data_directory,
 )
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from spawnlog.core.errors import InvalidSetting
 
 DEFAULT_URL = "http://127.0.0.1:8700"
 _FILE_BYTES_MAX = 65_536
@@ -44,16 +44,22 @@ class ServerAddress:
 
 
 def locate_server(
-    url: str | None, data_dir: Path | None, variables: Mapping[str, str]
+    url: str | None,
+    data_dir: Path | None,
+    variables: Mapping[str, str],
+    *,
+    token: str | None = None,
 ) -> ServerAddress:
     """The server for these flags (None: not given) and this environment.
 
-    Raises CommandFailed when an address, a token or a file cannot be one.
+    Raises InvalidSetting when an address, a token or a file cannot be one.
     """
     directory = data_directory(data_dir, variables)
     recorded = _read_recorded_url(directory / SERVER_FILE)
     given = url or variables.get("SPAWNLOG_URL", "").strip()
     bare = ServerAddress(_validate_url(given or recorded or DEFAULT_URL))
+    if token is not None:
+        return ServerAddress(bare.url, _validate_token(token.strip(), "the argument `token`"))
     if token := variables.get("SPAWNLOG_TOKEN", "").strip():
         return ServerAddress(bare.url, _validate_token(token, "SPAWNLOG_TOKEN"))
     if not (bare.url == recorded or bare.is_on_this_machine):
@@ -79,7 +85,7 @@ def _read_recorded_url(file: Path) -> str | None:
     try:
         return _validate_url(str(json.loads(text)["url"]))
     except (ValueError, LookupError, TypeError):
-        raise CommandFailed(
+        raise InvalidSetting(
             f'{file} is not the note of a server ({{"url": …}}): give --url, or remove the file'
         ) from None
 
@@ -92,11 +98,11 @@ def _read_small_file(file: Path) -> str:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return ""
     except OSError as error:
-        raise CommandFailed(f"cannot read {file}: {error.strerror}") from None
+        raise InvalidSetting(f"cannot read {file}: {error.strerror}") from None
     try:
         return content.decode("utf-8") if len(content) <= _FILE_BYTES_MAX else ""
     except UnicodeDecodeError:
-        raise CommandFailed(f"{file} is not text: remove it and start the server again") from None
+        raise InvalidSetting(f"{file} is not text: remove it and start the server again") from None
 
 
 def _validate_url(text: str) -> str:
@@ -105,30 +111,18 @@ def _validate_url(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise CommandFailed(f"not an address of a server; {advice}") from None
+        raise InvalidSetting(f"not an address of a server; {advice}") from None
     plain = parts.scheme in ("http", "https") and parts.hostname and port != 0
     if not plain or parts.username is not None or parts.query or parts.fragment:
-        raise CommandFailed(f"not an address of a server; {advice}")
+        raise InvalidSetting(f"not an address of a server; {advice}")
     if parts.path not in ("", "/") or any(
         sign.isspace() or not sign.isprintable() for sign in text
     ):
-        raise CommandFailed(f"not an address of a server; {advice}")
+        raise InvalidSetting(f"not an address of a server; {advice}")
     return text.removesuffix("/")
 
 
 def _validate_token(token: str, source: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise CommandFailed(f"{source} does not hold a token: it must be one word of ASCII signs")
+        raise InvalidSetting(f"{source} does not hold a token: it must be one word of ASCII signs")
     return token
-
-
-def path_of(*segments: str) -> str:
-    """A path under `/v1`, each segment quoted whole.
-
-    Raises CommandFailed for a segment that is empty or that a path would swallow.
-    """
-    for segment in segments:
-        if segment in ("", ".", ".."):
-            raise CommandFailed(f'"{segment}" is not a name that the server could know')
-    quoted = (quote(segment, safe="", errors="replace") for segment in segments)
-    return "/v1/" + "/".join(quoted)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.command_line.client.location import (
+from spawnlog.core.errors import InvalidSetting
+from spawnlog.core.location import (
     DEFAULT_URL,
     ServerAddress,
     locate_server,
 )
-from infrastructure.inbound.command_line.display.failures import CommandFailed
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_the_token_of_the_file_goes_to_the_recorded_server_wherever_it_listens(h
     ],
 )
 def test_what_is_no_address_of_a_server_is_refused(url: str, tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match="not an address") as failure:
+    with pytest.raises(InvalidSetting, match="not an address") as failure:
         locate_server(url, tmp_path, {})
     assert "secret" not in failure.value.message
 
@@ -79,13 +79,13 @@ def test_what_is_no_address_of_a_server_is_refused(url: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("note", ["{", "[]", '{"address": "x"}', '{"url": 7}'])
 def test_a_broken_note_of_the_server_is_named(note: str, tmp_path: Path) -> None:
     (tmp_path / "server.json").write_text(note)
-    with pytest.raises(CommandFailed, match=r"server\.json|not an address"):
+    with pytest.raises(InvalidSetting, match=r"server\.json|not an address"):
         locate_server(None, tmp_path, {})
 
 
 @pytest.mark.parametrize("token", ["two words", "naïve", "line\x07"])
 def test_what_is_no_token_is_not_sent_and_not_told(token: str, tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match="one word") as failure:
+    with pytest.raises(InvalidSetting, match="one word") as failure:
         locate_server(None, tmp_path, {"SPAWNLOG_TOKEN": token})
     assert token not in failure.value.message
 

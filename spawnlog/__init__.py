@@ -1,0 +1,88 @@
+"""The Python client of spawnlog: `Client` blocks, `AsyncClient` awaits, and both do all that a
+server does. Names are loaded when they are first asked for."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spawnlog.async_client import AsyncClient
+    from spawnlog.async_family import AsyncFamily, AsyncFollowedEvents, AsyncSpawnedRun
+    from spawnlog.client import Client
+    from spawnlog.core.answer import ServerAnswer
+    from spawnlog.core.errors import (
+        Fault,
+        ForeignAnswer,
+        InvalidSetting,
+        NotFoundProblem,
+        PermissionProblem,
+        Problem,
+        RefusalProblem,
+        ServerUnreachable,
+        SpawnlogError,
+        StreamCutShort,
+        UnsuccessfulRun,
+        WaitTimeout,
+    )
+    from spawnlog.core.retries import RetryLimits
+    from spawnlog.family import Family, FollowedEvents, SpawnedRun
+
+_MODULES = {
+    "AsyncClient": "async_client",
+    "AsyncFamily": "async_family",
+    "AsyncFollowedEvents": "async_family",
+    "AsyncSpawnedRun": "async_family",
+    "Client": "client",
+    "Family": "family",
+    "Fault": "core.errors",
+    "FollowedEvents": "family",
+    "ForeignAnswer": "core.errors",
+    "InvalidSetting": "core.errors",
+    "NotFoundProblem": "core.errors",
+    "PermissionProblem": "core.errors",
+    "Problem": "core.errors",
+    "RefusalProblem": "core.errors",
+    "RetryLimits": "core.retries",
+    "ServerAnswer": "core.answer",
+    "ServerUnreachable": "core.errors",
+    "SpawnedRun": "family",
+    "SpawnlogError": "core.errors",
+    "StreamCutShort": "core.errors",
+    "UnsuccessfulRun": "core.errors",
+    "WaitTimeout": "core.errors",
+}
+
+__all__ = [
+    "AsyncClient",
+    "AsyncFamily",
+    "AsyncFollowedEvents",
+    "AsyncSpawnedRun",
+    "Client",
+    "Family",
+    "Fault",
+    "FollowedEvents",
+    "ForeignAnswer",
+    "InvalidSetting",
+    "NotFoundProblem",
+    "PermissionProblem",
+    "Problem",
+    "RefusalProblem",
+    "RetryLimits",
+    "ServerAnswer",
+    "ServerUnreachable",
+    "SpawnedRun",
+    "SpawnlogError",
+    "StreamCutShort",
+    "UnsuccessfulRun",
+    "WaitTimeout",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,167 @@
+"""An answer as it is read: the model, where in the log it is true, or the problem that it is.
+
+The models are those that the server answers with. They are imported when the first answer that
+needs them is read, so that a program that only sends pays nothing for them.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from importlib import import_module
+from operator import or_
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from spawnlog.core.errors import ForeignAnswer, Problem, problem_of
+from spawnlog.core.models import MODULES
+from spawnlog.core.request import Request
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+ANSWER_BYTES_MAX = 128 * 1024 * 1024
+LINE_BYTES_MAX = 20 * 1024 * 1024
+RETRY_AFTER_SECONDS_MAX = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came over the wire."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswer(Generic[T]):
+    """A value, and the position of the log at which it is true. `replayed`: a command was done by
+    an earlier attempt."""
+
+    value: T
+    position: int | None
+    replayed: bool
+    date: str = field(default="", repr=False)
+
+    @property
+    def sent_at(self) -> datetime | None:
+        """When it was sent by the server's clock, to the second."""
+        try:
+            return parsedate_to_datetime(self.date).astimezone(UTC)
+        except ValueError:
+            return None
+
+
+def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
+    """The answer in a reply. A Problem when it is none of success."""
+    require_success(reply)
+    value: Any = (
+        read_value(request.answers, reply.content)
+        if request.answers
+        else read_object(reply.content)
+    )
+    return ServerAnswer(
+        value,
+        number_in(reply.headers, "spawnlog-position"),
+        reply.headers.get("idempotent-replayed") == "true",
+        reply.headers.get("date", ""),
+    )
+
+
+def read_value(names: tuple[str, ...], content: bytes) -> Any:
+    """JSON as the model of these that fits best. ForeignAnswer when none does."""
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(names).validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(str(part) for part in first["loc"])
+        raise ForeignAnswer(
+            f"the answer is not from a spawnlog server that this client understands: {first['msg']}"
+            f" at /{place}; check the address, and that both are of one version"
+        ) from None
+
+
+@cache
+def _adapter(names: tuple[str, ...]) -> "TypeAdapter[Any]":
+    from functools import reduce
+
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(reduce(or_, [model(name) for name in names]))
+
+
+def model(name: str) -> Any:
+    """The model of that name."""
+    return getattr(import_module(MODULES[name]), name)
+
+
+def require_success(reply: Reply) -> None:
+    """Raise the problem in a reply that is none of success."""
+    if not 200 <= reply.status < 300:
+        raise read_problem(reply)
+
+
+class AnswerContent:
+    """The bytes of one answer as they come, up to a limit."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take some more. ForeignAnswer when it is too much."""
+        self._bytes += len(chunk)
+        if self._bytes > ANSWER_BYTES_MAX:
+            raise ForeignAnswer(
+                f"the answer is longer than {ANSWER_BYTES_MAX >> 20} MiB: ask for fewer with limit"
+            )
+        self._chunks.append(chunk)
+
+    def whole(self) -> bytes:
+        """All that came."""
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+
+def read_object(content: bytes) -> dict[str, Any]:
+    """A JSON object. ForeignAnswer for anything else."""
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ForeignAnswer("the answer is not from a spawnlog server: check the address")
+    return body
+
+
+def read_problem(reply: Reply) -> Problem:
+    """The problem in a reply; also in one that something between here and the server has made."""
+    try:
+        members = read_object(reply.content)
+    except ForeignAnswer:
+        members = {}
+    return problem_of(reply.status, members, _retry_after(reply.headers))
+
+
+def number_in(headers: Mapping[str, str], name: str) -> int | None:
+    """The number in a header."""
+    text = headers.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX) if math.isfinite(seconds) else None

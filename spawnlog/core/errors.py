@@ -1,0 +1,143 @@
+"""What a call can end in, other than its answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNREADY_STATUSES = frozenset({502, 503, 504})
+"""A server, or what stands before it, that may answer in a moment."""
+
+
+class SpawnlogError(Exception):
+    """The base of everything that the client raises by itself. `message` says what to do next; no
+    token is ever in it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidSetting(SpawnlogError):
+    """An address, a token, a file or an argument that can be none."""
+
+
+class ServerUnreachable(SpawnlogError):
+    """Nobody answered in time, or the connection was lost. `idempotency_key` is that of the
+    request, if it had one: with it the same request can be made again, and does nothing twice."""
+
+    def __init__(self, message: str, idempotency_key: str | None = None) -> None:
+        super().__init__(message)
+        self.idempotency_key = idempotency_key
+
+
+class ForeignAnswer(SpawnlogError):
+    """The answer is not one that this version understands: another server, a much newer one, or
+    more bytes than are taken."""
+
+
+class StreamCutShort(SpawnlogError):
+    """An answer in lines that ended before it was whole; what came until then is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a request: where, as a JSON pointer, and what."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(SpawnlogError):
+    """The server understood the request and answered with a problem (RFC 9457).
+
+    `code` is stable, and null only when something in between answered; `rule` is the one that
+    refused, `limit` and `current` what it compared, `run_id` the run on record. `retry_after` are
+    seconds. `members` is the whole document, also what this version does not know.
+    """
+
+    def __init__(
+        self, status: int, members: Mapping[str, Any], retry_after: float | None = None
+    ) -> None:
+        self.status = status
+        self.members = dict(members)
+        self.code = _text(members.get("code"))
+        self.title = _text(members.get("title")) or f"the server answered {status}"
+        self.detail = _text(members.get("detail"))
+        self.rule = _text(members.get("rule"))
+        self.limit = _number(members.get("limit"))
+        self.current = _number(members.get("current"))
+        self.run_id = _text(members.get("runId"))
+        self.child_session_key = _text(members.get("childSessionKey"))
+        self.batch_id = _text(members.get("batchId"))
+        self.retryable = members.get("retryable") is True
+        self.retry_after = retry_after
+        self.errors = _faults(members.get("errors"))
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        parts = [self.detail or self.title]
+        parts += [line for one in self.errors if (line := f"{one.pointer}: {one.detail}")
+                  not in parts[0]]  # fmt: skip
+        if self.rule is not None:
+            parts.append(f"rule: {self.rule}")
+        if self.code is not None:
+            parts.append(f"code: {self.code}")
+        return "; ".join(parts)
+
+
+class NotFoundProblem(Problem):
+    """Nothing has that name, or this token does not see it."""
+
+
+class PermissionProblem(Problem):
+    """The token is missing, unknown, or not good for this."""
+
+
+class RefusalProblem(Problem):
+    """A rule refused a spawn or a message; `rule` names it, and the refusal is on record."""
+
+
+class UnsuccessfulRun(SpawnlogError):
+    """The run that was waited for came to an end that is no success. `run` is how it reads."""
+
+    def __init__(self, message: str, run: Any) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+class WaitTimeout(SpawnlogError):
+    """The run did not come so far in the time that was given. It goes on; `run` is how it read."""
+
+    def __init__(self, message: str, run: Any) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+def problem_of(status: int, members: Mapping[str, Any], retry_after: float | None) -> Problem:
+    """The problem for an answer with this status. Also one whose code is unknown here."""
+    kind: type[Problem] = Problem
+    if members.get("rule") is not None:
+        kind = RefusalProblem
+    elif status == 404:
+        kind = NotFoundProblem
+    elif status in (401, 403):
+        kind = PermissionProblem
+    return kind(status, members, retry_after)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _faults(errors: object) -> tuple[Fault, ...]:
+    if not isinstance(errors, Sequence) or isinstance(errors, str):
+        return ()
+    return tuple(
+        Fault(_text(one.get("pointer")) or "/", _text(one.get("detail")) or "is invalid")
+        for one in errors
+        if isinstance(one, Mapping)
+    )

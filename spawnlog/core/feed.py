@@ -1,0 +1,119 @@
+"""The live stream of events as it is resumed: where it is, and how long a server may be away."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from spawnlog.core.answer import number_in, read_value
+from spawnlog.core.errors import (
+    UNREADY_STATUSES,
+    ForeignAnswer,
+    Problem,
+    ServerUnreachable,
+    SpawnlogError,
+)
+from spawnlog.core.request import Request
+
+T = TypeVar("T")
+
+CHECKPOINT = "checkpoint"
+ABSENT_SECONDS_MAX = 120.0
+"""How long a server may be away before following ends."""
+
+PAUSE_SECONDS_MIN = 0.25
+PAUSE_SECONDS_MAX = 5.0
+
+
+class Feed(Generic[T]):
+    """One stream of events over as many connections as it takes. It reads messages and gives the
+    request for the next connection; it sends nothing and waits for nothing by itself.
+
+    `position` is that up to which everything was given: kept by a program, it is the `after` with
+    which another one goes on.
+    """
+
+    def __init__(
+        self,
+        request: Request[T],
+        *,
+        pause_seconds: float = PAUSE_SECONDS_MIN,
+        absent_seconds_max: float = ABSENT_SECONDS_MAX,
+        on_lost: Callable[[SpawnlogError], None] | None = None,
+    ) -> None:
+        self._request = request
+        self._on_lost = on_lost
+        self._pause_seconds = pause_seconds
+        self._absent_seconds_max = absent_seconds_max
+        after = request.query.get("after")
+        self.position: int | None = int(after) if isinstance(after, str) else None
+        self._resumes = False
+        self._connected = False
+        self._opened = 0.0
+        self._tries = 0
+        self._absent_since = 0.0
+
+    def request(self) -> Request[Any]:
+        """The request for the next connection."""
+        self._opened = time.monotonic()
+        if not self._resumes:
+            return self._request
+        headers = {**self._request.headers, "Last-Event-ID": str(self.position)}
+        return replace(self._request, headers=headers)
+
+    def opened(self, headers: Mapping[str, str]) -> None:
+        """The server began to answer."""
+        self._connected = True
+        if self.position is None:
+            self.position = number_in(headers, "spawnlog-position")
+        self._resumes = self.position is not None
+
+    def take(self, name: str, id: str, data: str) -> T | None:
+        """The event of a message, if it has one that was not given before."""
+        if not data:
+            return None
+        self._tries = 0
+        position = int(id) if id.isascii() and id.isdigit() and len(id) < 20 else None
+        if position is None:
+            raise ForeignAnswer("the stream is not that of a spawnlog server: check the address")
+        fresh = self.position is None or position > self.position
+        event = self._event(data) if fresh and name != CHECKPOINT else None
+        if fresh:
+            self.position, self._resumes = position, True
+        return event
+
+    def _event(self, data: str) -> Any:
+        if not self._request.answers:
+            try:
+                return dict(json.loads(data))
+            except (ValueError, TypeError):
+                raise ForeignAnswer(
+                    "the stream is not that of a spawnlog server: check the address"
+                ) from None
+        return read_value(self._request.answers, data.encode())
+
+    def pause_seconds(self, failure: SpawnlogError) -> float:
+        """How long to wait before the next connection, as this one ended like this. Raises it when
+        that passes not, when
+        the server was never there, or when it is away for too long."""
+        if not _passes(failure):
+            raise failure
+        now = time.monotonic()
+        if now - self._opened > PAUSE_SECONDS_MAX:
+            self._tries = 0  # it was a connection, though a silent one
+        if self._tries == 0:
+            self._absent_since = now
+        if not self._connected or now - self._absent_since > self._absent_seconds_max:
+            raise failure
+        seconds: float = min(self._pause_seconds * 2**self._tries, PAUSE_SECONDS_MAX)
+        self._tries += 1
+        if self._on_lost is not None:
+            self._on_lost(failure)
+        return seconds
+
+
+def _passes(failure: SpawnlogError) -> bool:
+    if isinstance(failure, Problem):
+        return failure.status in UNREADY_STATUSES
+    return isinstance(failure, ServerUnreachable)

@@ -1,0 +1,181 @@
+"""A run that a program holds on to, and a session whose family it spawns: what both kinds of client
+make of them, as conversations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from spawnlog.core.errors import InvalidSetting
+from spawnlog.core.retries import Conversation, RetryLimits, exchange
+from spawnlog.core.wait import WaitUntil, goes_on_in, result_of, wait_for_message, wait_for_run
+from spawnlog.operations import control, runs
+from spawnlog.operations.bodies import RequesterObject
+
+if TYPE_CHECKING:
+    from application.queries.views.run import RunSummary, RunView
+    from infrastructure.inbound.http.schemas.answers import (
+        FinishedAnswer,
+        SessionStoppedAnswer,
+        StoppedAnswer,
+    )
+
+SPAWNED_MAX = 10_000
+
+
+class _KnowsLimits(Protocol):
+    @property
+    def retries(self) -> RetryLimits: ...
+
+
+class RunHandle:
+    """A run that was asked for. `view` is how it read last, null until it was read.
+
+    Nothing ends a run but a stop, its time limit and its own end: letting go of a handle, or ending
+    a wait for it, changes nothing.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        run_id: str,
+        child_session_key: str | None = None,
+        *,
+        is_queued: bool = False,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.client = client
+        self.run_id = run_id
+        self.child_session_key = child_session_key
+        self.view: RunView | RunSummary | None = None
+        self.warnings = tuple(warnings)
+        self._is_queued = is_queued
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run_id!r})"
+
+    @property
+    def _limits(self) -> RetryLimits:
+        client: _KnowsLimits = self.client
+        return client.retries
+
+    def _refresh(self) -> Conversation[RunView | RunSummary]:
+        """How the run reads now."""
+        self.view = (yield from exchange(runs.get_run(self.run_id), self._limits)).value
+        self.child_session_key = self.view.child_session_key
+        return self.view
+
+    def _wait(
+        self, until: WaitUntil = "announced", *, seconds: float | None = None
+    ) -> Conversation[RunView | RunSummary]:
+        """The run once it is `started`, `ended`, `announced` (its result is in its requester's
+        inbox) or `archived`, or was refused. Without `seconds` it has no end but that. WaitTimeout
+        when it takes longer; the run goes on."""
+        began = time.monotonic()
+        if self._is_queued and self.child_session_key is not None:
+            yield from wait_for_message(self.run_id, self.child_session_key, seconds, self._limits)
+            self._is_queued = False
+        left = None if seconds is None else max(seconds - (time.monotonic() - began), 0.001)
+        self.view = yield from wait_for_run(self.run_id, until, left, self._limits)
+        self.child_session_key = self.view.child_session_key
+        return self.view
+
+    def _result(self, *, seconds: float | None = None) -> Conversation[str | None]:
+        """The text that the run came to, waited for. Where the run yielded or was steered it is
+        that of the run in its place, which this handle stands for from then on. None when there is
+        none, or when the token has no scope `content`. UnsuccessfulRun for any end but success."""
+        began = time.monotonic()
+        while True:
+            left = None if seconds is None else max(seconds - (time.monotonic() - began), 0.001)
+            run = yield from self._wait("announced", seconds=left)
+            following = goes_on_in(run)
+            if following is None:
+                return result_of(run)
+            self.run_id = following
+
+    def _stop(self, reason: str | None = None) -> Conversation[StoppedAnswer]:
+        """Stop the run and all below it. One that executes is over when its processes are gone:
+        wait for `ended`."""
+        request = control.stop_run(self.run_id, reason=reason)
+        return (yield from exchange(request, self._limits)).value
+
+    def _send(self, message: str) -> Conversation[Self]:
+        """Go on with the session of this run: the run that the message becomes. While the one
+        before it is at work it waits for that."""
+        request = control.send_message(self.run_id, message)
+        sent = (yield from exchange(request, self._limits)).value
+        return type(self)(
+            self.client,
+            str(sent.run_id),
+            sent.child_session_key,
+            is_queued=sent.status == "queued",
+            warnings=getattr(sent, "warnings", ()),
+        )
+
+    def _steer(self, message: str) -> Conversation[Self | FinishedAnswer]:
+        """End the run at work and go on with the message: the run in its place. When it was over
+        already, nothing happened, and the answer says so."""
+        request = control.send_message(self.run_id, message, mode="steer")
+        sent: Any = (yield from exchange(request, self._limits)).value
+        if sent.status == "done":
+            return sent  # type: ignore[no-any-return]
+        return type(self)(self.client, str(sent.run_id), sent.child_session_key, is_queued=True)
+
+
+class FamilyHandle:
+    """A session and the runs that are spawned for it, in `runs`.
+
+    Leaving its `with` leaves the runs as they are: they are the server's, go on, and are announced
+    in the session's inbox. With `stop_on_error` those of this `with` that are not over are stopped
+    when it is left by an exception.
+    """
+
+    def __init__(
+        self, client: Any, session: str | RequesterObject, *, stop_on_error: bool = False
+    ) -> None:
+        self.client = client
+        self.requester: RequesterObject = (
+            {"sessionKey": session} if isinstance(session, str) else session
+        )
+        self.stop_on_error = stop_on_error
+        self._runs: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key!r})"
+
+    @property
+    def key(self) -> str:
+        """The session's key, as it was given."""
+        return self.requester["sessionKey"]
+
+    @property
+    def _limits(self) -> RetryLimits:
+        client: _KnowsLimits = self.client
+        return client.retries
+
+    def _spawned(self, kind: type[Any], members: Mapping[str, Any]) -> Conversation[list[Any]]:
+        if len(self._runs) >= SPAWNED_MAX:
+            raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
+        request = runs.spawn(requester=self.requester, **members)
+        accepted = (yield from exchange(request, self._limits)).value
+        made = [
+            kind(self.client, str(one.run_id), one.child_session_key, warnings=one.warnings)
+            for one in accepted.runs
+        ]
+        self._runs += made
+        return made
+
+    def _stop(self, reason: str | None = None) -> Conversation[SessionStoppedAnswer]:
+        """Stop the session: its own run, if it has one, and all below it."""
+        request = control.stop_session(self.key, reason=reason)
+        return (yield from exchange(request, self._limits)).value
+
+    def left_by(self, error: BaseException) -> str:
+        """Why the runs are stopped: by the kind of the exception alone, for its text may hold what
+        is nobody's business."""
+        return f"the program that spawned it ended with {type(error).__name__}"
+
+    def _stop_runs(self, reason: str) -> Conversation[None]:
+        for run in self._runs:
+            yield from exchange(control.stop_run(run.run_id, reason=reason), self._limits)

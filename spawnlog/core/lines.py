@@ -1,0 +1,56 @@
+"""An answer in lines: each is read as it comes, and the last one says that it is whole."""
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from spawnlog.core.answer import LINE_BYTES_MAX, read_object, read_value
+from spawnlog.core.errors import ForeignAnswer, StreamCutShort
+from spawnlog.core.request import LinesRequest
+
+T = TypeVar("T")
+
+
+class LineReader(Generic[T]):
+    """The lines of one answer."""
+
+    def __init__(self, request: LinesRequest[T]) -> None:
+        self._names = request.answers
+        self._is_whole = False
+        self._rest = bytearray()
+
+    def feed(self, content: bytes) -> Iterator[T]:
+        """The lines that are whole with these bytes. StreamCutShort for the one that says why the
+        answer goes no further."""
+        self._rest += content
+        *lines, rest = bytes(self._rest).split(b"\n") if b"\n" in content else [bytes(self._rest)]
+        if max(map(len, (*lines, rest))) > LINE_BYTES_MAX:
+            raise ForeignAnswer(f"a line of the answer is longer than {LINE_BYTES_MAX} bytes")
+        if lines:
+            self._rest = bytearray(rest)
+        for line in lines:
+            if line.strip():
+                yield self._line(line)
+
+    def _line(self, line: bytes) -> T:
+        value: Any = read_value(self._names, line) if self._names else read_object(line)
+        members = value if isinstance(value, dict) else value.__dict__
+        if "failure" in members and self._names:
+            raise StreamCutShort(value.failure.detail)
+        if "totals" in members or "failure" in members:
+            self._is_whole = True
+        return value  # type: ignore[no-any-return]
+
+    def end(self) -> list[T]:
+        """The answer is over: what stood behind the last line feed. StreamCutShort when the answer
+        is not whole."""
+        rest = bytes(self._rest)
+        try:
+            lines = [self._line(rest)] if rest.strip() else []
+        except ForeignAnswer:
+            lines = []
+        if not self._is_whole:
+            raise StreamCutShort(
+                "the answer broke off before its last line: what came until then is right; ask"
+                " again for the rest"
+            )
+        return lines

@@ -1,0 +1,218 @@
+"""A request as a value: what is sent, what its answer is read as, and whether it may be sent again.
+
+Nothing here speaks to anybody. A client of either kind sends it.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+from spawnlog.core.errors import InvalidSetting
+
+T = TypeVar("T")
+PageT = TypeVar("PageT")
+ItemT = TypeVar("ItemT")
+
+QueryValue = str | int | float | bool | uuid.UUID | datetime | Sequence[str] | None
+Json = Mapping[str, Any]
+IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
+WAIT_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Generic[T]):
+    """A request whose answer reads as `T`: one of the models named in `answers`, or the JSON object
+    as it is when there is none. `again`: a second one does nothing more than the first."""
+
+    operation: str
+    method: str
+    path: str
+    query: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    content: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+    again: bool = False
+    wait_seconds: float = 0.0
+
+    @property
+    def target(self) -> str:
+        """Path and query, as they stand in the first line of the request."""
+        return f"{self.path}?{urlencode(self.query, doseq=True)}" if self.query else self.path
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key that all attempts of this request have."""
+        return self.headers.get("Idempotency-Key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest(Request[PageT], Generic[PageT, ItemT]):
+    """A request for one page of a list; `lists` are the members of the page that hold its items."""
+
+    lists: tuple[str, ...] = ("items",)
+
+    def items(self, page: PageT) -> list[ItemT]:
+        """The items of a page."""
+        return [item for name in self.lists for item in getattr(page, name)]
+
+    def following(self, page: PageT, position: int | None) -> "PageRequest[PageT, ItemT] | None":
+        """The request for the page behind `page`, which was true at `position`; None behind the
+        last one. What was a time ago for the first page is so for all of them."""
+        cursor = getattr(page, "next_cursor", None)
+        if cursor is not None:
+            return self._at({"cursor": cursor})
+        if self.query.get("order") == "desc" or "before" in self.query:
+            older = getattr(page, "next_before", None)
+            return None if older is None else self._at({"before": str(older)}, position)
+        after = getattr(page, "next_after", None)
+        if after is None or str(after) == self.query.get("after", "0"):
+            return None
+        head = getattr(page, "head", None)
+        if head is not None and after >= head:
+            return None
+        return self._at({"after": str(after)}, position)
+
+    def _at(
+        self, changes: Mapping[str, str], position: int | None = None
+    ) -> "PageRequest[PageT, ItemT]":
+        query = {**self.query, **changes}
+        if "at" in query and position is not None:
+            query["at"] = f"pos:{position}"
+        return replace(self, query=query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesRequest(Request[T]):
+    """A request that is answered with lines of JSON, each read as `T`."""
+
+
+def read_request(
+    operation: str, path: str, query: Mapping[str, QueryValue], *answers: str
+) -> Request[Any]:
+    """A read."""
+    wait = query.get("wait")
+    return Request(
+        operation=operation,
+        method="GET",
+        path=path,
+        query=sent_query(query),
+        answers=answers,
+        again=True,
+        wait_seconds=float(wait) if isinstance(wait, int | float) else 0.0,
+    )
+
+
+def page_request(
+    operation: str,
+    path: str,
+    query: Mapping[str, QueryValue],
+    answer: str,
+    *,
+    lists: tuple[str, ...] = ("items",),
+) -> PageRequest[Any, Any]:
+    """A read of a page."""
+    wait = query.get("wait")
+    return PageRequest(
+        operation=operation,
+        method="GET",
+        path=path,
+        query=sent_query(query),
+        answers=(answer,),
+        again=True,
+        wait_seconds=float(wait) if isinstance(wait, int | float) else 0.0,
+        lists=lists,
+    )
+
+
+def command_request(
+    operation: str,
+    method: str,
+    path: str,
+    body: Mapping[str, Any],
+    *answers: str,
+    idempotency_key: str | None = None,
+) -> Request[Any]:
+    """A command. It gets a key of its own when none is given, so that it can be sent again."""
+    key = idempotency_key or str(uuid.uuid4())
+    if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
+        raise InvalidSetting(
+            f"an idempotency key is at most {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs"
+        )
+    return Request(
+        operation=operation,
+        method=method,
+        path=path,
+        content=sent_body(body),
+        headers={"Content-Type": "application/json", "Idempotency-Key": key},
+        answers=answers,
+        again=True,
+    )
+
+
+def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
+    """The members as JSON; those that are None were not given, unless None says something."""
+    given = {name: one for name, one in body.items() if one is not None or not drop_none}
+    return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return _instant(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise InvalidSetting(f"a {type(value).__name__} is nothing that JSON has")
+
+
+def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]]:
+    """The parameters that were given, as text. `wait` is in seconds."""
+    sent: dict[str, str | Sequence[str]] = {}
+    for name, value in query.items():
+        match value:
+            case None:
+                pass
+            case bool():
+                sent[name] = "true" if value else "false"
+            case int() | float() if name == "wait":
+                if not 0 < value <= WAIT_SECONDS_MAX:
+                    raise InvalidSetting(f"wait is up to {WAIT_SECONDS_MAX:.0f} seconds")
+                whole = float(value).is_integer()
+                sent[name] = f"{value:.0f}s" if whole else f"{max(1, round(value * 1000))}ms"
+            case str():
+                sent[name] = _text(value)
+            case int() | float() | uuid.UUID():
+                sent[name] = str(value)
+            case datetime():
+                sent[name] = _instant(value)
+            case _:
+                if value:
+                    sent[name] = [_text(one) for one in value]
+    return sent
+
+
+def _text(value: str) -> str:
+    """Arguments that were no text to begin with hold halves of characters; no URL can."""
+    return value.encode("utf-8", "replace").decode()
+
+
+def _instant(value: datetime) -> str:
+    if value.tzinfo is None:
+        raise InvalidSetting("an instant needs a time zone, such as datetime.now(UTC)")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def path_of(*segments: str | int | uuid.UUID) -> str:
+    """A path under `/v1`, each segment quoted whole.
+
+    InvalidSetting for a segment that is empty or that a path would swallow.
+    """
+    texts = [str(segment) for segment in segments]
+    for text in texts:
+        if text in ("", ".", ".."):
+            raise InvalidSetting(f'"{text}" is not a name that the server could know')
+    return "/v1/" + "/".join(quote(text, safe="", errors="replace") for text in texts)

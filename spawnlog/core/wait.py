@@ -1,0 +1,124 @@
+"""Waiting for a run: conversations that outlive a server that is away for a moment."""
+
+import time
+from dataclasses import replace
+from typing import Any, Literal
+
+from spawnlog.core.errors import (
+    UNREADY_STATUSES,
+    NotFoundProblem,
+    Problem,
+    ServerUnreachable,
+    UnsuccessfulRun,
+    WaitTimeout,
+)
+from spawnlog.core.request import Request
+from spawnlog.core.retries import Conversation, Pause, RetryLimits, exchange
+from spawnlog.operations.runs import get_run
+from spawnlog.operations.sessions import get_session
+
+WaitUntil = Literal["started", "ended", "announced", "archived"]
+POLL_SECONDS = 30.0
+MESSAGE_POLL_SECONDS = 0.5
+PAUSE_SECONDS_MIN = 0.25
+PAUSE_SECONDS_MAX = 5.0
+ABSENT_SECONDS_MAX = 60.0
+"""How long a server may be away, as in a restart, before the wait is given up."""
+
+_REACHED: dict[WaitUntil, frozenset[str]] = {
+    "started": frozenset({"started", "ended", "announced", "archived", "refused"}),
+    "ended": frozenset({"ended", "announced", "archived", "refused"}),
+    "announced": frozenset({"announced", "archived", "refused"}),
+    "archived": frozenset({"archived", "refused"}),
+}
+
+
+def has_reached(stage: object, until: WaitUntil) -> bool:
+    """Whether a run at this stage has come that far, or never will because it was refused."""
+    return stage in _REACHED[until]
+
+
+def wait_for_run(
+    run_id: str,
+    until: WaitUntil,
+    seconds: float | None,
+    limits: RetryLimits,
+    *,
+    is_plain: bool = False,
+) -> Conversation[Any]:
+    """The run once it has come to `until`; `is_plain` as the JSON object that it is. WaitTimeout
+    when it has not after `seconds` (None: no end); ServerUnreachable when the server stays away
+    for a minute."""
+    end = None if seconds is None else time.monotonic() + seconds
+    contact = time.monotonic()
+    pause_seconds = PAUSE_SECONDS_MIN
+    while True:
+        asked = time.monotonic()
+        left = POLL_SECONDS if end is None else max(min(POLL_SECONDS, end - asked), 0.001)
+        request: Request[Any] = get_run(run_id, wait=left, until=until)
+        try:
+            answer = yield from exchange(
+                replace(request, answers=()) if is_plain else request, limits
+            )
+        except (ServerUnreachable, Problem) as lost:
+            if isinstance(lost, Problem) and lost.status not in UNREADY_STATUSES:
+                raise
+            now = time.monotonic()
+            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
+                raise
+            yield Pause(pause_seconds)
+            pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
+            continue
+        run, now = answer.value, time.monotonic()
+        stage = run.get("stage") if is_plain else run.stage
+        if has_reached(stage, until):
+            return run
+        if end is not None and now >= end:
+            raise WaitTimeout(
+                f"run {run_id} is {stage}, and not {until}, after {seconds:g} s; it goes on", run
+            )
+        contact, pause_seconds = now, PAUSE_SECONDS_MIN
+        if now - asked < min(left, 1.0):
+            # A server that answers at once does not wait; it must not be asked in a hot loop.
+            yield Pause(PAUSE_SECONDS_MIN)
+
+
+def wait_for_message(
+    run_id: str, session_key: str, seconds: float | None, limits: RetryLimits
+) -> Conversation[None]:
+    """Until a message that waits in a session has become its run. UnsuccessfulRun when it was
+    dropped."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while True:
+        # In this order: a message that has left the queue is a run by then, or nothing.
+        plain: Request[Any] = replace(get_session(session_key), answers=())
+        queue = (yield from exchange(plain, limits)).value.get("queue")
+        is_queued = any(one.get("runId") == run_id for one in queue or ())
+        try:
+            yield from exchange(replace(get_run(run_id), answers=()), limits)
+        except NotFoundProblem:
+            if not is_queued and queue is not None:
+                raise UnsuccessfulRun(
+                    "the message was dropped: its session was stopped or closed while it waited",
+                    None,
+                ) from None
+        else:
+            return
+        if end is not None and time.monotonic() >= end:
+            raise WaitTimeout(f"the message of run {run_id} waits still; it goes on", None)
+        yield Pause(MESSAGE_POLL_SECONDS)
+
+
+def result_of(run: Any) -> str | None:
+    """The result of a run that is over. UnsuccessfulRun for any end but success."""
+    if run.stage != "refused" and run.outcome == "success":
+        return getattr(run, "result_text", None)
+    reason = f": {run.error}" if run.error else ""
+    raise UnsuccessfulRun(f"run {run.run_id} ended as {run.status}{reason}", run)
+
+
+def goes_on_in(run: Any) -> str | None:
+    """The run that took the place of this one, which yielded or was steered."""
+    if run.continued_by is not None and run.announcement.state == "skipped":
+        return str(run.continued_by)
+    return None

@@ -1,0 +1,93 @@
+"""What clients of both kinds share of HTTP: how a request is put on the wire, and what a failure of
+the connection is to a caller."""
+
+from functools import lru_cache
+from typing import Any
+
+import httpx2
+
+from spawnlog.core.errors import ForeignAnswer, InvalidSetting, ServerUnreachable, SpawnlogError
+from spawnlog.core.location import ServerAddress
+from spawnlog.core.request import Request
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
+SILENCE_SECONDS_MAX = 45.0
+"""A live stream says something every 15 seconds; three times that is a lost connection."""
+
+CONNECTIONS_MAX = 100
+CONNECTIONS_IDLE_MAX = 20
+
+
+class Wire:
+    """Requests to one server, as HTTP has them. Its token is in no text of it."""
+
+    def __init__(self, address: ServerAddress, answer_seconds: float, agent: str) -> None:
+        self.address = address
+        self._answer_seconds = answer_seconds
+        self._headers = {
+            "Host": address.url.partition("://")[2],
+            "User-Agent": agent,
+            "Accept": "application/json",
+        }
+        if address.token is not None:
+            self._headers["Authorization"] = f"Bearer {address.token}"
+
+    def settings(self) -> dict[str, Any]:
+        """What a client of httpx2 is made with."""
+        return {
+            # Certificates take a tenth of a second to load, and here none is looked at.
+            "verify": not (
+                self.address.is_on_this_machine and self.address.url.startswith("http:")
+            ),
+            # A proxy has no business between two programs of one machine.
+            "trust_env": not self.address.is_on_this_machine,
+            "limits": httpx2.Limits(
+                max_connections=CONNECTIONS_MAX,
+                max_keepalive_connections=CONNECTIONS_IDLE_MAX,
+            ),
+        }
+
+    def request(self, request: Request[Any], *, streams: bool = False) -> httpx2.Request:
+        """The request as httpx2 sends it; with `streams` its answer goes on while something is
+        said."""
+        headers = {**self._headers, **request.headers}
+        seconds = SILENCE_SECONDS_MAX if streams else self._answer_seconds + request.wait_seconds
+        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
+        return httpx2.Request(
+            request.method,
+            _url(self.address.url + request.target),
+            headers=headers,
+            content=request.content or (b"" if request.method in ("POST", "PUT") else None),
+            extensions={"timeout": timeout.as_dict()},
+        )
+
+    def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
+        """What a failure of httpx2 is to a caller."""
+        url, key = self.address.url, request.idempotency_key
+        match error:
+            case httpx2.SSEError():
+                return ForeignAnswer(f"{url} sends no event stream: {error}")
+            case httpx2.TimeoutException():
+                return ServerUnreachable(f"{url} did not answer in time", key)
+            case httpx2.ConnectError() | httpx2.ProxyError():
+                return ServerUnreachable(
+                    f"no server answers at {url} ({error}): start one with `spawnlog serve`, or say"
+                    " where it is",
+                    key,
+                )
+            case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+                return InvalidSetting(f"cannot speak to {url}: {error}")
+            case _:
+                reason = str(error) or type(error).__name__
+                return ServerUnreachable(f"the connection to {url} was lost: {reason}", key)
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> httpx2.URL:
+    """Reading an address takes longer than what is sent to it; commands go to a few."""
+    return httpx2.URL(text)
+
+
+FAILURES = (httpx2.HTTPError, httpx2.InvalidURL)
+"""What httpx2 raises when a request comes to nothing."""

@@ -1,0 +1,142 @@
+"""What a client that blocks gives out: a run, a session whose family is spawned, a live stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+
+from spawnlog.core.feed import Feed
+from spawnlog.core.handle import FamilyHandle, RunHandle
+from spawnlog.core.wait import WaitUntil
+from spawnlog.operations import runs
+from spawnlog.operations.bodies import SpawnChoices
+
+if TYPE_CHECKING:
+    from application.queries.views.event import EventView, EventWithTexts
+    from application.queries.views.run import RunSummary, RunView
+    from application.queries.views.run_records import TranscriptEntryView
+    from infrastructure.inbound.http.schemas.answers import (
+        FinishedAnswer,
+        SessionStoppedAnswer,
+        StoppedAnswer,
+    )
+    from spawnlog.client import Client
+
+T = TypeVar("T")
+
+
+class SpawnedRun(RunHandle):
+    __doc__ = RunHandle.__doc__
+
+    client: Client
+
+    def refresh(self) -> RunView | RunSummary:
+        """How the run reads now; kept in `view`."""
+        return self.client.converse(self._refresh())
+
+    def wait(
+        self, until: WaitUntil = "announced", *, seconds: float | None = None
+    ) -> RunView | RunSummary:
+        """The run once it is `started`, `ended`, `announced` or `archived`, or was refused.
+        WaitTimeout when it takes longer than `seconds`; the run goes on."""
+        return self.client.converse(self._wait(until, seconds=seconds))
+
+    def result(self, *, seconds: float | None = None) -> str | None:
+        """The text that the run came to, waited for; None when there is none, or when the token has
+        no scope `content`. Of a run that yielded or was steered it is that of the run in its place.
+        UnsuccessfulRun for any end but success."""
+        return self.client.converse(self._result(seconds=seconds))
+
+    def stop(self, reason: str | None = None) -> StoppedAnswer:
+        """Stop the run and all below it; `wait("ended")` until its processes are gone."""
+        return self.client.converse(self._stop(reason))
+
+    def send(self, message: str) -> SpawnedRun:
+        """Go on with the run's session: the run that the message becomes."""
+        return self.client.converse(self._send(message))
+
+    def steer(self, message: str) -> SpawnedRun | FinishedAnswer:
+        """End the run and go on with the message: the run in its place. One that was over stays as
+        it is, and the answer says so."""
+        return self.client.converse(self._steer(message))
+
+    def transcript(self, *, tools: bool | None = None) -> Iterator[TranscriptEntryView]:
+        """What the child said so far."""
+        return self.client.items(runs.get_run_transcript(self.run_id, tools=tools))
+
+    def events(self, *, after: int | None = None) -> Iterator[EventWithTexts | EventView]:
+        """What is on record of the run so far."""
+        return self.client.items(runs.list_run_events(self.run_id, after=after))
+
+
+class Family(FamilyHandle):
+    __doc__ = FamilyHandle.__doc__
+
+    client: Client
+
+    @property
+    def runs(self) -> tuple[SpawnedRun, ...]:
+        """The runs that were spawned here, in order."""
+        return tuple(self._runs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and self.stop_on_error:
+            self.client.converse(self._stop_runs(self.left_by(error)))
+
+    def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> SpawnedRun:
+        """Spawn a child of the session. RefusalProblem with its rule when that is not permitted."""
+        (run,) = self.client.converse(self._spawned(SpawnedRun, {**choices, "task": task}))
+        return run  # type: ignore[no-any-return]
+
+    def spawn_all(self, tasks: Sequence[str], **choices: Unpack[SpawnChoices]) -> list[SpawnedRun]:
+        """Spawn a child for each task, side by side: all are accepted, or none is."""
+        members: dict[str, Any] = {**choices, "task": list(tasks), "parallel": True}
+        return self.client.converse(self._spawned(SpawnedRun, members))
+
+    def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
+        """Stop the session: its own run, if it has one, and all below it."""
+        return self.client.converse(self._stop(reason))
+
+
+class FollowedEvents(Generic[T]):
+    """Events as they are recorded, without end: iterate over it, and leave its `with` to let go."""
+
+    def __init__(self, client: Client, feed: Feed[T]) -> None:
+        self._feed = feed
+        self._events = client.feed_events(feed)
+
+    @property
+    def position(self) -> int | None:
+        """Up to where everything was given, also what was filtered: the `after` with which another
+        program goes on."""
+        return self._feed.position
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return next(self._events)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._events.close()

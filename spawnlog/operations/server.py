@@ -1,0 +1,91 @@
+"""The server: its agents, lanes and configuration, who asks, and whether it answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from spawnlog.core.request import (
+    PageRequest,
+    Request,
+    page_request,
+    path_of,
+    read_request,
+)
+
+if TYPE_CHECKING:
+    from application.queries.access import CallerView
+    from application.queries.agents import AgentListing
+    from application.queries.lanes import LaneListView
+    from application.queries.revisions import RevisionListView, RevisionSummary, RevisionView
+    from infrastructure.inbound.http.schemas.answers import HealthAnswer, ReadinessAnswer
+
+
+def list_agents(
+    *,
+    requester: str | None = None,
+    at: str | datetime | None = None,
+    min_position: int | None = None,
+) -> Request[AgentListing]:
+    """The agents a requester may spawn."""
+    return read_request(
+        "listAgents",
+        path_of("agents"),
+        {"requester": requester, "at": at, "minPosition": min_position},
+        "AgentListing",
+    )
+
+
+def list_lanes(
+    *, limit: int | None = None, at: str | datetime | None = None, min_position: int | None = None
+) -> Request[LaneListView]:
+    """The lanes."""
+    return read_request(
+        "listLanes",
+        path_of("lanes"),
+        {"limit": limit, "at": at, "minPosition": min_position},
+        "LaneListView",
+    )
+
+
+def list_revisions(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    at: str | datetime | None = None,
+    min_position: int | None = None,
+) -> PageRequest[RevisionListView, RevisionSummary]:
+    """Which configuration was active when."""
+    return page_request(
+        "listRevisions",
+        path_of("config", "revisions"),
+        {"limit": limit, "cursor": cursor, "at": at, "minPosition": min_position},
+        "RevisionListView",
+    )
+
+
+def get_revision(
+    revision: int, *, at: str | datetime | None = None, min_position: int | None = None
+) -> Request[RevisionView]:
+    """What a configuration said."""
+    return read_request(
+        "getRevision",
+        path_of("config", "revisions", revision),
+        {"at": at, "minPosition": min_position},
+        "RevisionView",
+    )
+
+
+def get_me(*, min_position: int | None = None) -> Request[CallerView]:
+    """What this token may do."""
+    return read_request("getMe", path_of("me"), {"minPosition": min_position}, "CallerView")
+
+
+def get_health() -> Request[HealthAnswer]:
+    """Alive."""
+    return read_request("getHealth", "/healthz", {}, "HealthAnswer")
+
+
+def get_readiness() -> Request[ReadinessAnswer]:
+    """Ready."""
+    return read_request("getReadiness", "/readyz", {}, "ReadinessAnswer")

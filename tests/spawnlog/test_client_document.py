@@ -1,0 +1,43 @@
+"""The examples of docs/client.md run as they stand, on a server that they find by themselves."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spawnlog
+from spawnlog.core import errors
+from tests.support.servers.http_server import House
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "client.md").read_text("utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", TEXT, re.M | re.S)
+
+pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_runs_as_it_stands(number: int, house: House) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", EXAMPLES[number]],
+        cwd=ROOT,
+        env={"SPAWNLOG_DATA_DIR": str(house.server.data_dir), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout
+
+
+def test_every_error_and_every_list_is_told() -> None:
+    told = set(re.findall(r"`(\w+)`", TEXT))
+    kinds = {
+        name
+        for name in spawnlog.__all__
+        if isinstance(getattr(errors, name, None), type)
+        and issubclass(getattr(errors, name), errors.SpawnlogError)
+    }
+    assert kinds <= told

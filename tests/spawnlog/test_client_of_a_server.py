@@ -1,0 +1,191 @@
+"""Both clients on a real server."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from spawnlog import (
+    AsyncClient,
+    Client,
+    NotFoundProblem,
+    PermissionProblem,
+    Problem,
+    RefusalProblem,
+    UnsuccessfulRun,
+    WaitTimeout,
+)
+from spawnlog.operations import runs
+from tests.support.servers.http_server import House
+
+pytestmark = pytest.mark.server
+
+
+def other(house: House) -> AsyncClient:
+    """The client that awaits."""
+    return AsyncClient(house.server.url, token=house.server.token)
+
+
+async def test_a_family_is_spawned_awaited_and_read(house: House) -> None:
+    async with other(house) as client, client.session(house.session()) as family:
+        one = await family.spawn("say it", label="one", agent_id="talker")
+        two, three = await family.spawn_all(["this", "that"], label="pair")
+        assert await asyncio.gather(*(run.result(seconds=30) for run in family.runs)) == [
+            "done",
+            "done",
+            "done",
+        ]
+        assert family.runs == (one, two, three)
+        assert [run.view.label for run in family.runs if run.view] == ["one", "pair-1", "pair-2"]
+        said = [entry.body.get("text") async for entry in one.transcript()]
+        assert {"thinking", "spoken"} <= set(said)
+        kinds = [event.type async for event in one.events()]
+        assert (kinds[0], kinds[-1]) == ("SpawnRequested", "RunAnnounced")
+        further = await one.send("and now?")
+        assert await further.result(seconds=30) == "done"
+        assert str((await further.refresh()).continues) == one.run_id
+
+
+def test_the_client_that_blocks_does_the_same(house: House, client: Client) -> None:
+    with client.session(house.session()) as family:
+        run = family.spawn("say it", agent_id="talker")
+        assert run.result(seconds=30) == "done"
+        assert [entry.kind for entry in run.transcript(tools=True)][-1] == "result"
+        steered = run.steer("do something else")
+        assert not isinstance(steered, type(run))
+        assert steered.status == "done"
+        assert client.run(run.run_id).refresh().stage in ("announced", "archived")
+
+
+def test_a_run_that_goes_wrong_is_told_with_its_reason(house: House, client: Client) -> None:
+    run = client.session(house.session()).spawn("try", agent_id="failing")
+    with pytest.raises(UnsuccessfulRun, match="it went wrong") as failure:
+        run.result(seconds=30)
+    assert failure.value.run.outcome == "error"
+
+
+def test_leaving_a_family_leaves_its_runs_unless_it_is_to_stop_them(
+    house: House, client: Client
+) -> None:
+    with client.session(house.session()) as family:
+        left = family.spawn("long", agent_id="slow")
+    left.wait("started", seconds=30)
+    with pytest.raises(LookupError):  # noqa: PT012
+        with client.session(house.session(), stop_on_error=True) as family:
+            stopped = family.spawn("long", agent_id="slow")
+            raise LookupError("canary")
+    assert stopped.wait("ended", seconds=30).status == "stopped"
+    with pytest.raises(WaitTimeout) as late:
+        left.wait("ended", seconds=0.05)
+    assert late.value.run.status == "running"
+    assert left.stop("it is over").was_over is False
+    assert left.wait("ended", seconds=30).status == "stopped"
+
+
+async def test_a_steered_run_has_the_result_of_the_one_in_its_place(house: House) -> None:
+    async with other(house) as client, client.session(house.session()) as family:
+        run = await family.spawn("long", agent_id="slow", cleanup="keep")
+        await run.wait("started", seconds=30)
+        result = asyncio.create_task(run.result(seconds=30))
+        in_its_place = await run.steer("shorter")
+        assert isinstance(in_its_place, type(run))
+        await in_its_place.wait("started", seconds=30)
+        await in_its_place.stop()
+        with pytest.raises(UnsuccessfulRun, match="stopped"):
+            await result
+        assert run.run_id == in_its_place.run_id
+
+
+def test_a_refusal_says_its_rule_and_what_it_compared(house: House, client: Client) -> None:
+    requester = house.session()
+    with pytest.raises(RefusalProblem) as refused:
+        client.spawn("x", requester, agent_id="nobody-knows")
+    assert (refused.value.code, refused.value.status) == ("spawn_error", 422)
+    assert refused.value.rule is not None
+    assert refused.value.rule in str(refused.value)
+    assert refused.value.run_id is not None
+    family = client.session(requester)
+    spawned = [family.spawn("long", agent_id="slow") for _ in range(5)]
+    with pytest.raises(RefusalProblem) as full:
+        family.spawn("one too many")
+    assert (full.value.code, full.value.status) == ("spawn_forbidden", 403)
+    assert (full.value.limit, full.value.current) == (5, 5)
+    for run in spawned:
+        run.stop()
+
+
+def test_problems_have_their_kind_their_code_and_their_faults(house: House, client: Client) -> None:
+    with pytest.raises(NotFoundProblem) as missing:
+        client.get_run("11111111-0000-4000-8000-000000000001")
+    assert (missing.value.code, missing.value.status) == ("not_found", 404)
+    with pytest.raises(Problem) as invalid:
+        client.spawn("x", house.session(), label="two\nlines")
+    assert [one.pointer for one in invalid.value.errors] == ["/label"]
+    wrong = "canary-wrong-token"
+    with Client(house.server.url, token=wrong) as stranger:
+        with pytest.raises(PermissionProblem) as closed:
+            stranger.get_me()
+        assert closed.value.code == "unauthorized"
+        assert wrong not in f"{stranger!r} {closed.value!r} {closed.value} {stranger.address!r}"
+
+
+async def test_pages_are_gone_through_item_by_item(house: House) -> None:
+    requester = house.session()
+    ids = {house.accepted(requester)["runId"] for _ in range(5)}
+    async with other(house) as client:
+        found = [str(run.run_id) async for run in client.runs(requester=requester, limit=2)]
+        assert (len(found), set(found)) == (5, ids)
+        head = (await client.get_readiness()).head
+        forwards = [one.position async for one in client.events(limit=500, at=f"pos:{head}")]
+        assert forwards == list(range(1, head + 1))
+        backwards = [
+            one.position async for one in client.events(limit=500, order="desc", at=f"pos:{head}")
+        ]
+        assert backwards == forwards[::-1]
+
+
+async def test_events_are_followed_from_a_position_and_as_they_happen(house: House) -> None:
+    requester = house.session()
+    async with other(house) as client:
+        head = (await client.get_readiness()).head
+        run = await client.session(requester).spawn("say it")
+        seen = []
+        async with client.follow_events(after=head, run_id=run.run_id) as events:
+            async for event in events:
+                seen.append(event.type)
+                if event.type == "RunAnnounced":
+                    break
+            assert events.position is not None
+            assert events.position >= head + len(seen)
+    assert "SpawnRequested" in seen
+
+
+def test_a_what_if_ends_with_its_totals(client: Client, house: House) -> None:
+    house.ended(house.session())
+    lines = list(client.what_if(patch=[]))
+    assert "totals" in type(lines[-1]).model_fields
+
+
+def test_the_same_key_gives_the_same_run_and_says_so(house: House, client: Client) -> None:
+    request = runs.spawn("once", house.session(), idempotency_key=house.session("key"))
+    first, second = client.answer(request), client.answer(request)
+    assert (first.replayed, second.replayed) == (False, True)
+    assert first.value == second.value
+    assert first.position is not None
+    assert first.sent_at is not None
+    assert datetime.now(UTC) - first.sent_at < timedelta(minutes=1)
+
+
+def test_what_was_shared_is_changed_for_the_version_that_was_read(
+    house: House, client: Client
+) -> None:
+    requester = house.session()
+    client.spawn("x", {"sessionKey": requester}, shared_context={"goal": "one", "gone": 1})
+    shared = client.get_shared_context(requester)
+    client.patch_shared_context(
+        requester, {"goal": "two", "gone": None}, if_match=f'"{shared.version}"'
+    )
+    assert client.get_shared_context(requester).values == {"goal": "two"}
+    with pytest.raises(Problem) as stale:
+        client.patch_shared_context(requester, {"x": 1}, if_match=f'"{shared.version}"')
+    assert stale.value.code == "precondition_failed"

@@ -1,0 +1,290 @@
+"""What both clients make of servers that are away, answer wrongly or break off."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spawnlog import (
+    AsyncClient,
+    Client,
+    ForeignAnswer,
+    InvalidSetting,
+    Problem,
+    RetryLimits,
+    ServerUnreachable,
+    SpawnlogError,
+    StreamCutShort,
+)
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
+
+RUN = "11111111-0000-4000-8000-000000000001"
+QUICK = RetryLimits(attempts_max=3, seconds_max=5, pause_seconds=0.001)
+READY = Reply({"status": "ready", "head": 7, "tail": 7})
+STOPPED = Reply({"runId": RUN, "wasOver": False})
+LOST = Reply({}, break_off=True)
+AWAY = problem(503, code="unavailable", detail="not ready", retryable=True)
+SESSION = "agent:main:main"
+LINE = '{"progress": {"position": 3, "until": 9, "decisions": 1}}\n'
+TOTALS = (
+    '{"totals": {"fromPosition": 1, "toPosition": 9, "decisions": 1, "byVerdict": {},'
+    ' "byAgent": {}, "byRule": {}}}\n'
+)
+Ask = Callable[[str, tuple[Any, ...]], Any]
+
+
+async def asked(kind: str, api: RecordedApi, name: str, *arguments: Any, **choices: Any) -> Any:
+    """What a method of a client of this kind gives."""
+    if kind == "blocks":
+        with Client(api.url, token="a-token", retries=QUICK) as client:
+            return getattr(client, name)(*arguments, **choices)
+    async with AsyncClient(api.url, token="a-token", retries=QUICK) as other:
+        return await getattr(other, name)(*arguments, **choices)
+
+
+async def lines(kind: str, api: RecordedApi) -> list[str]:
+    """The names of the members of the lines that came before the end; the last may be its error."""
+    found: list[Any] = []
+    try:
+        if kind == "blocks":
+            with Client(api.url, token="a-token", retries=QUICK) as client:
+                found.extend(client.what_if(patch=[]))
+        else:
+            async with AsyncClient(api.url, token="a-token", retries=QUICK) as other:
+                async for line in other.what_if(patch=[]):
+                    found.append(line)
+    except SpawnlogError as error:
+        found.append(error)
+    return [type(one).__name__ for one in found]
+
+
+@pytest.fixture(params=["blocks", "awaits"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which client."""
+    return str(request.param)
+
+
+async def test_a_read_is_tried_again_until_it_is_answered(kind: str, api: RecordedApi) -> None:
+    api.on("GET", "/readyz", LOST, AWAY, READY)
+    assert (await asked(kind, api, "get_readiness")).head == 7
+    assert len(api.asked) == 3
+
+
+async def test_attempts_are_bounded_and_the_last_failure_is_told(
+    kind: str, api: RecordedApi
+) -> None:
+    api.on("GET", "/readyz", AWAY)
+    with pytest.raises(Problem, match="not ready") as away:
+        await asked(kind, api, "get_readiness")
+    assert (away.value.code, away.value.retryable) == ("unavailable", True)
+    assert len(api.asked) == QUICK.attempts_max
+
+
+async def test_a_command_is_sent_again_with_the_key_of_its_first_attempt(
+    kind: str, api: RecordedApi
+) -> None:
+    busy = problem(409, code="idempotency_in_flight", detail="under way", retryable=True)
+    api.on("POST", f"/v1/runs/{RUN}/stop", LOST, busy, STOPPED)
+    assert (await asked(kind, api, "stop_run", RUN, reason="enough")).was_over is False
+    assert await asked(kind, api, "stop_run", RUN) is not None
+    keys = [one.headers["idempotency-key"] for one in api.asked]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+    assert [one.body for one in api.asked[:3]] == [{"reason": "enough"}] * 3
+
+
+async def test_a_key_of_the_callers_own_is_told_when_the_answer_was_lost(
+    kind: str, api: RecordedApi
+) -> None:
+    api.on("POST", "/v1/spawns", LOST)
+    with pytest.raises(ServerUnreachable) as lost:
+        await asked(kind, api, "spawn", "x", SESSION, idempotency_key="mine")
+    assert lost.value.idempotency_key == "mine"
+    assert {one.headers["idempotency-key"] for one in api.asked} == {"mine"}
+
+
+async def test_what_cannot_pass_is_not_tried_again(kind: str, api: RecordedApi) -> None:
+    api.on("GET", "/readyz", problem(500, code="internal", detail="broken"))
+    with pytest.raises(Problem, match="broken"):
+        await asked(kind, api, "get_readiness")
+    assert len(api.asked) == 1
+
+
+async def test_a_server_that_asks_for_more_time_than_there_is_is_not_waited_for(
+    kind: str, api: RecordedApi
+) -> None:
+    headers = {"Retry-After": "60"}
+    away = Reply({"code": "unavailable"}, 503, "application/problem+json", headers)
+    api.on("GET", "/readyz", away)
+    with pytest.raises(Problem) as failure:
+        await asked(kind, api, "get_readiness")
+    assert failure.value.retry_after == 60
+    assert len(api.asked) == 1
+
+
+async def test_retry_after_is_honoured(kind: str, api: RecordedApi) -> None:
+    headers = {"Retry-After": "1"}
+    times: list[float] = []
+
+    def busy(asked: Asked) -> Reply:
+        times.append(time.monotonic())
+        if len(times) > 1:
+            return READY
+        return Reply({"code": "what_if_busy"}, 429, "application/problem+json", headers)
+
+    api.on("GET", "/readyz", busy)
+    await asked(kind, api, "get_readiness")
+    assert times[1] - times[0] >= 0.99
+
+
+async def test_a_code_that_nobody_knows_yet_is_a_problem_all_the_same(
+    kind: str, api: RecordedApi
+) -> None:
+    api.on("GET", "/readyz", problem(418, code="teapot", detail="short and stout", steam=1))
+    with pytest.raises(Problem) as failure:
+        await asked(kind, api, "get_readiness")
+    assert (failure.value.code, failure.value.members["steam"]) == ("teapot", 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (Reply("<html>", content_type="text/html"), "not from a spawnlog server"),
+        (Reply([1]), "not from a spawnlog server"),
+        (Reply({"status": "ready", "head": "seven", "tail": 7}), "at /head"),
+    ],
+)
+async def test_an_answer_that_is_none_is_named(
+    reply: Reply, says: str, kind: str, api: RecordedApi
+) -> None:
+    api.on("GET", "/readyz", reply)
+    with pytest.raises(ForeignAnswer, match=says):
+        await asked(kind, api, "get_readiness")
+
+
+async def test_a_proxys_page_is_a_problem_without_a_code(kind: str, api: RecordedApi) -> None:
+    api.on("GET", "/readyz", Reply("<html>", 404, "text/html"))
+    with pytest.raises(Problem, match="404") as failure:
+        await asked(kind, api, "get_readiness")
+    assert failure.value.code is None
+
+
+async def test_members_that_a_newer_server_has_are_left_aside(kind: str, api: RecordedApi) -> None:
+    api.on("GET", "/readyz", Reply({"status": "ready", "head": 1, "tail": 1, "newer": True}))
+    assert (await asked(kind, api, "get_readiness")).head == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        (LINE + TOTALS, ["WhatIfProgressView", "WhatIfTotalsView"]),
+        (LINE + TOTALS.strip(), ["WhatIfProgressView", "WhatIfTotalsView"]),
+        (LINE, ["WhatIfProgressView", "StreamCutShort"]),
+        (LINE + TOTALS[:40], ["WhatIfProgressView", "StreamCutShort"]),
+        (LINE + '{"failure": {"detail": "stopping"}}\n', ["WhatIfProgressView", "StreamCutShort"]),
+        ("", ["StreamCutShort"]),
+    ],
+)
+async def test_an_answer_in_lines_is_whole_or_says_that_it_is_not(
+    text: str, came: list[str], kind: str, api: RecordedApi
+) -> None:
+    api.on("POST", "/v1/what-if", AWAY, Reply(text, content_type="application/x-ndjson"))
+    assert await lines(kind, api) == came
+
+
+def test_the_reason_of_a_stream_that_breaks_off_is_told(api: RecordedApi) -> None:
+    text = '{"failure": {"detail": "the server is stopping"}}\n'
+    api.on("POST", "/v1/what-if", Reply(text, content_type="application/x-ndjson"))
+    with Client(api.url) as client, pytest.raises(StreamCutShort, match="the server is stopping"):
+        list(client.what_if(patch=[]))
+
+
+def streamed(*positions: int, checkpoint: int | None = None) -> Reply:
+    messages = "".join(
+        f"id: {position}\nevent: RunQueued\ndata: {json.dumps(event(position))}\n\n"
+        for position in positions
+    )
+    if checkpoint is not None:
+        data = json.dumps({"position": checkpoint})
+        messages += f"id: {checkpoint}\nevent: checkpoint\ndata: {data}\n\n"
+    return Reply(f": hello\n\n{messages}", content_type="text/event-stream", break_off=True)
+
+
+def event(position: int) -> dict[str, Any]:
+    return {
+        **{"position": position, "stream": f"run-{RUN}", "version": 1, "type": "RunQueued"},
+        **{"typeVersion": 1, "recordedAt": "2026-01-01T00:00:00Z", "eventId": RUN},
+        **{"occurredAt": "2026-01-01T00:00:00Z", "commandId": RUN, "causation": None},
+        **{"actor": {"kind": "system", "token": None, "session": None}, "correlation": None},
+        **{"runId": RUN, "traceparent": None, "configRevision": 1, "writerVersion": "0"},
+        **{"appendLast": position, "chainHash": "00", "payload": {}},
+    }
+
+
+GONE = problem(410, code="foreign_cursor", detail="another log")
+
+
+async def test_a_stream_is_taken_up_behind_what_was_given(kind: str, api: RecordedApi) -> None:
+    api.on("GET", "/v1/events", streamed(5, 6), streamed(6, 7, checkpoint=90), AWAY, GONE)
+    seen: list[int] = []
+    with pytest.raises(Problem, match="another log"):  # noqa: PT012
+        if kind == "blocks":
+            with Client(api.url) as client, client.follow_events(after=4) as events:
+                seen.extend(one.position for one in events)
+        else:
+            async with AsyncClient(api.url) as other, other.follow_events(after=4) as coming:
+                async for one in coming:
+                    seen.append(one.position)
+    assert seen == [5, 6, 7]
+    assert [one.headers.get("last-event-id") for one in api.asked] == [None, "6", "90", "90"]
+
+
+async def test_a_server_that_stays_away_ends_following(kind: str, api: RecordedApi) -> None:
+    api.on("GET", "/v1/events", streamed(5), AWAY)
+    seen: list[int] = []
+    with pytest.raises(Problem, match="not ready"):  # noqa: PT012
+        if kind == "blocks":
+            with Client(api.url) as client:
+                for one in client.follow_events(absent_seconds_max=0.1):
+                    seen.append(one.position)
+        else:
+            async with AsyncClient(api.url) as other:
+                async for one in other.follow_events(absent_seconds_max=0.1):
+                    seen.append(one.position)
+    assert seen == [5]
+    assert 2 <= len(api.asked) < 6
+
+
+def test_no_server_is_named_with_what_to_do() -> None:
+    with (
+        Client("http://127.0.0.1:9", retries=RetryLimits(attempts_max=1)) as client,
+        pytest.raises(ServerUnreachable, match="spawnlog serve"),
+    ):
+        client.get_health()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"run_id": ""},
+        {"run_id": ".."},
+        {"run_id": RUN, "wait": 61},
+    ],
+)
+def test_what_the_server_could_not_know_is_refused_before_it_is_sent(
+    wrong: dict[str, Any], api: RecordedApi
+) -> None:
+    with Client(api.url) as client, pytest.raises(InvalidSetting):
+        client.get_run(**wrong)
+    assert api.asked == []
+
+
+def test_a_token_stands_in_no_text_of_a_client(api: RecordedApi) -> None:
+    token = "canary-of-the-client"
+    api.on("GET", "/readyz", LOST)
+    with Client(api.url, token=token, retries=QUICK) as client:
+        with pytest.raises(ServerUnreachable) as lost:
+            client.get_readiness()
+        assert api.asked[0].headers["authorization"] == f"Bearer {token}"
+        assert token not in f"{client!r} {client.address!r} {lost.value!r} {vars(lost.value)}"
