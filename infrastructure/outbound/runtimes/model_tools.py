@@ -1,0 +1,71 @@
+"""The tools of a model: spawnlog's own and those of MCP servers, as the child's policy leaves them.
+
+Imported only where a model is called: what it needs is large.
+"""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from pydantic_ai import RunContext
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset
+
+from application.ports.runtimes import Launch
+from domain.configuration.model_runtime import ModelRuntime, mcp_header_name, mcp_url_name
+from domain.plan.tools import ToolPolicy
+from infrastructure.outbound.runtimes.model_endpoint import bounded_client
+
+CONNECT_SECONDS = 10.0
+
+Toolset = AbstractToolset[None]
+
+
+def mcp_url(server_url: str) -> str:
+    """Where a server of spawnlog has its tools for models."""
+    return f"{server_url.rstrip('/')}/mcp"
+
+
+async def tools_of(
+    launch: Launch, runtime: ModelRuntime, connections: AsyncExitStack
+) -> list[Toolset]:
+    """Spawnlog's own by their names, those of other servers behind the server's name. What the
+    policy denies is neither shown nor called."""
+    policy = ToolPolicy(launch.tools_allow, launch.tools_deny)
+
+    def permits(_: RunContext[None], tool: ToolDefinition) -> bool:
+        return policy.permits(tool.name)
+
+    toolsets: list[Toolset] = []
+    if launch.url is not None and launch.token is not None:
+        headers = {"Authorization": f"Bearer {launch.token}"}
+        own = await _server(mcp_url(launch.url), headers, "spawnlog", runtime, connections)
+        toolsets.append(own.filtered(permits))
+    for name, server in runtime.mcp_servers.items():
+        values = launch.environment
+        given = {header: values[mcp_header_name(name, header)] for header in server.headers}
+        tools = await _server(values[mcp_url_name(name)], given, name, runtime, connections)
+        toolsets.append(tools.prefixed(name).filtered(permits))
+    return toolsets
+
+
+async def _server(
+    url: str,
+    headers: Mapping[str, str],
+    name: str,
+    runtime: ModelRuntime,
+    connections: AsyncExitStack,
+) -> Toolset:
+    client = await connections.enter_async_context(
+        bounded_client(runtime.tool_timeout_seconds, headers)
+    )
+    return MCPToolset(
+        url,
+        id=name,
+        # An error of a tool is for the model to read; a task would be waited for to its end.
+        tool_error_behavior="failed",
+        prefer_tasks=False,
+        init_timeout=CONNECT_SECONDS,
+        read_timeout=runtime.tool_timeout_seconds,
+        http_client=client,
+    )
