@@ -38,7 +38,11 @@ from domain.plan.tools import YIELD_TOOL
 from domain.values.json_text import NotJson, read_json
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.runtimes.entry_queue import EntryQueue, OutputLimitPassed
-from infrastructure.outbound.runtimes.model_endpoint import endpoint_client, endpoint_model
+from infrastructure.outbound.runtimes.model_endpoint import (
+    AnswerTooLong,
+    endpoint_client,
+    endpoint_model,
+)
 from infrastructure.outbound.runtimes.model_history import earlier_messages
 from infrastructure.outbound.runtimes.model_tools import tools_of
 
@@ -54,6 +58,9 @@ _EFFORTS = {
     "xhigh": "high",
     "max": "high",
 }
+
+
+_CUT_OFF = "the endpoint cut the answer off at its own limit of tokens"
 
 
 class ConversationFailed(Exception):
@@ -83,7 +90,18 @@ async def converse(
     except OutputLimitPassed as error:
         raise ConversationFailed("output_limit", f"ended because {error}") from error
     except Exception as error:
+        too_long = _cause_of(error)
+        if too_long is not None:
+            raise ConversationFailed("output_limit", f"ended because {too_long}") from error
         raise ConversationFailed("exit", _failure_text(error)) from error
+
+
+def _cause_of(error: BaseException) -> AnswerTooLong | None:
+    """The answer that was too long, where a library says that its connection failed."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, AnswerTooLong):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def _failure_text(error: BaseException) -> str:
@@ -165,6 +183,8 @@ class _Conversation:
                 async with node.stream(run.ctx) as answer:
                     await self._take_events(answer)
                     await self._take_usage(answer.response.usage)
+                    if answer.response.finish_reason == "length":
+                        raise OutputLimitPassed(_CUT_OFF)
             elif Agent.is_call_tools_node(node):
                 async with node.stream(run.ctx) as events:
                     await self._take_events(events)

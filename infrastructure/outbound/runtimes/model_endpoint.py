@@ -17,6 +17,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
@@ -130,6 +131,10 @@ class _AnsweringModel(WrapperModel):
             yield response
 
 
+# Without its reason an end cannot be told from a connection that was cut.
+_PROFILE: OpenAIModelProfile = {"openai_chat_streaming_requires_finish_reason": True}
+
+
 def endpoint_client(runtime: ModelRuntime) -> httpx2.AsyncClient:
     """A client for the endpoint. Nothing that the environment of the server names goes there."""
     left_out = ["OpenAI-Organization", "OpenAI-Project"]
@@ -156,7 +161,9 @@ def endpoint_model(
     provider = OpenAIProvider(openai_client=openai)
     models = [
         _AnsweringModel(
-            OpenAIChatModel(split_model_reference(one)[1] or one, provider=provider),
+            OpenAIChatModel(
+                split_model_reference(one)[1] or one, provider=provider, profile=_PROFILE
+            ),
             one,
             runtime.retry_seconds_max,
             answering,
