@@ -22,6 +22,17 @@ KILL_AGAIN_SECONDS = 0.5
 
 
 _CONVERSATION = "infrastructure.outbound.runtimes.model_conversation"
+# What the libraries import only with their first request, while everything else would wait.
+_IMPORTED_LATE = (
+    "genai_prices.data",
+    "jiter",
+    "jsonschema",
+    "openai.lib.streaming.chat",
+    "openai.pagination",
+    "openai.resources.chat.chat",
+    "openai.resources.chat.completions.completions",
+    "openai.resources.chat.completions.messages",
+)
 
 
 class ModelRuntimes:
@@ -43,8 +54,13 @@ class ModelRuntimes:
         _check_values(launch, runtime)
         references = _references(launch, runtime)
         # It takes most of a second, in which others go on.
-        await asyncio.to_thread(import_module, _CONVERSATION)
+        await asyncio.to_thread(_import_what_calls)
         return ModelSession(launch, runtime, references)
+
+
+def _import_what_calls() -> None:
+    for name in (_CONVERSATION, *_IMPORTED_LATE):
+        import_module(name)
 
 
 def _references(launch: Launch, runtime: ModelRuntime) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
     AgentStreamEvent,
     FunctionToolCallEvent,
     FunctionToolResultEvent,
+    ModelMessage,
     PartDeltaEvent,
     PartEndEvent,
     PartStartEvent,
@@ -44,7 +45,7 @@ from infrastructure.outbound.runtimes.model_endpoint import (
     endpoint_model,
 )
 from infrastructure.outbound.runtimes.model_history import earlier_messages
-from infrastructure.outbound.runtimes.model_tools import tools_of
+from infrastructure.outbound.runtimes.model_tools import ToolsNotThere, opened_tools
 
 TOOL_MISTAKES_MAX = 5
 """So often in a row a model may call a tool that is not there, or wrongly."""
@@ -84,6 +85,10 @@ async def converse(
     said until then is told."""
     try:
         await _Conversation(launch, runtime, references, entries).hold()
+    except ConversationFailed:
+        raise
+    except ToolsNotThere as error:
+        raise ConversationFailed("not_executable", str(error)) from error
     except UsageLimitExceeded as error:
         text = f"ended by a limit of its runtime: {error}"
         raise ConversationFailed("usage_limit", text) from error
@@ -148,7 +153,7 @@ class _Conversation:
 
     async def _hold(self, connections: AsyncExitStack) -> None:
         launch, runtime = self._launch, self._runtime
-        history = await asyncio.to_thread(earlier_messages, launch.history_files)
+        history = await self._earlier()
         client = await connections.enter_async_context(endpoint_client(runtime))
         model = endpoint_model(
             runtime, client, self._references, launch.environment, self._take_answering
@@ -158,9 +163,8 @@ class _Conversation:
             instructions=launch.system_prompt or None,
             output_type=[str, NoneType],
             retries=TOOL_MISTAKES_MAX,
-            toolsets=await tools_of(launch, runtime, connections),
+            toolsets=await opened_tools(launch, runtime, connections),
         )
-        await connections.enter_async_context(agent)
         effort = effort_of(launch.thinking)
         settings = ModelSettings(extra_body={"reasoning_effort": effort}) if effort else None
         limits = UsageLimits(
@@ -176,6 +180,13 @@ class _Conversation:
             )
         )
         await self._follow(run)
+
+    async def _earlier(self) -> list[ModelMessage]:
+        try:
+            return await asyncio.to_thread(earlier_messages, self._launch.history_files)
+        except OSError as error:
+            text = f"what was said before cannot be read: {error.strerror}"
+            raise ConversationFailed("not_executable", text) from None
 
     async def _follow(self, run: AgentRun[None, str | None]) -> None:
         async for node in run:

@@ -26,11 +26,16 @@ def mcp_url(server_url: str) -> str:
     return f"{server_url.rstrip('/')}/mcp"
 
 
-async def tools_of(
+class ToolsNotThere(Exception):
+    """A server of tools cannot be reached, or is none."""
+
+
+async def opened_tools(
     launch: Launch, runtime: ModelRuntime, connections: AsyncExitStack
 ) -> list[Toolset]:
-    """Spawnlog's own by their names, those of other servers behind the server's name. What the
-    policy denies is neither shown nor called."""
+    """The tools of every server, connected to: spawnlog's own by their names, those of others
+    behind the server's name. What the policy denies is neither shown nor called. Raises
+    `ToolsNotThere`."""
     policy = ToolPolicy(launch.tools_allow, launch.tools_deny)
 
     def permits(_: RunContext[None], tool: ToolDefinition) -> bool:
@@ -59,7 +64,7 @@ async def _server(
     client = await connections.enter_async_context(
         bounded_client(runtime.tool_timeout_seconds, headers)
     )
-    return MCPToolset(
+    tools: MCPToolset[None] = MCPToolset(
         url,
         id=name,
         # An error of a tool is for the model to read; a task would be waited for to its end.
@@ -69,3 +74,9 @@ async def _server(
         read_timeout=runtime.tool_timeout_seconds,
         http_client=client,
     )
+    try:
+        await connections.enter_async_context(tools)
+    except Exception as error:
+        text = f"the tools of {name} cannot be had: {str(error) or type(error).__name__}"
+        raise ToolsNotThere(text) from error
+    return tools
