@@ -1,6 +1,7 @@
 """The runtime `model`: an endpoint of the OpenAI protocol, and what its runs may use of it."""
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
@@ -49,9 +50,9 @@ class ModelRuntime(SharedSection):
 
     `model` is called where nothing else names one. `requests_max`, `tool_calls_max` and
     `tokens_max` are those of one run. An endpoint may be silent for `timeout_seconds`; one that
-    fails is asked `attempts_max` times within `retry_seconds_max` before the next model is called.
-    Kept revisions from before there was such a runtime may be without `base_url`, and have other
-    keys; in a file neither is taken.
+    fails is asked `attempts_max` times within `answer_within_seconds` before the next model is
+    called. Kept revisions from before there was such a runtime may be without `base_url`, and have
+    other keys; in a file neither is taken.
     """
 
     type: Literal["model"]
@@ -66,7 +67,7 @@ class ModelRuntime(SharedSection):
     tool_calls_max: Annotated[Whole, Field(ge=0, le=10_000)] = 200
     tokens_max: Annotated[Whole, Field(ge=1, le=1_000_000_000)] = 2_000_000
     attempts_max: Annotated[Whole, Field(ge=1, le=10)] = 3
-    retry_seconds_max: Annotated[Whole, Field(ge=1, le=3_600)] = 60
+    answer_within_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 60
     timeout_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 120
     tool_timeout_seconds: Annotated[Whole, Field(ge=1, le=86_400)] = 600
 
@@ -91,18 +92,21 @@ class ModelRuntime(SharedSection):
             seen.add(name.lower())
         return servers
 
-    def values(self) -> dict[str, str | SecretReference]:
-        """Where the endpoint and its servers are, and what opens them, by name."""
-        values: dict[str, str | SecretReference] = {}
+    def written_values(self) -> Iterator[tuple[tuple[str, ...], str | SecretReference, bool]]:
+        """Where the endpoint and its servers are, and what opens them: the place of each in the
+        runtime, what stands there, and whether that is an address."""
         if self.base_url is not None:
-            values["baseUrl"] = self.base_url
+            yield ("baseUrl",), self.base_url, True
         if self.api_key is not None:
-            values["apiKey"] = self.api_key
+            yield ("apiKey",), self.api_key, False
         for name, server in self.mcp_servers.items():
-            values[mcp_url_name(name)] = server.url
+            yield ("mcpServers", name, "url"), server.url, True
             for header, value in server.headers.items():
-                values[mcp_header_name(name, header)] = value
-        return values
+                yield ("mcpServers", name, "headers", header), value, False
+
+    def values(self) -> dict[str, str | SecretReference]:
+        """The same by name, the parts of which are joined by dots."""
+        return {".".join(path): value for path, value, _ in self.written_values()}
 
 
 def mcp_url_name(server: str) -> str:

@@ -47,7 +47,7 @@ def test_a_model_answers_with_tools_and_its_tokens_and_cost_are_on_record(
     assert run["estimatedCostUsd"] == pytest.approx(0.0045)
     entries = server.transcript(run_id)
     assert kinds(entries) == ["message", "message", "usage", "tool", "message", "usage"]
-    assert (entries[3]["name"], entries[3]["output"]) == ("desk_add", "5")
+    assert (entries[3]["body"]["name"], entries[3]["body"]["output"]) == ("desk_add", "5")
     assert asked_as(server, "clerk")[0]["reasoning_effort"] == "high"
     assert f"Bearer {TOOLS_TOKEN}" in server.tools.authorizations
 

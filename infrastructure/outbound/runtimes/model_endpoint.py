@@ -165,7 +165,7 @@ def endpoint_model(
                 split_model_reference(one)[1] or one, provider=provider, profile=_PROFILE
             ),
             one,
-            runtime.retry_seconds_max,
+            runtime.answer_within_seconds,
             answering,
         )
         for one in references

@@ -27,7 +27,7 @@ class ModelServer(RunningServer):
 
     def transcript(self, run_id: str) -> list[dict[str, Any]]:
         """Its entries."""
-        answer = self.http.get(f"/v1/runs/{run_id}/transcript", params={"includeTools": True})
+        answer = self.http.get(f"/v1/runs/{run_id}/transcript", params={"tools": "true"})
         assert answer.status_code == 200, answer.text
         return list(answer.json()["items"])
 

@@ -163,7 +163,7 @@ async def test_attempts_end_with_their_seconds_however_long_is_to_be_waited(
 ) -> None:
     endpoint.answers("first", error("503 Busy", "come back", "Retry-After: 30"))
     endpoint.answers("second", HELLO)
-    launch = model_launch(endpoint.url, attemptsMax=10, retrySecondsMax=1)
+    launch = model_launch(endpoint.url, attemptsMax=10, answerWithinSeconds=1)
     async with asyncio.timeout(10):
         _, end = await run_of(replace(launch, model="first", fallback_models=("second",)))
     assert end.usages == (UsageEntry(7, 2, "second"),)
