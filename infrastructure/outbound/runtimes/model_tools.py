@@ -13,10 +13,24 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from application.ports.runtimes import Launch
 from domain.configuration.model_runtime import ModelRuntime, mcp_header_name, mcp_url_name
-from domain.plan.tools import ToolPolicy
+from domain.plan.tools import CONTROL_TOOL, SESSION_TOOLS, YIELD_TOOL, ToolPolicy
 from infrastructure.outbound.runtimes.model_endpoint import bounded_client
 
 CONNECT_SECONDS = 10.0
+
+OWN_TOOLS = (
+    *SESSION_TOOLS,
+    YIELD_TOOL,
+    CONTROL_TOOL,
+    "agents_list",
+    "session_status",
+    "subagents_wait",
+    "shared_context_get",
+    "runs_explain",
+    "runs_at",
+)
+"""What spawnlog offers to models: it is not called upon where the policy leaves none of them."""
+
 
 Toolset = AbstractToolset[None]
 
@@ -42,7 +56,7 @@ async def opened_tools(
         return policy.permits(tool.name)
 
     toolsets: list[Toolset] = []
-    if launch.url is not None and launch.token is not None:
+    if launch.url is not None and launch.token is not None and any(map(policy.permits, OWN_TOOLS)):
         headers = {"Authorization": f"Bearer {launch.token}"}
         own = await _server(mcp_url(launch.url), headers, "spawnlog", runtime, connections)
         toolsets.append(own.filtered(permits))

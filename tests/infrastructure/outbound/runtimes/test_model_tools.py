@@ -9,7 +9,9 @@ import pytest
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd, TranscriptEntry
+from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from infrastructure.outbound.runtimes.model import ModelRuntimes
+from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 from tests.support.builders.launches import all_of, model_launch, pairs
 from tests.support.servers.model_endpoint import ModelEndpoint, call, said, text
 from tests.support.servers.tool_server import ToolServer, tool_server
@@ -168,3 +170,17 @@ async def test_a_turn_ends_where_it_yields(endpoint: ModelEndpoint, tools: ToolS
     assert [one.kind for one in entries] == ["message", "tool"]
     assert (end.outcome, end.result) == ("success", "I wait for them.")
     assert len(endpoint.bodies) == 1
+
+
+async def test_where_none_of_spawnlogs_own_tools_is_left_nothing_is_asked_of_it(
+    endpoint: ModelEndpoint,
+) -> None:
+    endpoint.answers("m", said(text("done")))
+    launch = replace(model_launch(endpoint.url, model="m"), url="http://127.0.0.1:9")
+    _, end = await run_of(replace(launch, tools_deny=("*",)))
+    assert end.outcome == "success"
+    assert "tools" not in endpoint.bodies[0]
+
+
+def test_spawnlogs_own_tools_are_those_that_it_offers() -> None:
+    assert set(OWN_TOOLS) == {one.name for one in TOOLS}
