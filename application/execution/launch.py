@@ -15,9 +15,11 @@ from application.ports.runtimes import CannotLaunch, Launch
 from application.ports.transcripts import TranscriptFile, Transcripts
 from application.spawn.plan import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
-from domain.configuration.runtimes import Runtime
+from domain.configuration.configuration import EffectiveAgent
+from domain.configuration.runtimes import Runtime, served_models_of
 from domain.context.fork import inherited_rows
 from domain.context.thread_binding import Origin, read_origin
+from domain.plan.model import fallback_models
 from domain.prompt.child_prompt import ComposedPrompt
 from domain.prompt.pieces import TextPart
 from domain.prompt.run_prompt import address_refs, attachments_step, compose_run_prompt
@@ -115,6 +117,9 @@ class LaunchComposer:
             system_prompt=prompt.system_prompt,
             message=prompt.message,
             model=run.plan.model_reference,
+            fallback_models=_fallback_models(
+                pinned.configuration.effective_agent(run.agent_id), run
+            ),
             thinking=run.plan.thinking,
             tools_allow=run.plan.tools_allow,
             tools_deny=run.plan.tools_deny,
@@ -244,6 +249,18 @@ class LaunchComposer:
         if run.continues is None:
             return await self._work.event(SessionCreated, run.run_id)
         return await self._work.event(ContinuationPlanned, run.run_id)
+
+
+def _fallback_models(agent: EffectiveAgent, run: Run) -> tuple[str, ...]:
+    assert run.plan is not None
+    return fallback_models(
+        agent.model_settings,
+        source=run.plan.model_source,
+        taken=run.plan.model_reference,
+        served=served_models_of(agent.runtime),
+        aliases=agent.aliases,
+        known=agent.known_models,
+    )
 
 
 def _store_parts(prompt: ComposedPrompt, text_store: TextStore) -> tuple[PromptPart, ...]:

@@ -34,7 +34,8 @@ class Launch:
     `history_files` are the JSONL files of what was said in the session before, the earliest first.
     `delivery_origin` is where the session's thread is; with `deliver` the runtime brings its result
     there. `requester` is what the requester said of where it is. `run_timeout_seconds` 0 is without
-    limit.
+    limit. `fallback_models` stand in for `model`, in their order. `environment` is that of a
+    process; for a model it is where its endpoint is and what opens it, by the names of its runtime.
     """
 
     run_id: UUID
@@ -46,6 +47,7 @@ class Launch:
     system_prompt: str
     message: str
     model: str | None
+    fallback_models: tuple[str, ...] = ()
     thinking: str | None
     tools_allow: tuple[str, ...] | None
     tools_deny: tuple[str, ...]

@@ -71,7 +71,8 @@ def header_problem(value: str) -> str | None:
     return None
 
 
-def _url(url: str | SecretReference) -> str | SecretReference:
+def check_url(url: str | SecretReference) -> str | SecretReference:
+    """The address itself, when it can be called."""
     # With a reference in it, it is looked at when it is used.
     if isinstance(url, SecretReference) or variables_in(url):
         return url
@@ -83,11 +84,31 @@ def _url(url: str | SecretReference) -> str | SecretReference:
     return url
 
 
+def check_headers(headers: dict[str, str | SecretReference]) -> dict[str, object]:
+    """The headers themselves, when all of them can be sent and none is set by spawnlog."""
+    names: set[str] = set()
+    for name, value in headers.items():
+        at, plain = pointer_of([name]).removeprefix("/"), name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            raise section_error("headers", "is not the name of a header", at=at)
+        if plain in _SET_BY_SPAWNLOG:
+            raise section_error("headers", "is set by spawnlog for each request", at=at)
+        if plain in names:
+            raise section_error("headers", "stands here twice, in another case", at=at)
+        names.add(plain)
+        complaint = None
+        if isinstance(value, str) and not variables_in(value):
+            complaint = header_problem(value)
+        if complaint is not None:
+            raise section_error("headers", complaint, at=at)
+    return dict(headers)
+
+
 class Hook(OwnSection):
     """One address. `headers` are secrets, and so is an address with a query. `timeout_seconds` is
     for all of a request, from connecting to the end of the answer."""
 
-    url: Annotated[SecretText, AfterValidator(_url)] = Field(repr=False)
+    url: Annotated[SecretText, AfterValidator(check_url)] = Field(repr=False)
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
@@ -96,22 +117,7 @@ class Hook(OwnSection):
     @field_validator("headers")
     @classmethod
     def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
-        names: set[str] = set()
-        for name, value in headers.items():
-            at, plain = pointer_of([name]).removeprefix("/"), name.lower()
-            if not _HEADER_NAME.fullmatch(name):
-                raise section_error("headers", "is not the name of a header", at=at)
-            if plain in _SET_BY_SPAWNLOG:
-                raise section_error("headers", "is set by spawnlog for each request", at=at)
-            if plain in names:
-                raise section_error("headers", "stands here twice, in another case", at=at)
-            names.add(plain)
-            complaint = None
-            if isinstance(value, str) and not variables_in(value):
-                complaint = header_problem(value)
-            if complaint is not None:
-                raise section_error("headers", complaint, at=at)
-        return dict(headers)
+        return check_headers(headers)
 
 
 class HooksSection(OwnSection):

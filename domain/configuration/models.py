@@ -5,9 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from domain.configuration.sections import NameText, Number, OwnSection, SharedSection, Text, Whole
+from domain.configuration.sections import (
+    NameText,
+    Number,
+    OwnSection,
+    SharedSection,
+    Text,
+    Whole,
+    section_error,
+)
 
 ModelSetting = str | Mapping[str, object] | None
 _MODEL_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9@/_][A-Za-z0-9._:/@+\-]{0,255}")
@@ -130,3 +138,19 @@ def is_model_pattern(text: str) -> bool:
     """Whether a runtime may declare this: a model's name, how names begin (`provider/*`), or `*`
     for every model."""
     return text == "*" or is_model_name(text.removesuffix("/*"))
+
+
+def _model_pattern(text: str) -> str:
+    if not is_model_pattern(text):
+        raise section_error(
+            "model", 'must be a model\'s name, "provider/model", "provider/*" or "*"'
+        )
+    return text
+
+
+ServedModels = Annotated[
+    tuple[Annotated[Text, AfterValidator(_model_pattern)], ...], Field(max_length=200)
+]
+"""The models that a runtime serves. A name without a provider stands for that model of each, `x/*`
+for all whose names begin with `x/`, also of those that are asked for without a provider and that
+the configuration lists with one."""

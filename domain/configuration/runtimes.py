@@ -1,13 +1,15 @@
 """Runtimes: what carries out an agent's runs."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, model_validator
+from pydantic import Discriminator, Field, model_validator
 
-from domain.configuration.models import is_model_pattern
+from domain.configuration.model_runtime import ModelRuntime
+from domain.configuration.models import ServedModels
 from domain.configuration.problems import pointer_of
-from domain.configuration.secrets import SecretText
+from domain.configuration.secrets import SecretReference, SecretText
 from domain.configuration.sections import (
     Flag,
     NameText,
@@ -36,22 +38,6 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Milliseconds = Annotated[Whole, Field(ge=0, le=86_400_000)]
 TokenCount = Annotated[Whole, Field(ge=0)]
-
-
-def _model_pattern(text: str) -> str:
-    if not is_model_pattern(text):
-        raise section_error(
-            "model", 'must be a model\'s name, "provider/model", "provider/*" or "*"'
-        )
-    return text
-
-
-ServedModels = Annotated[
-    tuple[Annotated[Text, AfterValidator(_model_pattern)], ...], Field(max_length=200)
-]
-"""The models that a runtime serves. A name without a provider stands for that model of each, `x/*`
-for all whose names begin with `x/`, also of those that are asked for without a provider and that
-the configuration lists with one."""
 
 
 class CommandRuntime(OwnSection):
@@ -151,13 +137,6 @@ class WorkerRuntime(OwnSection):
     models: ServedModels | None = None
 
 
-class ModelRuntime(SharedSection):
-    """An endpoint that speaks the OpenAI protocol."""
-
-    type: Literal["model"]
-    models: ServedModels | None = None
-
-
 class OpenClawRuntime(SharedSection):
     """A runtime inside OpenClaw: read so that its file is accepted, served by OpenClaw only."""
 
@@ -168,7 +147,7 @@ Runtime = Annotated[
     CommandRuntime | ScriptedRuntime | WorkerRuntime | ModelRuntime | OpenClawRuntime,
     Discriminator("type"),
 ]
-SERVED_RUNTIMES = ("command", "scripted")
+SERVED_RUNTIMES = ("command", "scripted", "model")
 """The types that runs are executed with; a spawn that would run with another is refused."""
 RUNTIME_TYPES = ("command", "scripted", "worker", "model", "embedded", "acp")
 
@@ -181,3 +160,15 @@ def served_models_of(runtime: Runtime | None) -> tuple[str, ...] | None:
 def provides_sandbox(runtime: Runtime | None) -> bool:
     """Whether a runtime says that it isolates what it executes."""
     return isinstance(runtime, CommandRuntime | ScriptedRuntime) and runtime.provides_sandbox
+
+
+def values_of(runtime: Runtime | None) -> Mapping[str, str | SecretReference]:
+    """What a run of it is given that may refer to secrets, by name: the environment of a command,
+    and of a model where it is and what opens it."""
+    match runtime:
+        case CommandRuntime():
+            return runtime.env
+        case ModelRuntime():
+            return runtime.values()
+        case _:
+            return {}

@@ -101,6 +101,34 @@ def plan_model(
     )
 
 
+def fallback_models(
+    settings: ModelSettings,
+    *,
+    source: str,
+    taken: str | None,
+    served: Collection[str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    known: Collection[str] = (),
+) -> tuple[str, ...]:
+    """The models that stand in for the one that was taken when it cannot be had, in their order:
+    those that the same place names behind it and that can be served."""
+    resolved = [
+        (place, _resolve_alias(name, aliases or {})) for place, name in _candidates(settings)
+    ]
+    names = [name for place, name in resolved if place == source]
+    if taken not in names:
+        return ()
+    behind = names[names.index(taken) + 1 :]
+    offered = [
+        one
+        for one in behind
+        if one != taken
+        and is_model_name(one)
+        and (served is None or _is_served(one, served, known))
+    ]
+    return tuple(dict.fromkeys(offered))
+
+
 def _candidates(settings: ModelSettings) -> list[tuple[ModelSource, str]]:
     places: tuple[tuple[ModelSource, ModelSetting], ...] = (
         ("argument", settings.argument),

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.models import is_model_name
-from domain.configuration.runtimes import CommandRuntime
+from domain.configuration.runtimes import values_of
 from domain.configuration.webhooks import AnnounceSection
 from domain.context.bootstrap_files import is_about_limits
 from domain.context.preamble import preamble_sizes
@@ -183,8 +183,7 @@ def found_by(agent: EffectiveAgent) -> tuple[object, ...]:
     """By what the credentials of an agent are found."""
     runtime = agent.runtime
     kind = runtime.type if runtime is not None else None
-    env = runtime.env if isinstance(runtime, CommandRuntime) else None
-    return agent.is_configured, kind, env, agent.folder, agent.main_folder
+    return agent.is_configured, kind, values_of(runtime), agent.folder, agent.main_folder
 
 
 def facts_under(configuration: Configuration, facts: AdmissionFacts) -> AdmissionFacts:

@@ -94,6 +94,7 @@ from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
+from infrastructure.outbound.runtimes.model import ModelRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
 from infrastructure.outbound.scripts.by_uri import ScriptsByUri
 from infrastructure.outbound.scripts.http import HttpScripts
@@ -299,7 +300,9 @@ class ServerProcess:
     def _runtimes(self, launcher: ProcessLauncher) -> RuntimesByType:
         commands = CommandRuntimes(launcher, server=os.environ, folder=str(self._loaded.folder))
         self._stack.enter_context(closing(commands))
-        return RuntimesByType({"command": commands, "scripted": ScriptedRuntimes()})
+        return RuntimesByType(
+            {"command": commands, "scripted": ScriptedRuntimes(), "model": ModelRuntimes()}
+        )
 
     async def _start_supervisor(
         self,

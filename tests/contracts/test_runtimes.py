@@ -3,19 +3,32 @@
 import asyncio
 import json
 import shlex
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from application.ports.runtimes import AgentRuntimes, CannotLaunch, RuntimeSession
+from application.ports.runtimes import AgentRuntimes, CannotLaunch, Launch, RuntimeSession
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
 from domain.delivery.transcript import UsageEntry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
+from infrastructure.outbound.runtimes.model import ModelRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from tests.support.builders.launches import SERVER, all_of, command, launch, pairs, program
+from tests.support.builders.launches import (
+    SERVER,
+    all_of,
+    command,
+    launch,
+    model_launch,
+    pairs,
+    program,
+)
+from tests.support.servers import model_endpoint
+from tests.support.servers.model_endpoint import HANG, ModelEndpoint
 
 pytestmark = pytest.mark.process
 
@@ -34,8 +47,17 @@ class Theatre(Protocol):
         """Steps as a scripted runtime has them; `result`, `outcome` (not timeout), `error`."""
         ...
 
+    def launch(self, runtime: Runtime) -> Launch:
+        """The launch of a play."""
+        ...
 
-class ScriptedTheatre:
+
+class PlainTheatre:
+    def launch(self, runtime: Runtime) -> Launch:
+        return launch(runtime)
+
+
+class ScriptedTheatre(PlainTheatre):
     def __init__(self) -> None:
         self.runtimes: AgentRuntimes = ScriptedRuntimes()
 
@@ -43,7 +65,7 @@ class ScriptedTheatre:
         return ScriptedRuntime.model_validate({"type": "scripted", "steps": list(steps), **end})
 
 
-class CommandTheatre:
+class CommandTheatre(PlainTheatre):
     """Every play is a shell script that prints JSON lines."""
 
     def __init__(self, launcher: ProcessLauncher, folder: Path) -> None:
@@ -74,19 +96,79 @@ class CommandTheatre:
         return f"printf '%s\\n' {shlex.quote(json.dumps(value))}"
 
 
-@pytest.fixture(params=["command", "scripted", "served command", "served scripted"])
-def theatre(request: pytest.FixtureRequest, launcher: ProcessLauncher, tmp_path: Path) -> Theatre:
+class ModelTheatre:
+    """Every play is the answers of an endpoint: a model says one thing in each, save the last, and
+    is asked again since it calls a tool that is not there."""
+
+    def __init__(self, endpoint: ModelEndpoint) -> None:
+        self.runtimes: AgentRuntimes = ModelRuntimes()
+        self._endpoint = endpoint
+        self._plays = 0
+
+    def play(self, *steps: dict[str, Any], **end: Any) -> Runtime:
+        self._plays += 1
+        says = [*steps, *([{"message": end["result"]}] if "result" in end else [])]
+        answers: list[tuple[model_endpoint.Step, ...]] = []
+        pause = 0.0
+        for number, step in enumerate(says):
+            if "afterMs" in step:
+                pause = step["afterMs"] / 1000
+                continue
+            words = model_endpoint.text(step["message"])
+            rest = says[number + 1 :]
+            if rest and rest[0] == FOR_EVER:
+                answers.append((pause, words, model_endpoint.call("nothing"), HANG))
+            elif end.get("outcome") == "error" and not rest:
+                failure = model_endpoint.event({"error": {"message": end["error"]}})
+                answers.append((pause, words, failure))
+            elif rest:
+                call = model_endpoint.call("nothing")
+                answers.append(model_endpoint.said(pause, words, call, calls=True))
+            else:
+                answers.append(model_endpoint.said(pause, words))
+            pause = 0.0
+        name = f"play-{self._plays}"
+        self._endpoint.answers(name, *(answers or [model_endpoint.said(model_endpoint.text(""))]))
+        return model_launch(self._endpoint.url, model=name).runtime
+
+    def launch(self, runtime: Runtime) -> Launch:
+        return replace(model_launch(self._endpoint.url), runtime=runtime, model=None)
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[ModelEndpoint]:
+    async with ModelEndpoint() as endpoint:
+        yield endpoint
+
+
+STEP_BY_STEP = ["command", "scripted", "served command", "served scripted"]
+
+
+@pytest.fixture(params=[*STEP_BY_STEP, "model", "served model"])
+def theatre(
+    request: pytest.FixtureRequest,
+    launcher: ProcessLauncher,
+    endpoint: ModelEndpoint,
+    tmp_path: Path,
+) -> Theatre:
     name = request.param.split()[-1]
-    stage: Theatre = ScriptedTheatre() if name == "scripted" else CommandTheatre(launcher, tmp_path)
+    stages: dict[str, Callable[[], Theatre]] = {
+        "scripted": ScriptedTheatre,
+        "command": lambda: CommandTheatre(launcher, tmp_path),
+        "model": lambda: ModelTheatre(endpoint),
+    }
+    stage = stages[name]()
     if request.param.startswith("served"):
         stage.runtimes = RuntimesByType({name: stage.runtimes})
     return stage
 
 
 async def opened(theatre: Theatre, *steps: dict[str, Any], **end: Any) -> RuntimeSession:
-    return await theatre.runtimes.open(launch(theatre.play(*steps, **end)))
+    return await theatre.runtimes.open(theatre.launch(theatre.play(*steps, **end)))
 
 
+# What a model says has an order of its own: its tokens are counted before its tools are done.
+@pytest.mark.parametrize("theatre", STEP_BY_STEP, indirect=True)
 async def test_what_is_said_comes_in_order_and_the_end_is_a_success(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, TOOL, USAGE, USAGE, result="done")
     session.go()
@@ -107,7 +189,7 @@ async def test_without_a_result_the_last_assistant_message_is_it(theatre: Theatr
     session = await opened(theatre, HELLO, {"message": "bye"})
     session.go()
     _, end = await all_of(session)
-    assert (end.outcome, end.result, end.usages) == ("success", "bye", ())
+    assert (end.outcome, end.result, end.usages) == ("success", "bye", ()), end.error
 
 
 async def test_one_that_says_nothing_has_no_result(theatre: Theatre) -> None:
@@ -215,7 +297,8 @@ async def test_a_reader_that_is_cancelled_loses_nothing(theatre: Theatre) -> Non
     waiting.cancel()
     await asyncio.wait({waiting})
     assert waiting.cancelled()
-    assert [entry.body["text"] async for entry in entries] == ["second"]
+    rest = [entry async for entry in entries if entry.kind == "message"]
+    assert [entry.body["text"] for entry in rest] == ["second"]
     assert (await session.end()).outcome == "success"
 
 

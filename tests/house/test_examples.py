@@ -4,7 +4,10 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from domain.configuration.configuration import Configuration
+from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.configuration.load import load
 
@@ -139,3 +142,20 @@ def test_an_alias_runs_as_its_parent() -> None:
 def test_an_agent_without_an_identity_and_a_path_get_nothing() -> None:
     assert identity_of("counter") == ""
     assert identity_of("../identities/main") == ""
+
+
+def test_the_example_of_models_is_a_whole_system_once_its_two_variables_are_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MODEL_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("MODEL_API_KEY", "a-key-of-the-test")
+    loaded = load(EXAMPLES / "model.json5")
+    assert loaded.warnings == ()
+    agents = [loaded.configuration.effective_agent(one) for one in ("main", "lead", "worker")]
+    for agent in agents:
+        assert isinstance(agent.runtime, ModelRuntime)
+        assert {loaded.resolve(value) for value in agent.runtime.values().values()} == {
+            "http://127.0.0.1:1/v1",
+            "a-key-of-the-test",
+        }
+    assert loaded.configuration.models.cost_of("openai", "gpt-5-mini") is not None

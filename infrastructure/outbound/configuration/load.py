@@ -33,6 +33,7 @@ from infrastructure.outbound.configuration.validate import (
 from infrastructure.outbound.configuration.warnings import (
     agent_workspace_warnings,
     hook_warnings,
+    model_warnings,
     webhook_warnings,
     workspace_root_warnings,
 )
@@ -249,6 +250,7 @@ def _build_loaded(
         credential_warnings(configuration, loaded.place),
         hook_warnings(configuration.spawnlog.hooks, loaded.resolve),
         webhook_warnings(configuration.spawnlog.announce, loaded.resolve),
+        model_warnings(configuration, loaded.resolve),
     )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)

@@ -17,8 +17,9 @@ from domain.configuration.agents import (
     SubagentDefaults,
 )
 from domain.configuration.configuration import Configuration
+from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.problems import nearest_word, pointer_of
-from domain.configuration.runtimes import CommandRuntime, ModelRuntime
+from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.session import SessionSection
 
 # A stranger's key is only called a misspelling when it is this close to one of ours.
@@ -28,7 +29,6 @@ _MISSPELT_MIN = 0.8
 _FOREIGN_KEYS: dict[type[BaseModel], frozenset[str]] = {
     Agent: frozenset({"models"}),
     SessionSection: frozenset({"dmScope"}),
-    ModelRuntime: frozenset({"model"}),
 }
 
 # What belongs a level deeper and is easily written here.
@@ -44,7 +44,7 @@ def keys_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def is_open(section: type[BaseModel]) -> bool:
     """Whether other programs may have keys of their own in the section."""
-    return section.model_config.get("extra") == "allow"
+    return section.model_config.get("extra") == "allow" and section is not ModelRuntime
 
 
 def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None] | None:

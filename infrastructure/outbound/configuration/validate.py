@@ -17,6 +17,7 @@ from domain.configuration.problems import (
 )
 from domain.configuration.runtimes import RUNTIME_TYPES
 from domain.configuration.secrets import has_secret_url, variables_in
+from infrastructure.outbound.configuration.extras import MODEL_MISSING, is_model_installed
 from infrastructure.outbound.configuration.json5 import Document
 from infrastructure.outbound.configuration.unknown_keys import unknown_keys
 
@@ -37,11 +38,13 @@ LiteralProblem = tuple[str, str]
 _IN_COMMAND = "is not replaced in a command; put it into env, where it is, and read it there"
 _IN_FOLDER = "is not replaced here; leave cwd out and write it into workspace, where it is"
 _NAMELESS = "must not be blank; write the name of a tool, group:… or *"
+_NO_ENDPOINT = 'needs a baseUrl: where the endpoint is, such as "https://api.openai.com/v1"'
 _IN_NAME = "is not replaced here; write the name itself, or give it by SPAWNLOG_HOST or --host"
 
 
 def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
-    """Every text with `${NAME}` where nothing replaces it, and every tool without a name.
+    """Every text with `${NAME}` where nothing replaces it, every tool without a name, and every
+    model that nothing here could call.
 
     An argument of a command with a blank in it may be a program for a shell, which has braces of
     its own: it stays as it is.
@@ -57,9 +60,14 @@ def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
 
 def _check_runtime(agent: dict[str, Any], path: LiteralPath) -> Iterator[LiteralProblem]:
     runtime = _mapping(agent.get("runtime"))
+    here = (*path, "runtime")
+    if runtime.get("type") == "model":
+        if "baseUrl" not in runtime:
+            yield pointer_of(here), _NO_ENDPOINT
+        elif not is_model_installed():
+            yield pointer_of(here), MODEL_MISSING
     if runtime.get("type") != "command":
         return
-    here = (*path, "runtime")
     yield from _complaint(runtime.get("cwd"), (*here, "cwd"), _IN_FOLDER)
     for index, argument in enumerate(_sequence(runtime.get("command"))):
         may_be_program = index > 0 and isinstance(argument, str) and len(argument.split()) > 1

@@ -1,4 +1,4 @@
-"""Warnings about hooks and webhooks (what cannot be told here, an open line) and about folders for
+"""Warnings about hooks, webhooks and models (what cannot be told here, an open line) and folders of
 children (that cannot be told here, roots that hold back nothing)."""
 
 import os
@@ -13,7 +13,9 @@ from domain.configuration.hooks import (
     header_problem,
     url_problem,
 )
+from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.problems import ConfigurationError, pointer_of
+from domain.configuration.runtimes import Runtime
 from domain.configuration.secrets import SecretReference
 from domain.configuration.warnings import ConfigurationWarning, is_unprotected
 from domain.configuration.webhooks import AnnounceSection, secret_problem
@@ -48,6 +50,24 @@ def webhook_warnings(
         for number, secret in enumerate(webhook.secrets):
             pointer = pointer_of((*place, "secrets", number))
             yield from _value_warnings(pointer, secret, resolve, secret_problem, "webhook")
+
+
+def model_warnings(
+    configuration: Configuration, resolve: ResolveHookSecret
+) -> Iterator[ConfigurationWarning]:
+    """What is doubtful about each runtime of type `model` here and now."""
+    written: list[tuple[tuple[str | int, ...], Runtime | None]] = [
+        (("agents", "defaults", "runtime"), configuration.defaults.runtime)
+    ]
+    for index, agent in enumerate(configuration.agents.list):
+        written.append((("agents", "list", index, "runtime"), agent.runtime))
+    for place, runtime in written:
+        if isinstance(runtime, ModelRuntime):
+            for path, value, is_url in runtime.written_values():
+                check = _complaint_about_address if is_url else header_problem
+                yield from _value_warnings(
+                    pointer_of((*place, *path)), value, resolve, check, "runtime"
+                )
 
 
 def _endpoint_warnings(

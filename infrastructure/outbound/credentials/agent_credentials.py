@@ -10,9 +10,15 @@ from pathlib import Path
 from application.ports.configurations import PinnedConfiguration, SecretMissing
 from application.ports.credentials import Credential
 from domain.configuration.configuration import AgentFolder, EffectiveAgent
+from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
-from domain.configuration.runtimes import CommandRuntime
-from domain.configuration.secrets import SecretReference, is_secret_name, variables_in
+from domain.configuration.runtimes import CommandRuntime, Runtime, values_of
+from domain.configuration.secrets import (
+    SecretReference,
+    is_secret_mapping,
+    is_secret_name,
+    variables_in,
+)
 from domain.plan.credentials import (
     NOTHING_FOUND,
     FoundCredentials,
@@ -38,12 +44,12 @@ from infrastructure.outbound.credentials.values import ProfileUnresolved, resolv
 
 
 def unset_variables(
-    runtime: CommandRuntime, loaded: LoadedConfiguration
+    runtime: Runtime | None, loaded: LoadedConfiguration
 ) -> list[MissingCredential]:
     """Each variable of the server that is not set, and each of the runtime whose value stands in
     another file than the one that was read here."""
     missing: list[MissingCredential] = []
-    for name, value in runtime.env.items():
+    for name, value in values_of(runtime).items():
         try:
             loaded.resolve(value)
         except ConfigurationError as failure:
@@ -93,6 +99,10 @@ class AgentCredentials:
 
     async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
         """What there is now, and what of it cannot be resolved."""
+        if agent.is_configured and isinstance(agent.runtime, ModelRuntime):
+            # It is told its key by its configuration, and by no profile.
+            missing = unset_variables(agent.runtime, self._files_of_revisions.file_of(pinned))
+            return FoundCredentials(missing=tuple(dict.fromkeys(missing)))
         runtime = _runtime_of(agent)
         if runtime is None:
             return NOTHING_FOUND
@@ -111,8 +121,6 @@ class AgentCredentials:
                 given = self._resolve(loaded, agent, runtime)
             else:
                 given = await asyncio.to_thread(self._resolve, loaded, agent, runtime)
-        if not isinstance(agent.runtime, CommandRuntime):
-            return given
         return {**given, **_runtime_environment(agent.runtime, loaded)}
 
     def _has_no_files(self, loaded: LoadedConfiguration, agent: EffectiveAgent) -> bool:
@@ -238,10 +246,10 @@ def _runtime_of(agent: EffectiveAgent) -> CommandRuntime | None:
     return runtime if isinstance(runtime, CommandRuntime) else None
 
 
-def _runtime_environment(runtime: CommandRuntime, loaded: LoadedConfiguration) -> Mapping[str, str]:
+def _runtime_environment(runtime: Runtime | None, loaded: LoadedConfiguration) -> Mapping[str, str]:
     """A runtime's own environment with its secrets resolved now."""
     resolved: dict[str, str] = {}
-    for name, value in runtime.env.items():
+    for name, value in values_of(runtime).items():
         try:
             text = loaded.resolve(value)
         except ConfigurationError as error:
@@ -257,4 +265,5 @@ def _runtime_environment(runtime: CommandRuntime, loaded: LoadedConfiguration) -
 def _is_credential(name: str, value: str | SecretReference) -> bool:
     """Whether a variable of a runtime, or one that it refers to, is named like a secret."""
     referred = variables_in(value) if isinstance(value, str) else ()
-    return any(is_secret_name(one) for one in (name, *referred))
+    is_header = is_secret_mapping(name.rpartition(".")[0])
+    return is_header or any(is_secret_name(one) for one in (name, *referred))

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.runtimes import (
     CommandRuntime,
-    ModelRuntime,
     OpenClawRuntime,
     Runtime,
     ScriptedRuntime,

@@ -285,7 +285,7 @@ def test_an_agent_that_is_gone_refuses_and_one_that_is_new_is_allowed() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["worker", "model", "embedded"])
+@pytest.mark.parametrize("kind", ["worker", "acp", "embedded"])
 def test_a_runtime_that_is_not_served_refuses(kind: str) -> None:
     values: Values = {"type": kind} | ({"queue": "far"} if kind == "worker" else {})
     found = WRITER.again(BASE, writer(runtime=values)).verdict

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd, RuntimeSession, TranscriptEntry
+from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.runtimes import CommandRuntime, Runtime, ScriptedRuntime
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from tests.support.servers.process_table import is_alive, open_descriptors, until_no_more_is_open
@@ -44,6 +46,15 @@ PLAIN = Launch(
 def launch(runtime: Runtime, **changes: Any) -> Launch:
     """The plain launch with this runtime and other changes."""
     return replace(PLAIN, runtime=runtime, **changes)
+
+
+def model_launch(url: str, key: str | None = None, **settings: Any) -> Launch:
+    """A launch of a model at this endpoint, without spawnlog's own tools."""
+    runtime = ModelRuntime.model_validate({"type": "model", "baseUrl": url, **settings})
+    values = {name: str(value) for name, value in runtime.values().items()}
+    if key is not None:
+        values["apiKey"] = Credential(key)
+    return launch(runtime, environment=values, url=None, model=None)
 
 
 def command(*words: str, **settings: Any) -> CommandRuntime:

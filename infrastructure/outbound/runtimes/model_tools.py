@@ -1,0 +1,96 @@
+"""The tools of a model: spawnlog's own and those of MCP servers, as the child's policy leaves them.
+
+Imported only where a model is called: what it needs is large.
+"""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from pydantic_ai import RunContext
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset
+
+from application.ports.runtimes import Launch
+from domain.configuration.model_runtime import ModelRuntime, mcp_header_name, mcp_url_name
+from domain.plan.tools import CONTROL_TOOL, SESSION_TOOLS, YIELD_TOOL, ToolPolicy
+from infrastructure.outbound.runtimes.model_endpoint import bounded_client
+
+CONNECT_SECONDS = 10.0
+
+OWN_TOOLS = (
+    *SESSION_TOOLS,
+    YIELD_TOOL,
+    CONTROL_TOOL,
+    "agents_list",
+    "session_status",
+    "subagents_wait",
+    "shared_context_get",
+    "runs_explain",
+    "runs_at",
+)
+"""What spawnlog offers to models: it is not called upon where the policy leaves none of them."""
+
+
+Toolset = AbstractToolset[None]
+
+
+def mcp_url(server_url: str) -> str:
+    """Where a server of spawnlog has its tools for models."""
+    return f"{server_url.rstrip('/')}/mcp"
+
+
+class ToolsNotThere(Exception):
+    """A server of tools cannot be reached, or is none."""
+
+
+async def opened_tools(
+    launch: Launch, runtime: ModelRuntime, connections: AsyncExitStack
+) -> list[Toolset]:
+    """The tools of every server, connected to: spawnlog's own by their names, those of others
+    behind the server's name. What the policy denies is neither shown nor called. Raises
+    `ToolsNotThere`."""
+    policy = ToolPolicy(launch.tools_allow, launch.tools_deny)
+
+    def permits(_: RunContext[None], tool: ToolDefinition) -> bool:
+        return policy.permits(tool.name)
+
+    toolsets: list[Toolset] = []
+    if launch.url is not None and launch.token is not None and any(map(policy.permits, OWN_TOOLS)):
+        headers = {"Authorization": f"Bearer {launch.token}"}
+        own = await _server(mcp_url(launch.url), headers, "spawnlog", runtime, connections)
+        toolsets.append(own.filtered(permits))
+    for name, server in runtime.mcp_servers.items():
+        values = launch.environment
+        given = {header: values[mcp_header_name(name, header)] for header in server.headers}
+        tools = await _server(values[mcp_url_name(name)], given, name, runtime, connections)
+        toolsets.append(tools.prefixed(name).filtered(permits))
+    return toolsets
+
+
+async def _server(
+    url: str,
+    headers: Mapping[str, str],
+    name: str,
+    runtime: ModelRuntime,
+    connections: AsyncExitStack,
+) -> Toolset:
+    client = await connections.enter_async_context(
+        bounded_client(runtime.tool_timeout_seconds, headers)
+    )
+    tools: MCPToolset[None] = MCPToolset(
+        url,
+        id=name,
+        # An error of a tool is for the model to read; a task would be waited for to its end.
+        tool_error_behavior="failed",
+        prefer_tasks=False,
+        init_timeout=CONNECT_SECONDS,
+        read_timeout=runtime.tool_timeout_seconds,
+        http_client=client,
+    )
+    try:
+        await connections.enter_async_context(tools)
+    except Exception as error:
+        text = f"the tools of {name} cannot be had: {str(error) or type(error).__name__}"
+        raise ToolsNotThere(text) from error
+    return tools

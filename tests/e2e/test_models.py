@@ -1,0 +1,133 @@
+"""Children that are models, from the spawn to what is on record of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.model_endpoint import HANG, KEY, call, error, said, text, usage
+from tests.support.servers.model_server import TOOLS_TOKEN, ModelServer, models_on
+from tests.support.servers.running_server import wait_for
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path) -> Iterator[ModelServer]:
+    with new_place() as place, models_on(copied(made_data_dir, place / "data")) as server:
+        yield server
+        told = server.everything()
+        assert KEY not in told
+        assert TOOLS_TOKEN not in told
+
+
+def kinds(entries: list[dict[str, Any]]) -> list[str]:
+    return [one["kind"] for one in entries]
+
+
+def asked_as(server: ModelServer, model: str) -> list[dict[str, Any]]:
+    """What the endpoint was asked of this model."""
+    return [body for body in server.endpoint.bodies if body["model"] == model]
+
+
+def test_a_model_answers_with_tools_and_its_tokens_and_cost_are_on_record(
+    server: ModelServer,
+) -> None:
+    server.endpoint.answers(
+        "clerk",
+        said(text("I add."), call("desk_add", one=2, other=3), usage(1000, 100), calls=True),
+        said(text("It is 5."), usage(2000, 50)),
+    )
+    run_id = server.accepted("clerk", "Add 2 and 3.", thinking="xhigh")
+    run = server.run(run_id, "announced")
+    assert (run["outcome"], run["resultText"], run["error"]) == ("success", "It is 5.", None)
+    assert (run["usage"]["inputTokens"], run["usage"]["outputTokens"]) == (3000, 150)
+    assert run["estimatedCostUsd"] == pytest.approx(0.0045)
+    entries = server.transcript(run_id)
+    assert kinds(entries) == ["message", "message", "usage", "tool", "message", "usage"]
+    assert (entries[3]["body"]["name"], entries[3]["body"]["output"]) == ("desk_add", "5")
+    assert asked_as(server, "clerk")[0]["reasoning_effort"] == "high"
+    assert f"Bearer {TOOLS_TOKEN}" in server.tools.authorizations
+
+
+def test_a_fallback_answers_and_is_what_is_paid(server: ModelServer) -> None:
+    server.endpoint.answers("clerk", error("503 Busy", "not now"))
+    server.endpoint.answers("deputy", said(text("Done."), usage(10_000, 1000)))
+    run = server.run(server.accepted("clerk"), "announced")
+    assert (run["outcome"], run["resultText"], run["model"]) == ("success", "Done.", "clerk")
+    assert run["estimatedCostUsd"] == pytest.approx(2.0)
+
+
+def test_a_stop_reaches_the_endpoint_and_what_was_said_stays(server: ModelServer) -> None:
+    server.endpoint.answers("main", (text("half a sentence"), call("nothing"), HANG))
+    run_id = server.accepted("main")
+    wait_for("the model to speak", lambda: len(server.transcript(run_id)) == 2)
+    assert server.endpoint.server.open == 1
+    assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code in (200, 202)
+    wait_for("the request to end", lambda: server.endpoint.server.open == 0, seconds=5)
+    run = server.run(run_id, "ended")
+    assert (run["outcome"], run["resultText"]) == ("stopped", "half a sentence")
+
+
+def test_a_run_that_takes_longer_than_it_may_times_out(server: ModelServer) -> None:
+    server.endpoint.answers("main", (text("half a sentence"), HANG))
+    run = server.run(server.accepted("main", runTimeoutSeconds=1), "ended")
+    assert (run["outcome"], run["resultText"]) == ("timeout", "half a sentence")
+    assert server.endpoint.server.open == 0
+
+
+def test_a_session_that_goes_on_has_its_earlier_turns(server: ModelServer) -> None:
+    server.endpoint.answers("main", said(text("I am Ada."), usage(1, 1)), said(text("Ada.")))
+    first = server.run(server.accepted("main", "Who are you?"), "announced")
+    sent = server.http.post(
+        f"/v1/runs/{first['runId']}/messages", json={"message": "And your name?"}
+    )
+    assert sent.status_code in (200, 201, 202), sent.text
+    second = server.run(sent.json()["runId"], "ended")
+    assert second["resultText"] == "Ada."
+    earlier = asked_as(server, "main")[-1]["messages"][1:]
+    assert [one["role"] for one in earlier] == ["user", "assistant", "user"]
+    assert "Who are you?" in earlier[0]["content"]
+    assert earlier[1]["content"] == "I am Ada."
+
+
+def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
+    server: ModelServer,
+) -> None:
+    server.endpoint.answers(
+        "boss",
+        said(call("sessions_spawn", task="Add.", agentId="clerk", label="sum"), calls=True),
+        said(text("I wait."), call("sessions_yield"), calls=True),
+        said(text("The clerk says 5.")),
+    )
+    server.endpoint.answers("clerk", said(text("It is 5."), usage(10, 10)))
+    run = server.run(server.accepted("boss", "Have it added."), "ended")
+    offered = {one["function"]["name"] for one in asked_as(server, "boss")[0]["tools"]}
+    assert {"sessions_spawn", "sessions_yield", "subagents_wait"} <= offered
+    assert "sessions_send" not in offered
+    session = run["childSessionKey"]
+
+    def woken() -> bool:
+        last = server.http.get(f"/v1/sessions/{session}").json()["ownRuns"][0]
+        return bool(server.run(last["runId"])["resultText"] == "The clerk says 5.")
+
+    wait_for("the boss to be woken", woken)
+    told = asked_as(server, "boss")[-1]["messages"]
+    assert "It is 5." in told[-1]["content"]
+    assert "sessions_yield" in str(told)
+
+
+def test_a_server_that_is_killed_leaves_no_request_and_a_run_that_was_interrupted(
+    server: ModelServer,
+) -> None:
+    server.endpoint.answers("main", (text("half a sentence"), call("nothing"), HANG))
+    run_id = server.accepted("main")
+    wait_for("the model to speak", lambda: len(server.transcript(run_id)) == 2)
+    server.kill()
+    wait_for("the request to end", lambda: server.endpoint.server.open == 0, seconds=5)
+    server.start()
+    run = server.run(run_id, "ended")
+    assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
+    assert kinds(server.transcript(run_id)) == ["message", "message"]

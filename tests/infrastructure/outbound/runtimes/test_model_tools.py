@@ -1,0 +1,186 @@
+"""A model has the tools that its child's policy leaves, and no other can be called."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from application.ports.credentials import Credential
+from application.ports.runtimes import Launch, RuntimeEnd, TranscriptEntry
+from infrastructure.inbound.mcp.tools.catalogue import TOOLS
+from infrastructure.outbound.runtimes.model import ModelRuntimes
+from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
+from tests.support.builders.launches import all_of, model_launch, pairs
+from tests.support.servers.model_endpoint import ModelEndpoint, call, said, text
+from tests.support.servers.tool_server import ToolServer, tool_server
+
+pytestmark = pytest.mark.process
+
+TOKEN = "tools-token-4c1f77"
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[ModelEndpoint]:
+    async with ModelEndpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+async def tools() -> AsyncIterator[ToolServer]:
+    async with tool_server() as tools:
+        yield tools
+
+
+def with_tools(endpoint: ModelEndpoint, tools: ToolServer, **changes: Any) -> Launch:
+    server = {"url": tools.url, "headers": {"Authorization": "Bearer ${TOKEN}"}}
+    launch = model_launch(endpoint.url, model="m", mcpServers={"desk": server})
+    name = "mcpServers.desk.headers.Authorization"
+    values = {**launch.environment, name: Credential(f"Bearer {TOKEN}")}
+    return replace(launch, environment=values, tools_deny=(), **changes)
+
+
+def as_spawnlogs_own(endpoint: ModelEndpoint, tools: ToolServer, **changes: Any) -> Launch:
+    """The tools are spawnlog's own: they are below the address that a child calls back."""
+    return replace(
+        model_launch(endpoint.url, model="m"),
+        url=tools.url.removesuffix("/mcp"),
+        tools_deny=(),
+        **changes,
+    )
+
+
+async def run_of(launch: Launch) -> tuple[list[TranscriptEntry], RuntimeEnd]:
+    async with asyncio.timeout(30):
+        session = await ModelRuntimes().open(launch)
+        session.go()
+        return await all_of(session)
+
+
+def offered(body: Mapping[str, Any]) -> set[str]:
+    return {one["function"]["name"] for one in body.get("tools", ())}
+
+
+async def test_a_tool_of_a_server_is_called_by_the_servers_name_and_its_call_is_told(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    calls = said(call("desk_add", one=2, other=3), calls=True)
+    endpoint.answers("m", calls, said(text("It is 5.")))
+    entries, end = await run_of(with_tools(endpoint, tools))
+    assert pairs(entries)[0] == (
+        "tool",
+        {"name": "desk_add", "input": '{"one":2,"other":3}', "output": "5"},
+    )
+    assert end.result == "It is 5."
+    assert tools.authorizations == {f"Bearer {TOKEN}"}
+    assert offered(endpoint.bodies[0]) >= {"desk_add", "desk_fail"}
+
+
+async def test_what_the_policy_denies_is_not_offered_and_not_called(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    calls = said(call("desk_add", one=2, other=3), calls=True)
+    endpoint.answers("m", calls, said(text("I cannot.")))
+    launch = replace(with_tools(endpoint, tools), tools_deny=("desk_add",))
+    entries, end = await run_of(launch)
+    assert "desk_echo" in offered(endpoint.bodies[0])
+    assert "desk_add" not in offered(endpoint.bodies[0])
+    assert "Unknown tool name" in str(entries[0].body["output"])
+    assert (end.outcome, tools.calls) == ("success", [])
+
+
+async def test_only_what_the_policy_allows_is_offered(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(text("done")))
+    await run_of(with_tools(endpoint, tools, tools_allow=("desk_e*",)))
+    assert offered(endpoint.bodies[0]) == {"desk_echo"}
+
+
+async def test_a_tool_that_fails_is_for_the_model_to_read(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(call("desk_fail"), calls=True), said(text("It failed.")))
+    entries, end = await run_of(with_tools(endpoint, tools))
+    assert entries[0].kind == "tool"
+    assert end.result == "It failed."
+
+
+async def test_a_server_that_is_not_there_ends_the_run_by_its_name(endpoint: ModelEndpoint) -> None:
+    server = {"url": "http://127.0.0.1:9/mcp"}
+    launch = model_launch(endpoint.url, model="m", mcpServers={"desk": server})
+    entries, end = await run_of(launch)
+    assert (entries, end.outcome, endpoint.bodies) == ([], "error", [])
+    assert end.error is not None
+    assert "the tools of desk cannot be had" in end.error
+
+
+async def test_a_token_that_a_tool_repeats_is_masked(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    calls = said(call("desk_echo", text=f"It is {TOKEN}!"), calls=True)
+    endpoint.answers("m", calls, said(text("done")))
+    entries, _ = await run_of(with_tools(endpoint, tools))
+    assert len(entries) == 2
+    assert TOKEN not in str(entries)
+
+
+async def test_a_run_calls_no_more_tools_than_it_may(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(call("desk_add", one=1, other=1), calls=True))
+    launch = with_tools(endpoint, tools)
+    runtime = launch.runtime.model_copy(update={"tool_calls_max": 2})
+    _, end = await run_of(replace(launch, runtime=runtime))
+    assert (end.reason, tools.calls) == ("usage_limit", ["add", "add"])
+
+
+async def test_a_call_that_is_broken_off_is_told_without_an_output(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(call("desk_hang"), calls=True))
+    session = await ModelRuntimes().open(with_tools(endpoint, tools))
+    session.go()
+    async with asyncio.timeout(20):
+        while not tools.hanging:
+            await asyncio.sleep(0.01)
+    async with asyncio.timeout(2):
+        await session.kill()
+        while tools.hanging:
+            await asyncio.sleep(0.01)
+    entries, end = await all_of(session)
+    assert pairs(entries) == [("tool", {"name": "desk_hang", "input": "{}", "output": None})]
+    assert end.outcome == "stopped"
+
+
+async def test_spawnlogs_own_tools_have_their_own_names_and_the_childs_token(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(text("done")))
+    await run_of(as_spawnlogs_own(endpoint, tools, tools_allow=("sessions_yield",)))
+    assert offered(endpoint.bodies[0]) == {"sessions_yield"}
+    assert tools.authorizations == {"Bearer child-token-of-this-run"}
+
+
+async def test_a_turn_ends_where_it_yields(endpoint: ModelEndpoint, tools: ToolServer) -> None:
+    yields = said(text("I wait for them."), call("sessions_yield"), calls=True)
+    endpoint.answers("m", yields, said(text("never said")))
+    entries, end = await run_of(as_spawnlogs_own(endpoint, tools))
+    assert [one.kind for one in entries] == ["message", "tool"]
+    assert (end.outcome, end.result) == ("success", "I wait for them.")
+    assert len(endpoint.bodies) == 1
+
+
+async def test_where_none_of_spawnlogs_own_tools_is_left_nothing_is_asked_of_it(
+    endpoint: ModelEndpoint,
+) -> None:
+    endpoint.answers("m", said(text("done")))
+    launch = replace(model_launch(endpoint.url, model="m"), url="http://127.0.0.1:9")
+    _, end = await run_of(replace(launch, tools_deny=("*",)))
+    assert end.outcome == "success"
+    assert "tools" not in endpoint.bodies[0]
+
+
+def test_spawnlogs_own_tools_are_those_that_it_offers() -> None:
+    assert set(OWN_TOOLS) == {one.name for one in TOOLS}

@@ -1,0 +1,159 @@
+"""A real endpoint of the OpenAI protocol that says what it was told to, chunk by chunk."""
+
+import asyncio
+import json
+import threading
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Any, Self
+
+from tests.support.servers.script_server import Asked, ScriptServer, answer
+
+KEY = "sk-key-of-the-endpoint-7f3a91"
+
+HANG = object()
+"""Say no more, and keep the connection."""
+
+
+CUT = object()
+"""Break the connection off."""
+
+
+Step = bytes | float | object
+"""Bytes, seconds to wait, or the end."""
+
+
+def event(value: dict[str, Any] | str) -> bytes:
+    """An event of the stream."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"data: {text}\n\n".encode()
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    """A piece of an answer."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return event({**_HEAD, "choices": [choice]})
+
+
+_HEAD = {"id": "one", "object": "chat.completion.chunk", "created": 1, "model": "as-it-is-called"}
+
+
+def text(words: str) -> bytes:
+    """A piece of what is said."""
+    return chunk({"role": "assistant", "content": words})
+
+
+def call(name: str, number: int = 0, /, **arguments: Any) -> bytes:
+    """A call of a tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    one = {"index": number, "id": f"call-{name}-{number}", "type": "function", "function": function}
+    return chunk({"role": "assistant", "tool_calls": [one]})
+
+
+def usage(taken: int, given: int, cached: int = 0) -> bytes:
+    """The count of an answer's tokens."""
+    counts: dict[str, Any] = {
+        "prompt_tokens": taken,
+        "completion_tokens": given,
+        "total_tokens": taken + given,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+    return event({**_HEAD, "choices": [], "usage": counts})
+
+
+DONE = event("[DONE]")
+
+
+def said(*steps: Step, calls: bool = False) -> tuple[Step, ...]:
+    """A whole answer of these pieces; a count of tokens goes behind its end, as endpoints do it."""
+    pieces = [one for one in steps if not (isinstance(one, bytes) and b'"choices": []' in one)]
+    counts = [one for one in steps if one not in pieces]
+    return (*pieces, chunk({}, "tool_calls" if calls else "stop"), *counts, DONE)
+
+
+def error(status: str, message: str, *headers: str) -> bytes:
+    """An answer that is none, as a whole."""
+    body = json.dumps({"error": {"message": message}}).encode()
+    return answer(body, status, "Content-Type: application/json", *headers)
+
+
+class ModelEndpoint:
+    """Says at each request the next of its model's answers; the last one again and again. Use it in
+    an `async with` statement, or elsewhere beside it in a `with` statement."""
+
+    def __init__(self) -> None:
+        self.server = ScriptServer()
+        self._answers: dict[str, deque[tuple[Step, ...] | bytes]] = defaultdict(deque)
+
+    async def __aenter__(self) -> Self:
+        await self.server.__aenter__()
+        self.server.at("/v1/chat/completions", self._meet)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.server.__aexit__()
+
+    def __enter__(self) -> Self:
+        started = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._over = asyncio.Event()
+
+        async def serve() -> None:
+            async with self:
+                started.set()
+                await self._over.wait()
+
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(serve(),))
+        self._thread.start()
+        assert started.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(10)
+        self._loop.close()
+
+    @property
+    def url(self) -> str:
+        """What a runtime has as its `baseUrl`."""
+        return f"http://127.0.0.1:{self.server.port}/v1"
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was asked."""
+        return [json.loads(one.body) for one in self.server.asked]
+
+    def answers(self, model: str, *answers: Iterable[Step] | bytes) -> None:
+        """What this model says from now on; bytes are a whole answer of HTTP."""
+        self._answers[model] = deque(
+            one if isinstance(one, bytes) else tuple(one) for one in answers
+        )
+
+    async def _meet(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        answers = self._answers[json.loads(asked.body)["model"]]
+        if not answers:
+            writer.write(error("404 Not Found", "no such model"))
+            return
+        said_now = answers.popleft() if len(answers) > 1 else answers[0]
+        if isinstance(said_now, bytes):
+            writer.write(said_now)
+            return
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+        )
+        for step in said_now:
+            await self._take_step(step, writer)
+            if step is CUT:
+                return
+
+    async def _take_step(self, step: Step, writer: asyncio.StreamWriter) -> None:
+        match step:
+            case bytes():
+                writer.write(step)
+                await writer.drain()
+            case float():
+                await asyncio.sleep(step)
+            case _ if step is CUT:
+                writer.transport.abort()
+            case _:
+                await asyncio.Event().wait()
