@@ -171,6 +171,12 @@ class DemoStage:
         print_table(listing.items, event_columns(listing))
         return [str(event.get("type")) for event in listing.items]
 
+    def tools_used(self, run_id: str) -> list[str]:
+        """The tools that a run called, in order, from its transcript."""
+        answer = self.client.get(path_of("runs", run_id, "transcript"), {"tools": "true"})
+        entries = answer.value.get("items") or []
+        return [str(one["body"].get("name")) for one in entries if one.get("kind") == "tool"]
+
     def wait_for_event(self, run_id: str, event_type: str) -> None:
         """Wait until such an event of a run is on record. CommandFailed when it does not come."""
         end = time.monotonic() + WAIT_SECONDS_MAX

@@ -129,6 +129,9 @@ def _play_yield(stage: DemoStage, _examples: Path) -> None:
         stage.events(first["runId"]),
         *("RunStarted", "YieldRequested", "RunEnded", "ChildrenReported", "RunContinued"),
     )
+    tools = stage.tools_used(first["runId"])
+    stage.show("tools it used", ", ".join(tools))
+    stage.expect("the tools it used", tools, ["sessions_spawn", "sessions_yield"])
     print("\n  it was not announced; its session was woken by what its sub-agents reported:")
     last = stage.wait(str(first.get("continuedBy")))
     stage.expect_events(stage.events(last["runId"]), "MessageReceived", "RunEnded", "RunAnnounced")
@@ -247,8 +250,9 @@ STORIES = (
         _play_timeout,
     ),
     Story(
-        "An orchestrator that yields",
-        "It hands its task out and ends its turn; what its sub-agents report wakes it.",
+        "An orchestrator with the tools of a model",
+        "With nothing else it hands its task out and ends its turn; what its sub-agents report "
+        "wakes it.",
         _play_yield,
     ),
     Story(
