@@ -30,6 +30,9 @@ _RUN_NOTE = (
 )
 RUN_NOTE = _RUN_NOTE.format(wait=_WAIT_BY_YIELDING)
 INBOX_NOTE = _RUN_NOTE.format(wait=_WAIT_FOR_INBOX)
+TOOL_NOTE = _RUN_NOTE.format(wait="call subagents_wait, which waits for it")
+"""For a session that has the tools and cannot yield."""
+
 UNANNOUNCED_NOTE = (
     "No completion is announced for this child (expectsCompletionMessage: false), so do not wait "
     "for one. Its result stands in its run."

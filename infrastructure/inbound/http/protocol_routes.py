@@ -13,7 +13,8 @@ from infrastructure.inbound.http.requests.caller import caller_of
 from infrastructure.inbound.http.requests.services import Services
 
 PATHS = ("/mcp", "/mcp/")
-METHODS = ("POST", "GET", "DELETE")
+METHODS = ("POST",)
+"""A stream of its own, or an end of a session, asks for what is not there: nothing is pushed."""
 
 
 class ProtocolEndpoint(Protocol):
@@ -25,9 +26,10 @@ class ProtocolEndpoint(Protocol):
         receive: Receive,
         send: Send,
         caller: Caller,
-        caller_is_there: Callable[[], bool],
+        watch: Callable[[], Callable[[], bool]],
     ) -> None:
-        """Answer one request."""
+        """Answer one request. `watch` is called when its body was read, and gives what tells
+        whether the caller is still there."""
         ...
 
 
@@ -41,7 +43,7 @@ class _AuthenticatedEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = await caller_of(Request(scope, receive))
-        await self._endpoint.serve(scope, receive, send, caller, presence_check(scope))
+        await self._endpoint.serve(scope, receive, send, caller, lambda: presence_check(scope))
 
 
 def protocol_routes(services: Services, endpoint: ProtocolEndpoint) -> Sequence[BaseRoute]:

@@ -37,20 +37,19 @@ class McpEndpoint:
         receive: Receive,
         send: Send,
         caller: Caller,
-        caller_is_there: Callable[[], bool],
+        watch: Callable[[], Callable[[], bool]],
     ) -> None:
         """Answer one request. Its body is looked through before the SDK reads it: what cannot be
         kept in a record does not come in."""
-        request = read_request(scope, caller, caller_is_there)
-        body = await _read_body(receive) if scope["method"] == "POST" else b""
+        body = await _read_body(receive)
         if body is None:
             return
-        if scope["method"] == "POST":
-            try:
-                parse_json(body, what="the message")
-            except MalformedJson as error:
-                await _send_parse_error(send, str(error))
-                return
+        request = read_request(scope, caller, watch())
+        try:
+            parse_json(body, what="the message")
+        except MalformedJson as error:
+            await _send_parse_error(send, str(error))
+            return
         manager = await self._started()
         scope = {**scope, REQUEST: request}
         await manager.handle_request(scope, _repeat(body, receive), send)
@@ -64,7 +63,8 @@ class McpEndpoint:
                 module = await asyncio.to_thread(importlib.import_module, _SERVER)
                 ready = asyncio.get_running_loop().create_future()
                 self._serving = asyncio.create_task(self._serve(module, ready))
-                self._manager = await ready
+                # A caller that leaves ends its own waiting, and not the start.
+                self._manager = await asyncio.shield(ready)
         return self._manager
 
     async def _serve(self, module: Any, ready: "asyncio.Future[Any]") -> None:

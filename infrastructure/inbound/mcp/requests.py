@@ -1,5 +1,7 @@
 """What a request to `/mcp` says beside its message: who asks, and as which session."""
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +9,9 @@ from typing import Any
 
 from starlette.types import Scope
 
+from application.commands.once import require_usable_key
 from application.commands.services import CommandServices
+from application.log.event_log import Reservation
 from application.queries.access import Caller, require_session_access
 from application.queries.errors import QueryError
 from application.queries.session_reference import resolve_session_key
@@ -16,6 +20,8 @@ from domain.values.session_key import MAIN
 SESSION_HEADER = b"spawnlog-session"
 SESSION_POINTER = "/header/Spawnlog-Session"
 SPELLING_CHARS_MAX = 512
+IDEMPOTENCY_KEY = "idempotencyKey"
+"""In `_meta` of a call: the same call under the same key takes effect once."""
 REQUEST = "spawnlog.mcp"
 """Where it stands in the scope of the request that the SDK hands over."""
 
@@ -61,7 +67,10 @@ class McpRequest:
 def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], bool]) -> McpRequest:
     """The request of a caller. `QueryError` for a session that cannot be one."""
     headers = dict(scope["headers"])
-    session = headers.get(SESSION_HEADER, b"").decode("latin-1").strip() or None
+    try:
+        session = headers.get(SESSION_HEADER, b"").decode("utf-8").strip() or None
+    except UnicodeDecodeError:
+        raise QueryError("invalid_request", "Spawnlog-Session must be UTF-8") from None
     if session is not None and len(session) > SPELLING_CHARS_MAX:
         raise QueryError(
             "invalid_request", f"Spawnlog-Session may have {SPELLING_CHARS_MAX} characters"
@@ -81,3 +90,18 @@ def request_of(context: Any) -> McpRequest:
     """The request in whose course the SDK asks something."""
     found: McpRequest = context.request.scope[REQUEST]
     return found
+
+
+def reserved(request: McpRequest, path: str, key: str, asked: object) -> Reservation:
+    """The idempotency key of a request that asks for this. `QueryError` for one that cannot be
+    kept."""
+    require_usable_key(key)
+    actor = request.caller.actor
+    text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
+    return Reservation(
+        token=actor.token or actor.kind,
+        method="POST",
+        path=path,
+        key=key,
+        fingerprint=hashlib.sha256(text.encode()).digest(),
+    )

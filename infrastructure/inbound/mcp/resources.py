@@ -15,7 +15,6 @@ from mcp_types import (
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller
-from application.queries.errors import QueryError
 from application.queries.runs import (
     RunFilter,
     get_run,
@@ -44,10 +43,7 @@ async def list_resources(
     services: CommandServices, caller: Caller, session_key: str
 ) -> ListResourcesResult:
     """The newest runs that the caller's session asked for."""
-    try:
-        page = await list_runs(services, caller, RunFilter(requester=session_key), limit=RUNS_MAX)
-    except QueryError as error:
-        raise MCPError(INVALID_PARAMS, error.detail) from None
+    page = await list_runs(services, caller, RunFilter(requester=session_key), limit=RUNS_MAX)
     return ListResourcesResult(
         resources=[
             Resource(
@@ -89,10 +85,7 @@ async def read_resource(services: CommandServices, caller: Caller, uri: str) -> 
             "there is no such resource; there are spawnlog://runs/{runId}, with /prompt or"
             " /transcript behind it",
         )
-    try:
-        view = await _view(services, caller, found[1], found[2])
-    except QueryError as error:
-        raise MCPError(INVALID_PARAMS, error.detail) from None
+    view = await _view(services, caller, found[1], found[2])
     text = view.json_bytes().decode()
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
 

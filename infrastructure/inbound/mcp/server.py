@@ -1,8 +1,6 @@
 """The MCP server: what the protocol asks, answered by the tools and the record. Imported when a
 model calls for the first time: the SDK takes most of a second."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +23,6 @@ from mcp_types import (
 )
 
 from application.commands.errors import ERROR_CODES
-from application.commands.once import require_usable_key
 from application.commands.services import CommandServices
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import Reservation
@@ -33,7 +30,13 @@ from application.queries.errors import QueryError
 from domain.plan.tools import SPAWN_TOOL
 from domain.run.facts import Plan
 from domain.values.refusals import ToolDenied
-from infrastructure.inbound.mcp.requests import McpRequest, request_of
+from infrastructure.inbound.mcp.errors import protocol_errors
+from infrastructure.inbound.mcp.requests import (
+    IDEMPOTENCY_KEY,
+    McpRequest,
+    request_of,
+    reserved,
+)
 from infrastructure.inbound.mcp.resources import list_resources, read_resource, resource_templates
 from infrastructure.inbound.mcp.tasks import RequestContext, RunTasks
 from infrastructure.inbound.mcp.tools.call import (
@@ -57,8 +60,6 @@ INSTRUCTIONS = (
     " ends its turn with sessions_yield and is woken with what its sub-agents report; any other"
     " waits with subagents_wait. Do not poll."
 )
-IDEMPOTENCY_KEY = "idempotencyKey"
-"""In `_meta` of a call: the same call under the same key takes effect once."""
 
 
 class McpMethods:
@@ -92,7 +93,7 @@ class McpMethods:
         self, context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
         request = request_of(context)
-        plan = await self._plan(request)
+        plan = await protocol_errors(self._plan(request))
         return ListToolsResult(
             tools=[_DESCRIBED[one.name] for one in offered_tools(request.caller, plan)]
         )
@@ -124,8 +125,8 @@ class McpMethods:
         except tuple(ERROR_CODES) as error:
             code = next(ERROR_CODES[one] for one in type(error).__mro__ if one in ERROR_CODES)
             return _failure({"status": "error", "error": str(error), "code": code})
-        if answer.run_id is not None and self._tasks.is_wanted(context):
-            return await self._tasks.created(call, answer.run_id)
+        if answer.run_id is not None and call.follows_tasks:
+            return await protocol_errors(self._tasks.created(call, answer.run_id))
         return tool_result(answer)
 
     async def _require_tool(self, request: McpRequest, tool: OfferedTool) -> None:
@@ -149,21 +150,25 @@ class McpMethods:
         async def report(progress: float, message: str) -> None:
             await context.session.report_progress(progress, None, message)
 
+        key = await request.session_key(self._services)
         return McpCall(
             services=self._services,
             caller=request.caller,
-            session_key=await request.session_key(self._services),
+            session_key=key,
             arguments=arguments,
             report=report,
             caller_is_there=request.caller_is_there,
-            reservation=_reservation(context, request, tool, arguments),
+            reservation=_reservation(context, request, tool, key, arguments),
             traceparent=request.traceparent(context.meta),
+            follows_tasks=self._tasks.is_wanted(context) and request.caller.may("read"),
         )
 
     async def _list_resources(
         self, context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        request = request_of(context)
+        return await protocol_errors(self._resources(request_of(context)))
+
+    async def _resources(self, request: McpRequest) -> ListResourcesResult:
         key = await request.session_key(self._services)
         return await list_resources(self._services, request.caller, key)
 
@@ -175,7 +180,8 @@ class McpMethods:
     async def _read_resource(
         self, context: RequestContext, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        return await read_resource(self._services, request_of(context).caller, str(params.uri))
+        caller = request_of(context).caller
+        return await protocol_errors(read_resource(self._services, caller, str(params.uri)))
 
 
 def tool_result(answer: ToolAnswer) -> CallToolResult:
@@ -202,6 +208,7 @@ def _reservation(
     context: RequestContext,
     request: McpRequest,
     tool: OfferedTool,
+    session_key: str,
     arguments: Mapping[str, object],
 ) -> Reservation | None:
     """The idempotency key of a call that changes something, if it has one."""
@@ -210,16 +217,7 @@ def _reservation(
         return None
     if not isinstance(key, str):
         raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
-    require_usable_key(key)
-    actor = request.caller.actor
-    asked = json.dumps(arguments, sort_keys=True, ensure_ascii=False).encode()
-    return Reservation(
-        token=actor.token or actor.kind,
-        method="POST",
-        path=f"/mcp/{tool.name}",
-        key=key,
-        fingerprint=hashlib.sha256(asked).digest(),
-    )
+    return reserved(request, f"/mcp/{tool.name}", key, [session_key, arguments])
 
 
 def _described(tool: OfferedTool) -> Tool:

@@ -7,6 +7,7 @@ response is the message. `tasks/cancel` stops it.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -16,14 +17,20 @@ from mcp_types import INVALID_PARAMS, RequestParams
 from pydantic import ConfigDict, Field
 
 from application.commands.control import addressed_run, controlled_run, require_control
-from application.commands.errors import ERROR_CODES
 from application.commands.services import CommandServices
+from application.queries.access import require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.runs import visible_run
 from domain.run.state import Run
-from infrastructure.inbound.mcp.requests import McpRequest, request_of
-from infrastructure.inbound.mcp.tools.call import McpCall
+from infrastructure.inbound.mcp.errors import protocol_errors
+from infrastructure.inbound.mcp.requests import (
+    IDEMPOTENCY_KEY,
+    McpRequest,
+    request_of,
+    reserved,
+)
+from infrastructure.inbound.mcp.tools.call import McpCall, answered_once
 from infrastructure.inbound.mcp.tools.family import is_over, newest_of_session
 from infrastructure.inbound.mcp.tools.subagents import answer_after_wait
 
@@ -73,53 +80,60 @@ class RunTasks:
 
     async def created(self, call: McpCall, run_id: str) -> dict[str, Any]:
         """The task in place of a result."""
+        require_scope(call.caller, "read")
         moment = await resolve_as_of(self._services, call.caller, None)
         run = await visible_run(self._services, call.caller, run_id, moment)
         return {"resultType": "task", **await self._task(call, run)}
 
     async def _get(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
-        call, run = await self._found(context, params)
-        return await self._task(call, run)
+        call, run = await protocol_errors(self._found(context, params))
+        return await protocol_errors(self._task(call, run))
 
     async def _update(self, context: RequestContext, params: UpdateTaskParams) -> dict[str, Any]:
-        call, run = await self._found(context, params)
+        call, run = await protocol_errors(self._found(context, params))
         messages = [text for text in map(_said, params.input_responses.values()) if text]
         if not messages:
             raise MCPError(
                 INVALID_PARAMS,
                 "inputResponses has no text: say what the run is to do in content.message",
             )
-        message = "\n\n".join(messages)
-        try:
-            await require_control(self._services, call.caller, str(run.run_id))
-            run = await addressed_run(
-                self._services, call.caller, str(run.run_id), message, steers=True
-            )
-            await self._services.continuing.steer(run, message, call.caller.actor)
-        except QueryError as error:
-            raise MCPError(INVALID_PARAMS, error.detail) from None
-        except tuple(ERROR_CODES) as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from None
+        request = request_of(context)
+        key = (context.meta or {}).get(IDEMPOTENCY_KEY) or request.idempotency_key
+        asked = [params.task_id, messages]
+        once = reserved(request, "/mcp/tasks/update", key, asked) if isinstance(key, str) else None
+        call = replace(call, reservation=once)
+        return await protocol_errors(self._steered(call, run, "\n\n".join(messages)))
+
+    async def _steered(self, call: McpCall, run: Run, message: str) -> dict[str, Any]:
+        run_id = str(run.run_id)
+        await require_control(self._services, call.caller, run_id)
+        run = await addressed_run(self._services, call.caller, run_id, message, steers=True)
+        answer = await answered_once(
+            call,
+            self._services.continuing.steer(run, message, call.caller.actor, call.reservation),
+        )
+        if answer.kind != "steered":
+            raise MCPError(INVALID_PARAMS, "the run of this task is finished: it cannot be steered")
         return {}
 
     async def _cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
-        call, run = await self._found(context, params)
-        try:
-            await require_control(self._services, call.caller, str(run.run_id))
-            run = await controlled_run(self._services, call.caller, str(run.run_id), "stop")
-            await self._services.stopping.stop(run, call.caller.actor, "its task was cancelled")
-        except QueryError as error:
-            raise MCPError(INVALID_PARAMS, error.detail) from None
-        except tuple(ERROR_CODES) as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from None
+        call, run = await protocol_errors(self._found(context, params))
+        return await protocol_errors(self._stopped(call, run))
+
+    async def _stopped(self, call: McpCall, run: Run) -> dict[str, Any]:
+        run_id = str(run.run_id)
+        await require_control(self._services, call.caller, run_id)
+        run = await controlled_run(self._services, call.caller, run_id, "stop")
+        await self._services.stopping.stop(run, call.caller.actor, "its task was cancelled")
         return {}
 
     async def _found(self, context: RequestContext, params: TaskParams) -> tuple[McpCall, Run]:
         """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
         request = request_of(context)
+        require_scope(request.caller, "read")
+        call = await self._call(request)
+        moment = await resolve_as_of(self._services, request.caller, None)
         try:
-            call = await self._call(request)
-            moment = await resolve_as_of(self._services, request.caller, None)
             run = await visible_run(self._services, request.caller, params.task_id, moment)
         except QueryError as error:
             text = _NO_TASK if error.code == "not_found" else error.detail

@@ -16,11 +16,13 @@ from typing import Any
 
 import httpx2
 
+from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
 from spawnlog.core.location import ServerAddress
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
+SESSION_CHARS_MAX = 512
 CALLS_MAX = 64
 """So many requests are on their way at once; one more is answered with an error."""
 
@@ -28,8 +30,9 @@ CONNECT_SECONDS = 5.0
 SILENCE_SECONDS_MAX = 60.0
 """A server that works on a call says something every 15 seconds."""
 
-LAST_ANSWERS_SECONDS = 1.0
-"""So long after its input has ended the relay waits for answers that are on their way."""
+LAST_ANSWERS_SECONDS = 10.0
+"""So long after its input has ended the relay waits for answers that are on their way; a client
+that wants to see it gone earlier ends it."""
 
 PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR = -32700, -32600, -32000
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -122,20 +125,27 @@ class McpRelay:
     """The pump of one client. `write` takes a line."""
 
     def __init__(
-        self, server: ServerAddress, session: str | None, write: Callable[[bytes], None]
+        self,
+        locate: Callable[[], ServerAddress],
+        session: str | None,
+        write: Callable[[bytes], None],
     ) -> None:
-        self._server, self._write = server, write
+        self._locate, self._server, self._write = locate, locate(), write
         self._agreed: str | None = None
         self._calls: dict[MessageId, asyncio.Task[None]] = {}
         headers = {
-            "Accept": "application/json, text/event-stream",
-            "Content-Type": "application/json",
-            "User-Agent": "spawnlog-mcp",
+            b"Accept": b"application/json, text/event-stream",
+            b"Content-Type": b"application/json",
+            b"User-Agent": b"spawnlog-mcp",
         }
-        if server.token is not None:
-            headers["Authorization"] = f"Bearer {server.token}"
         if session is not None:
-            headers["Spawnlog-Session"] = session
+            if not session.isprintable() or len(session) > SESSION_CHARS_MAX:
+                raise CommandFailed(
+                    f"--session must be the key of a session: printable, {SESSION_CHARS_MAX}"
+                    " characters at most"
+                )
+            headers[b"Spawnlog-Session"] = session.strip().encode()
+        server = self._server
         self._http = httpx2.AsyncClient(
             headers=headers,
             timeout=httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS, pool=None),
@@ -144,18 +154,22 @@ class McpRelay:
             trust_env=not server.is_on_this_machine,
         )
 
-    async def run(self, lines: AsyncIterator[bytes]) -> None:
+    async def run(self, lines: AsyncIterator[bytes]) -> int:
         """Relay until the lines end. What a client cancels, or leaves behind, is no longer waited
-        for; the runs go on."""
+        for; the runs go on. Gives how many requests were left without their answer."""
         async with self._http:
             async for line in lines:
                 if line.strip():
                     await self._take(line)
             if self._calls:
                 await asyncio.wait(self._calls.values(), timeout=LAST_ANSWERS_SECONDS)
-            for call in self._calls.values():
+            left = dict(self._calls)
+            for request_id, call in left.items():
                 call.cancel()
-            await asyncio.gather(*self._calls.values(), return_exceptions=True)
+                text = "the input ended before the answer came; what was asked for may be done"
+                self._say(error_message(request_id, SERVER_ERROR, text))
+            await asyncio.gather(*left.values(), return_exceptions=True)
+            return len(left)
 
     async def _take(self, line: bytes) -> None:
         if len(line) > MESSAGE_BYTES_MAX:
@@ -200,15 +214,18 @@ class McpRelay:
 
     async def _send(self, message: RelayedMessage) -> None:
         """Send a message, and say what is answered. A request is always answered."""
-        answered = False
+        answered, asked = False, self._server.url
         try:
             async with self._http.stream(
                 "POST",
-                f"{self._server.url}/mcp",
-                content=json.dumps(message.body, ensure_ascii=True).encode("ascii"),
-                headers=message.headers(self._agreed),
+                f"{asked}/mcp",
+                content=_encoded(message.body),
+                headers={**message.headers(self._agreed), **_authorization(self._server)},
             ) as response:
-                async for body in _bodies(response):
+                async for answer in _bodies(response):
+                    body = answer
+                    if message.id is not None and "error" in body and body.get("id") is None:
+                        body = {**body, "id": message.id}
                     if message.id is not None and body.get("id") == message.id:
                         answered = True
                         self._note_version(message, body)
@@ -217,13 +234,15 @@ class McpRelay:
         except _NoMessage as problem:
             text = str(problem)
         except (httpx2.ConnectError, httpx2.ProxyError):
+            # One that was started again may listen elsewhere: the next message goes there.
+            self._server = self._locate()
             text = (
-                f"no server answers at {self._server.url}: start one with `spawnlog serve`, or say"
+                f"no server answers at {asked}: start one with `spawnlog serve`, or say"
                 " where it is with --url or --data-dir"
             )
         except (httpx2.HTTPError, httpx2.SSEError) as error:
             text = (
-                f"the connection to {self._server.url} was lost"
+                f"the connection to {asked} was lost"
                 f" ({str(error) or type(error).__name__}); what was asked for may have been done"
             )
         if message.id is not None and not answered:
@@ -236,6 +255,18 @@ class McpRelay:
 
     def _say(self, body: JsonObject) -> None:
         self._write(json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+
+
+def _encoded(body: JsonObject) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Halves of characters: the server says what is wrong with them.
+        return json.dumps(body).encode()
+
+
+def _authorization(server: ServerAddress) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.token}"} if server.token is not None else {}
 
 
 class _NoMessage(Exception):

@@ -32,15 +32,18 @@ def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
     from infrastructure.inbound.command_line.client.mcp_relay import McpRelay
     from spawnlog.core.location import locate_server
 
-    server = locate_server(place.url, place.data_dir, os.environ)
-
     def write(line: bytes) -> None:
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            # A client that is gone reads no answers, and nothing is left to be done for it.
+            os._exit(0)
 
-    # A client that is gone reads no answers, and wants none.
-    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        asyncio.run(McpRelay(server, session, write).run(_lines_of_input()))
+    relay = McpRelay(lambda: locate_server(place.url, place.data_dir, os.environ), session, write)
+    with contextlib.suppress(KeyboardInterrupt):
+        if asyncio.run(relay.run(_lines_of_input())):
+            raise typer.Exit(1)
 
 
 async def _lines_of_input() -> AsyncIterator[bytes]:

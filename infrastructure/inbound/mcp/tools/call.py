@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 
 import orjson
 
+from application.commands.once import answer_on_record
 from application.commands.services import CommandServices
-from application.log.event_log import Reservation
+from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
 from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.views.view import View
+from application.session.continue_session import SentMessage
 
 T = TypeVar("T")
 ReportProgress = Callable[[float, str], Awaitable[None]]
@@ -38,6 +40,7 @@ class McpCall:
     caller_is_there: Callable[[], bool]
     reservation: Reservation | None = None
     traceparent: str | None = None
+    follows_tasks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,15 @@ class ToolAnswer:
     def shown(self) -> str:
         """The text."""
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
+
+
+async def answered_once(call: McpCall, asked: Awaitable[SentMessage]) -> StoredAnswer:
+    """How a command was answered; one that is repeated under its key, as the first time."""
+    try:
+        return (await asked).answer
+    except AlreadyReserved as repeated:
+        assert call.reservation is not None
+        return answer_on_record(repeated.reserved, call.reservation)
 
 
 def answer_of(view: View, text: str | None = None) -> ToolAnswer:
@@ -100,6 +112,14 @@ def number_argument(
 def count_argument(arguments: Mapping[str, object], name: str, default: int, most: int) -> int:
     """A whole number from 1 on."""
     return int(number_argument(arguments, name, default, 1, most))
+
+
+def position_argument(arguments: Mapping[str, object], name: str) -> int | None:
+    """A position of the log; None for what is none."""
+    value = arguments.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        return None
+    return value
 
 
 def flag_argument(arguments: Mapping[str, object], name: str) -> bool:

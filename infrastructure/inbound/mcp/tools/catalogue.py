@@ -191,9 +191,18 @@ TOOLS: Sequence[OfferedTool] = (
             "timeoutSeconds": _number(
                 "How long at most; 45 without it.", 0, subagents.WAIT_SECONDS_MAX
             ),
+            "after": {
+                "type": "integer",
+                "minimum": 0,
+                "description": (
+                    "after of the answer before: reports up to there were read, and are not given"
+                    " again."
+                ),
+            },
         },
         output=subagents.WaitAnswer,
         judged_as=(CONTROL_TOOL,),
+        reads=False,
     ),
     OfferedTool(
         name="sessions_list",

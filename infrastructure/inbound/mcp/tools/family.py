@@ -6,16 +6,29 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from application.ports.registry import RunQuery
+from application.ports.registry import InboxQuery, RunQuery
+from application.queries.session_reference import UUID_TEXT
 from application.queries.views.run import run_summaries
 from application.queries.wait import wait_for_growth
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
-from infrastructure.contract.subagents import RECENT, Subagent, Subagents, subagents_of
-from infrastructure.inbound.mcp.tools.call import McpCall, members_of
+from infrastructure.contract.subagents import (
+    RECENT,
+    TOOL_WORDS,
+    Subagent,
+    Subagents,
+    TargetError,
+    find_subagent,
+    subagents_of,
+)
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolInputError, members_of
 
 RUNS_LISTED_MAX = 200
-"""So many of the newest runs of a session are looked through for those that ended lately."""
+"""So many of the newest runs of a session are looked through for those that ended lately, and for
+reports that were not acknowledged."""
+
+_TOLD = ("announced", "archived")
+_CREATED = ("session-created", "queued", "started", "ended", *_TOLD)
 
 CONTINUATIONS_MAX = 1_000
 STEP_SECONDS_MAX = 10.0
@@ -40,16 +53,20 @@ async def subagents(call: McpCall, recent: timedelta = RECENT) -> Subagents:
     """The children of the caller's session; of those that have ended and are not announced it is
     looked up for how many below them they wait."""
     services = call.services
-    newest = await services.work.registry.runs(
-        RunQuery(requester=call.session_key),
-        at=await services.work.log.head(),
-        limit=RUNS_LISTED_MAX,
-    )
+    newest = await _newest_runs(call, _CREATED)
     runs = {one.run_id: one for one in (*await active_runs(call), *newest)}
     summaries = await run_summaries(tuple(runs.values()), services.work.contents, services.run_bars)
     known = subagents_of([members_of(one) for one in summaries], datetime.now(UTC), recent)
     active = [await _with_pending(call, one) for one in known.active]
     return Subagents(tuple(active), known.recent)
+
+
+async def _newest_runs(call: McpCall, stages: tuple[str, ...]) -> Sequence[Run]:
+    return await call.services.work.registry.runs(
+        RunQuery(requester=call.session_key, stages=stages),
+        at=await call.services.work.log.head(),
+        limit=RUNS_LISTED_MAX,
+    )
 
 
 async def _with_pending(call: McpCall, one: Subagent) -> Subagent:
@@ -60,26 +77,69 @@ async def _with_pending(call: McpCall, one: Subagent) -> Subagent:
     return replace(one, pending=pending)
 
 
+async def find_target(call: McpCall, name: str, recent: timedelta = RECENT) -> Subagent:
+    """The sub-agent that a name means: a whole run id or session key goes before what is listed,
+    and means the session in which that run went on. `ToolInputError` for none, or several."""
+    run = await _run_of_name(call, name.strip())
+    if run is not None:
+        work, bars = call.services.work, call.services.run_bars
+        newest = await newest_of_session(call, run)
+        (summary,) = await run_summaries((newest,), work.contents, bars)
+        return await _with_pending(call, Subagent(members_of(summary), datetime.now(UTC)))
+    try:
+        return find_subagent(await subagents(call, recent), name, TOOL_WORDS)
+    except TargetError as error:
+        raise ToolInputError(error.message) from None
+
+
+async def _run_of_name(call: McpCall, name: str) -> Run | None:
+    registry = call.services.work.registry
+    run: Run | None = None
+    if UUID_TEXT.fullmatch(name):
+        run = await registry.run(UUID(name))
+    elif ":" in name:
+        run = next(iter(await registry.runs_of_session(name, limit=1)), None)
+    if run is None or run.requester.session_key != call.session_key or run.stage == "refused":
+        return None
+    return run
+
+
 async def awaited_runs(call: McpCall) -> list[Run]:
-    """The sub-agents that are at work, and those whose reports lie in the inbox of the session and
-    were not taken, the earliest first. One that has ended and is not announced yet holds no place
-    any more; it is among the newest."""
-    # In this order: one that is announced meanwhile is found by the second look.
+    """The sub-agents of which something is to come: that are at work, or have ended and are not
+    announced yet."""
+    # In this order: one that ends meanwhile is found by the second look.
     active = await active_runs(call)
-    newest = await call.services.work.registry.runs(
-        RunQuery(requester=call.session_key),
-        at=await call.services.work.log.head(),
-        limit=RUNS_LISTED_MAX,
-    )
-    found = [one for one in reversed(newest) if is_untaken(one) or not is_over(one)]
-    runs = {one.run_id: one for one in (*found, *active)}
+    ended = await _newest_runs(call, ("ended",))
+    runs = {one.run_id: one for one in (*active, *ended) if not is_over(one)}
     return list(runs.values())
 
 
-def is_untaken(run: Run) -> bool:
-    """Whether what a run reports lies in an inbox and was not taken."""
+async def unread_reports(call: McpCall) -> list[Run]:
+    """The runs whose reports lie in the inbox of the session and were not acknowledged, among the
+    newest, in the order of the inbox."""
+    unread = [one for one in await _newest_runs(call, _TOLD) if is_unread(one)]
+    return sorted(unread, key=inbox_position)
+
+
+async def reports_behind(call: McpCall, position: int, limit: int) -> Sequence[Run]:
+    """The runs whose reports stand behind a position of the inbox, in its order."""
+    return await call.services.work.registry.inbox(
+        InboxQuery(requester=call.session_key),
+        at=await call.services.work.log.head(),
+        after=position,
+        limit=limit,
+    )
+
+
+def is_unread(run: Run) -> bool:
+    """Whether what a run reports lies in an inbox and was not acknowledged."""
     inbox = run.inbox
     return inbox is not None and inbox.disposition == "inbox" and inbox.acknowledged_at is None
+
+
+def inbox_position(run: Run) -> int:
+    """Where its report stands in the inbox; 0 without one."""
+    return run.inbox.position if run.inbox is not None else 0
 
 
 async def newest_of_session(call: McpCall, run: Run) -> Run:
@@ -92,15 +152,15 @@ async def newest_of_session(call: McpCall, run: Run) -> Run:
 
 
 def is_over(run: Run) -> bool:
-    """Whether nothing more comes of a run by itself: it was refused, or told its requester."""
-    return run.stage in SETTLED and not run.queue
+    """Whether nothing more comes of a run by itself: it was refused, or has reported."""
+    return run.stage in SETTLED and not run.queue and run.continued_by is None
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
     """What a wait has come to: the newest runs of the sessions that were waited for."""
 
-    settled: tuple[Run, ...]
+    over: tuple[Run, ...]
     open: tuple[Run, ...]
 
 
@@ -108,22 +168,35 @@ async def wait_for_runs(
     call: McpCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
 ) -> Awaited:
     """Wait until so many of the runs (without a number all of them), or what goes on behind them,
-    are settled, so many seconds at most. The caller is told how far that is; when it gives up, the
+    are over, so many seconds at most. The caller is told how far that is; when it gives up, the
     runs go on."""
     enough = len(runs) if enough is None else min(enough, len(runs))
-    services, deadline, told = call.services, time.monotonic() + seconds, 0
+    services, deadline = call.services, time.monotonic() + seconds
+    told, told_at, counted = 0, 0.0, -1
+    now = list(runs)
     while True:
         position = services.tail.position
-        now = [await newest_of_session(call, await services.work.run(one.run_id)) for one in runs]
-        settled = tuple(one for one in now if is_over(one))
-        if len(settled) >= enough or time.monotonic() >= deadline or services.closing():
-            return Awaited(settled, tuple(one for one in now if not is_over(one)))
-        told += 1
-        await call.report(told, f"{len(settled)} of {len(now)} sub-agents are done")
+        # What others do wakes this wait, too: the record is asked about each run now and then, and
+        # in between it is looked at what was followed here.
+        whole = time.monotonic() - told_at >= STEP_SECONDS_MAX
+        now = [await _present(call, one, whole=whole) for one in now]
+        over = tuple(one for one in now if is_over(one))
+        if len(over) >= enough or time.monotonic() >= deadline or services.closing():
+            return Awaited(over, tuple(one for one in now if not is_over(one)))
+        if whole or len(over) != counted:
+            told, told_at, counted = told + 1, time.monotonic(), len(over)
+            await call.report(told, f"{len(over)} of {len(now)} sub-agents are done")
         await wait_for_growth(
             services,
             now[0].run_id if len(now) == 1 else None,
             after=position,
-            deadline=min(deadline, time.monotonic() + STEP_SECONDS_MAX),
+            deadline=min(deadline, told_at + STEP_SECONDS_MAX),
             types=_TURNING_POINTS,
         )
+
+
+async def _present(call: McpCall, run: Run, *, whole: bool) -> Run:
+    known = call.services.tail.newest(run.run_id)
+    if known is None:
+        known = await call.services.work.run(run.run_id) if whole else run
+    return await newest_of_session(call, known)

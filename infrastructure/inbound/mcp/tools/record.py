@@ -10,17 +10,15 @@ from application.queries.sessions import get_run_shared_context, get_shared_cont
 from application.queries.views.run import RunSummary, RunView
 from application.queries.views.shared_context import RunSharedContextView, SharedContextView
 from application.queries.views.view import View
-from infrastructure.contract.subagents import TOOL_WORDS, TargetError, find_subagent
 from infrastructure.inbound.mcp.tools.call import (
     McpCall,
     ToolAnswer,
-    ToolInputError,
     answer_of,
     count_argument,
     required_text,
     text_argument,
 )
-from infrastructure.inbound.mcp.tools.family import subagents
+from infrastructure.inbound.mcp.tools.family import find_target
 
 RUNS_MAX = 200
 RUNS_DEFAULT = 50
@@ -74,10 +72,7 @@ async def _run_id(call: McpCall, name: str) -> str:
     """The id that is given, or that of the sub-agent that is meant."""
     if UUID_TEXT.fullmatch(name):
         return name
-    try:
-        return find_subagent(await subagents(call), name, TOOL_WORDS).run_id
-    except TargetError as error:
-        raise ToolInputError(str(error)) from None
+    return (await find_target(call, name)).run_id
 
 
 async def show_runs_at(call: McpCall) -> ToolAnswer:

@@ -11,15 +11,13 @@ from application.queries.errors import QueryError
 from application.queries.runs import RunFilter, get_run_transcript, list_runs
 from application.queries.session_reference import resolve_session_key
 from application.queries.sessions import get_session, visible_session
-from application.queries.views.run import RunSummary
+from application.queries.views.run import RecordedStage, RunSummary
 from application.queries.views.run_records import TranscriptEntryView
 from application.queries.views.session import SessionView
 from application.queries.views.view import View
-from infrastructure.contract.subagents import TOOL_WORDS, TargetError, find_subagent
 from infrastructure.inbound.mcp.tools.call import (
     McpCall,
     ToolAnswer,
-    ToolInputError,
     answer_of,
     count_argument,
     flag_argument,
@@ -27,7 +25,7 @@ from infrastructure.inbound.mcp.tools.call import (
     required_text,
     text_argument,
 )
-from infrastructure.inbound.mcp.tools.family import subagents
+from infrastructure.inbound.mcp.tools.family import find_target
 from infrastructure.inbound.mcp.tools.subagents import ControlAnswer, send_and_wait
 
 SESSIONS_MAX = 200
@@ -37,6 +35,9 @@ HISTORY_ENTRIES_MAX = 500
 HISTORY_ENTRIES_DEFAULT = 50
 HISTORY_RUNS_MAX = 20
 MINUTES_MAX = 1_000_000
+_SPAWNED: tuple[RecordedStage, ...] = (
+    "session-created", "queued", "started", "ended", "announced", "archived",
+)  # fmt: skip
 
 
 class SpawnedSession(View):
@@ -84,13 +85,16 @@ async def list_sessions(call: McpCall) -> ToolAnswer:
     if messages:
         require_scope(call.caller, "content")
     page = await list_runs(
-        call.services, call.caller, RunFilter(requester=call.session_key), limit=SESSIONS_MAX
+        call.services,
+        call.caller,
+        RunFilter(requester=call.session_key, stages=_SPAWNED),
+        limit=SESSIONS_MAX,
     )
     since = datetime.now(UTC) - timedelta(minutes=minutes) if minutes else None
     rows: dict[UUID, SpawnedSession] = {}
     for run in page.view.items:
         at = run.stages[-1].at if run.stages else run.created_at
-        if run.child_session_key is None or run.stage == "refused" or run.session_id in rows:
+        if run.child_session_key is None or run.session_id in rows:
             continue
         if since is not None and at < since:
             continue
@@ -149,10 +153,7 @@ async def send_message(call: McpCall) -> ToolAnswer:
     target = required_text(call.arguments, "sessionKey", "label")
     await require_control(call.services, call.caller, call.session_key)
     if text_argument(call.arguments, "sessionKey") is None:
-        try:
-            one = find_subagent(await subagents(call), target, TOOL_WORDS)
-        except TargetError as error:
-            raise ToolInputError(str(error)) from None
+        one = await find_target(call, target)
         run_id, label = one.run_id, one.label
     else:
         moment = await resolve_as_of(call.services, call.caller, None)

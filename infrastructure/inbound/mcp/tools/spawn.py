@@ -11,6 +11,7 @@ from application.commands.spawn import require_requester, require_spawner
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import require_scope
 from application.queries.views.view import View
+from domain.context.fork import INBOX_NOTE, TOOL_NOTE
 from domain.run.continuation import CannotYield
 from infrastructure.inbound.http.requests.bodies import validation_problem
 from infrastructure.inbound.http.schemas.answers import (
@@ -20,7 +21,7 @@ from infrastructure.inbound.http.schemas.answers import (
     YieldedAnswer,
 )
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
-from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, text_argument
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answered_once, text_argument
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ToolRefusal,
     ToolSpawn,
@@ -76,10 +77,10 @@ async def spawn(call: McpCall) -> ToolAnswer:
     except AlreadyReserved as repeated:
         assert call.reservation is not None
         answer = answer_on_record(repeated.reserved, call.reservation)
-    return _spawn_answer(answer, asked)
+    return _spawn_answer(call, answer, asked)
 
 
-def _spawn_answer(answer: StoredAnswer, asked: ToolSpawn) -> ToolAnswer:
+def _spawn_answer(call: McpCall, answer: StoredAnswer, asked: ToolSpawn) -> ToolAnswer:
     body = dict(answer.body)
     if answer.kind != "accepted":
         refused = {"status": answer.kind, "error": body.pop("text"), **body}
@@ -92,7 +93,17 @@ def _spawn_answer(answer: StoredAnswer, asked: ToolSpawn) -> ToolAnswer:
         body = {**body, "runs": runs}
         if "warnings" in body:
             body["warnings"] = runs[0]["warnings"]
+    if call.caller.run_id is None:
+        # Its reader has no inbox but that of this tool.
+        runs = [{**one, "note": _for_the_tools(one["note"])} for one in runs]
+        body = {**body, "runs": runs}
+        if "note" in body:
+            body["note"] = runs[0]["note"]
     return ToolAnswer(body, run_id=str(runs[0]["runId"]) if len(runs) == 1 else None)
+
+
+def _for_the_tools(note: object) -> object:
+    return note.replace(INBOX_NOTE, TOOL_NOTE) if isinstance(note, str) else note
 
 
 async def yield_turn(call: McpCall) -> ToolAnswer:
@@ -101,11 +112,14 @@ async def yield_turn(call: McpCall) -> ToolAnswer:
     message = text_argument(call.arguments, "message")
     session = await yielding_session(call.services, call.caller, call.session_key)
     try:
-        sent = await call.services.continuing.yield_turn(
-            session, message[:2000] if message else None, call.caller.actor
+        answer = await answered_once(
+            call,
+            call.services.continuing.yield_turn(
+                session, message[:2000] if message else None, call.caller.actor, call.reservation
+            ),
         )
     except CannotYield as why:
         if session.run_id is not None:
             raise
         raise CannotYield(f"{why}. Wait with subagents_wait instead.") from None
-    return ToolAnswer(sent.answer.body)
+    return ToolAnswer(answer.body)

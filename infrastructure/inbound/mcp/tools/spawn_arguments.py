@@ -39,6 +39,10 @@ _NO_ACP = (
     'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
     'Enable the acpx plugin or use runtime="subagent".'
 )
+_NO_ACP_ATTACHMENTS = (
+    "attachments are currently unsupported for runtime=acp; use runtime=subagent or remove"
+    " attachments"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
     own = {key: arguments[key] for key in _OWN_KEYS if arguments.get(key) is not None}
     agent_id = _text(arguments.get("agentId"))
     if arguments.get("runtime") == "acp":
-        return ToolRefusal(status="error", error=_NO_ACP, role=agent_id)
+        return _without_acp(arguments, agent_id)
     return ToolSpawn(
         task=task,
         label=_text(arguments.get("label")),
@@ -144,6 +148,16 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
         own=own,
         unused=tuple(key for key in _UNUSED_KEYS if _is_given(arguments.get(key))),
     )
+
+
+def _without_acp(arguments: Mapping[str, object], agent_id: str | None) -> ToolRefusal:
+    """Another runtime is not here; what it would not support is said first."""
+    if arguments.get("lightContext") is True:
+        raise ToolInputError("lightContext is only supported for runtime='subagent'.")
+    if arguments.get("context") == "fork":
+        raise ToolInputError('context="fork" is only supported for runtime="subagent".')
+    error = _NO_ACP_ATTACHMENTS if _attachments(arguments.get("attachments")) else _NO_ACP
+    return ToolRefusal(status="error", error=error, role=agent_id)
 
 
 def _tasks(arguments: Mapping[str, object]) -> str | tuple[object, ...] | None:

@@ -16,13 +16,8 @@ from application.queries.views.view import View
 from domain.run.continuation import SteeredTooSoon, SteerTooLong
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
-from domain.session.state import REPORTS_MAX
 from infrastructure.contract.subagents import (
-    TOOL_WORDS,
     Subagent,
-    Subagents,
-    TargetError,
-    find_subagent,
     info_text,
     list_text,
     log_text,
@@ -33,19 +28,26 @@ from infrastructure.inbound.mcp.tools.call import (
     ToolAnswer,
     ToolInputError,
     answer_of,
+    answered_once,
     count_argument,
     flag_argument,
     members_of,
     names_argument,
     number_argument,
+    position_argument,
     required_text,
     text_argument,
 )
 from infrastructure.inbound.mcp.tools.family import (
     awaited_runs,
-    is_untaken,
+    find_target,
+    inbox_position,
+    is_over,
+    is_unread,
     newest_of_session,
+    reports_behind,
     subagents,
+    unread_reports,
     wait_for_runs,
 )
 
@@ -57,6 +59,7 @@ REPLY_SECONDS_MAX = 300.0
 WAIT_SECONDS_DEFAULT = 45.0
 WAIT_SECONDS_MAX = 600.0
 TARGETS_MAX = 50
+REPORTS_GIVEN_MAX = 50
 _ALL = ("all", "*")
 _LEAF = "Leaf subagents cannot control other sessions."
 _FOREIGN = "Subagents can only control runs spawned from their own session."
@@ -199,22 +202,14 @@ def _row(number: int, one: Subagent) -> SubagentRow:
     )
 
 
-async def _target(call: McpCall) -> tuple[Subagents, Subagent]:
-    known = await subagents(call)
-    return known, _found(known, text_argument(call.arguments, "target") or "")
-
-
-def _found(known: Subagents, target: str) -> Subagent:
-    try:
-        return find_subagent(known, target, TOOL_WORDS)
-    except TargetError as error:
-        raise ToolInputError(str(error)) from None
+async def _target(call: McpCall) -> Subagent:
+    return await find_target(call, text_argument(call.arguments, "target") or "")
 
 
 async def _log(call: McpCall) -> ToolAnswer:
     limit = count_argument(call.arguments, "limit", LOG_ENTRIES_DEFAULT, LOG_ENTRIES_MAX)
     tools = flag_argument(call.arguments, "tools") or flag_argument(call.arguments, "includeTools")
-    _, one = await _target(call)
+    one = await _target(call)
     answer = await get_run_transcript(
         call.services, call.caller, one.run_id, last=limit, tools=tools
     )
@@ -233,7 +228,7 @@ async def _log(call: McpCall) -> ToolAnswer:
 
 
 async def _info(call: McpCall) -> ToolAnswer:
-    _, one = await _target(call)
+    one = await _target(call)
     answer = await get_run(call.services, call.caller, one.run_id)
     shown = Subagent(members_of(answer.view), one.now, one.pending)
     text = info_text(shown)
@@ -262,8 +257,8 @@ def _control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
 
 async def _stop(call: McpCall) -> dict[str, Any]:
     target = text_argument(call.arguments, "target") or ""
-    known = await subagents(call)
     if target in _ALL:
+        known = await subagents(call)
         labels: list[str] = []
         for one in known.active:
             below = await _at_work_below(call, one)
@@ -275,7 +270,7 @@ async def _stop(call: McpCall) -> dict[str, Any]:
         plural = "" if count == 1 else "s"
         text = f"killed {count} subagent{plural}." if count else "no running subagents to kill."
         return {"status": "ok", "target": "all", "killed": count, "labels": labels, "text": text}
-    one = _found(known, target)
+    one = await _target(call)
     below = await _at_work_below(call, one)
     killed = await _stop_one(call, one)
     facts = {
@@ -321,26 +316,29 @@ async def _steer(call: McpCall) -> dict[str, Any]:
     own = call.caller.run_id
     if own is not None and text_argument(call.arguments, "target") in (str(own), call.session_key):
         return {"status": "forbidden", "error": "Subagents cannot steer themselves."}
-    _, one = await _target(call)
+    one = await _target(call)
     run = await addressed_run(call.services, call.caller, one.run_id, message, steers=True)
     try:
-        sent = await call.services.continuing.steer(
-            run, message, call.caller.actor, call.reservation, call.traceparent
+        answer = await answered_once(
+            call,
+            call.services.continuing.steer(
+                run, message, call.caller.actor, call.reservation, call.traceparent
+            ),
         )
     except SteeredTooSoon as why:
         return {"status": "rate_limited", "error": str(why)}
     except SteerTooLong as why:
         return {"status": "error", "error": str(why)}
-    body = sent.answer.body
+    body = answer.body
     facts = {"sessionKey": body["childSessionKey"], "runId": body["runId"], "label": one.label}
-    if sent.answer.kind != "steered":
+    if answer.kind != "steered":
         return {"status": "done", **facts, "text": f"{one.label} is already finished."}
     return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {one.label}."}
 
 
 async def _send(call: McpCall) -> dict[str, Any]:
     message = required_text(call.arguments, "message")
-    _, one = await _target(call)
+    one = await _target(call)
     return await send_and_wait(call, one.run_id, one.label, message)
 
 
@@ -350,21 +348,25 @@ async def send_and_wait(call: McpCall, run_id: str, label: str, message: str) ->
         call.arguments, "timeoutSeconds", REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX
     )
     run = await addressed_run(call.services, call.caller, run_id, message, steers=False)
-    sent = await call.services.continuing.send(
-        run, message, call.caller.actor, call.reservation, call.traceparent
+    answer = await answered_once(
+        call,
+        call.services.continuing.send(
+            run, message, call.caller.actor, call.reservation, call.traceparent
+        ),
     )
-    body = sent.answer.body
-    if sent.answer.kind in ("forbidden", "error"):
-        return {"status": sent.answer.kind, "error": body["text"], "runId": body["runId"]}
+    body = answer.body
+    if answer.kind in ("forbidden", "error"):
+        return {"status": answer.kind, "error": body["text"], "runId": body["runId"]}
     facts = {"runId": body["runId"], "sessionKey": body["childSessionKey"], "label": label}
-    if sent.answer.kind == "queued":
+    if answer.kind == "queued":
         return {"status": "queued", **facts, "text": f"waits for the run at work of {label}."}
     if not seconds:
         return {"status": "accepted", **facts}
-    awaited = await wait_for_runs(call, [sent.run], seconds)
+    sent = await call.services.work.run(UUID(str(body["runId"])))
+    awaited = await wait_for_runs(call, [sent], seconds)
     if awaited.open:
         return {"status": "timeout", **facts, "text": f"{label} is still running."}
-    answered = await get_run(call.services, call.caller, str(awaited.settled[0].run_id))
+    answered = await get_run(call.services, call.caller, str(awaited.over[0].run_id))
     run_view = answered.view
     if run_view.outcome != "success":
         return {"status": "error", **facts, "error": run_view.error or str(run_view.outcome)}
@@ -382,66 +384,116 @@ class AwaitedRun(View):
 
 class WaitAnswer(View):
     """What a wait came to: `done` when all that were waited for are, else `waiting`, and the wait
-    can be repeated. `pending` are those that go on."""
+    can be repeated. `pending` are those that go on; `more` says that further reports lie there.
+    With `after` the next wait goes on behind the reports of this one."""
 
     status: Literal["done", "waiting"]
     done: list[AwaitedRun]
     pending: list[RunSummary]
+    more: bool
+    after: int | None
     text: str
 
 
 async def wait(call: McpCall) -> ToolAnswer:
-    """`subagents_wait`. That its caller gives up stops no run. Without targets it gives what was
-    reported and not taken too; what it gives is taken, so that no wait gives it again."""
+    """`subagents_wait`. That its caller gives up stops no run, and loses no report: what a wait
+    gave is acknowledged by the next one, which names it in `after`."""
     require_scope(call.caller, "read")
     any_will_do = text_argument(call.arguments, "until") == "any"
     seconds = number_argument(
         call.arguments, "timeoutSeconds", WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX
     )
+    enough = 1 if any_will_do else None
     names = names_argument(call.arguments, "targets", TARGETS_MAX)
-    runs = await _named(call, names) if names else await awaited_runs(call)
-    # So many reports an answer has room for; the next wait gives the others.
-    later = [one for one in runs if is_untaken(one)][TARGETS_MAX:]
-    runs = [one for one in runs if one not in later]
-    awaited = await wait_for_runs(call, runs, seconds, enough=1 if any_will_do else None)
-    view = await _awaited_view(call, awaited.settled, (*awaited.open, *later))
-    if call.caller.run_id is not None or call.caller.may("control"):
-        for run in awaited.settled:
-            if is_untaken(run):
-                await call.services.announcing.acknowledge(run, call.caller.actor)
+    if names:
+        return await _wait_for_targets(call, names, seconds, enough)
+    after = position_argument(call.arguments, "after")
+    if after is not None:
+        await _acknowledge(call, after)
+    runs = await awaited_runs(call)
+    if any_will_do and await _reports(call, after):
+        seconds = 0
+    awaited = await wait_for_runs(call, runs, seconds, enough=enough)
+    reports = await _reports(call, after)
+    told = {one.run_id for one in reports}
+    silent = [one for one in awaited.over if not is_unread(one) and one.run_id not in told]
+    view = await _awaited_view(call, [*reports[:REPORTS_GIVEN_MAX], *silent], awaited.open)
+    last = inbox_position(reports[:REPORTS_GIVEN_MAX][-1]) if reports else after
+    more = len(reports) > REPORTS_GIVEN_MAX
+    return _wait_answer(view.model_copy(update={"after": last, "more": more}))
+
+
+async def _reports(call: McpCall, after: int | None) -> list[Run]:
+    """Those behind a position, or without one those that were not acknowledged; one more than an
+    answer has."""
+    if after is not None:
+        return list(await reports_behind(call, after, REPORTS_GIVEN_MAX + 1))
+    return (await unread_reports(call))[: REPORTS_GIVEN_MAX + 1]
+
+
+async def _acknowledge(call: McpCall, position: int) -> None:
+    """What a caller was given, if it was given the texts and acts for the session."""
+    if not call.caller.may("content"):
+        return
+    if call.caller.run_id is None and not call.caller.may("control"):
+        return
+    for run in (await unread_reports(call))[:REPORTS_GIVEN_MAX]:
+        if inbox_position(run) <= position:
+            await call.services.announcing.acknowledge(
+                run, call.caller.actor, position=inbox_position(run)
+            )
+
+
+async def _wait_for_targets(
+    call: McpCall, names: Sequence[str], seconds: float, enough: int | None
+) -> ToolAnswer:
+    """It gives what they reported, as often as it is asked."""
+    recent = timedelta(minutes=RECENT_MINUTES_MAX)
+    found = {(await find_target(call, name, recent)).run_id: None for name in names}
+    runs = [await call.services.work.run(UUID(run_id)) for run_id in found]
     only = str(runs[0].run_id) if len(runs) == 1 else None
-    return ToolAnswer(members_of(view), view.text, run_id=only)
+    if only is not None and call.follows_tasks and not is_over(runs[0]):
+        return ToolAnswer({}, run_id=only)
+    awaited = await wait_for_runs(call, runs, seconds, enough=enough)
+    return _wait_answer(await _awaited_view(call, awaited.over, awaited.open), run_id=only)
 
 
-async def _named(call: McpCall, names: Sequence[str]) -> list[Run]:
-    known = await subagents(call, timedelta(minutes=RECENT_MINUTES_MAX))
-    found = {_found(known, name).run_id: None for name in names[:REPORTS_MAX]}
-    return [await call.services.work.run(UUID(run_id)) for run_id in found]
+def _wait_answer(view: WaitAnswer, run_id: str | None = None) -> ToolAnswer:
+    texts = [one.announcement.text for one in view.done if one.announcement]
+    names = ", ".join(one.label or str(one.run_id) for one in view.pending)
+    again = f" with after: {view.after}" if view.after is not None else ""
+    lines = [text for text in texts if text]
+    if view.more:
+        lines.append(f"There are more reports: call subagents_wait{again}.")
+    elif view.pending:
+        lines.append(f"Still at work: {names}. Call subagents_wait{again}.")
+    else:
+        lines.append("All are done.")
+    text = "\n\n".join(lines)
+    return ToolAnswer(members_of(view.model_copy(update={"text": text})), text, run_id=run_id)
 
 
-async def _awaited_view(
-    call: McpCall, settled: Sequence[Run], pending: Sequence[Run]
-) -> WaitAnswer:
+async def _awaited_view(call: McpCall, over: Sequence[Run], pending: Sequence[Run]) -> WaitAnswer:
     work, bars = call.services.work, call.services.run_bars
-    with_text = call.caller.may("content")
-    told = [run for run in settled if run.inbox is not None]
-    views = await announcement_views(work.contents, told, with_text=with_text)
+    announced = [run for run in over if run.inbox is not None]
+    views = await announcement_views(work.contents, announced, with_text=call.caller.may("content"))
     by_run = {one.run_id: one for one in views}
     done = [
         AwaitedRun(run=summary, announcement=by_run.get(summary.run_id))
-        for summary in await run_summaries(tuple(settled), work.contents, bars)
+        for summary in await run_summaries(tuple(over), work.contents, bars)
     ]
-    left = await run_summaries(tuple(pending), work.contents, bars)
-    texts = [one.announcement.text for one in done if one.announcement and one.announcement.text]
-    names = ", ".join(one.label or str(one.run_id) for one in left)
-    lines = [*texts, f"Still at work: {names}. Wait again." if left else "All are done."]
+    left = await run_summaries(tuple(pending[:TARGETS_MAX]), work.contents, bars)
     return WaitAnswer(
-        status="waiting" if left else "done", done=done, pending=left, text="\n\n".join(lines)
+        status="waiting" if left else "done",
+        done=done,
+        pending=left,
+        more=False,
+        after=None,
+        text="",
     )
 
 
 async def answer_after_wait(call: McpCall, run: Run) -> ToolAnswer:
-    """What a wait for one run that is settled would have answered."""
+    """What a wait for one run that is over would have answered."""
     newest = await newest_of_session(call, run)
-    view = await _awaited_view(call, (newest,), ())
-    return ToolAnswer(members_of(view), view.text)
+    return _wait_answer(await _awaited_view(call, (newest,), ()))

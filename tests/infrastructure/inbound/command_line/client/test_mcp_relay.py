@@ -93,7 +93,7 @@ class Relayed:
     def __init__(self, url: str, token: str | None = "t") -> None:
         self.said: list[dict[str, Any]] = []
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        relay = McpRelay(ServerAddress(url, token), None, self._hear)
+        relay = McpRelay(lambda: ServerAddress(url, token), None, self._hear)
         self._running = asyncio.create_task(relay.run(self._given()))
 
     async def _given(self) -> AsyncIterator[bytes]:
@@ -234,5 +234,6 @@ async def test_more_calls_than_a_client_may_have_at_once_are_answered_at_once(
             relayed.say(id=number, method="tools/call")
         relayed.say(id=0, method="tools/call")
         said = await relayed.end()
-    assert [one["id"] for one in said] == [CALLS_MAX, 0]
+    assert [one["id"] for one in said] == [CALLS_MAX, 0, *range(CALLS_MAX)]
+    assert "the input ended" in said[-1]["error"]["message"]
     assert f"{CALLS_MAX} calls are on their way" in said[0]["error"]["message"]

@@ -1,0 +1,183 @@
+"""`subagents_wait`: no report is lost, whoever is cut off; and none is given twice to who says what
+it has read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.http.mcp import McpCaller
+from tests.support.http.requests import spawn_body
+from tests.support.servers.http_server import House
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def key(house: House) -> str:
+    return house.session("waits")
+
+
+@pytest.fixture
+def caller(house: House, key: str) -> McpCaller:
+    return McpCaller(house.server.url, house.server.token, session=key)
+
+
+def told(answer: dict[str, Any]) -> list[str]:
+    return [one["run"]["label"] for one in answer["done"]]
+
+
+def test_what_was_given_is_given_again_until_its_reader_says_so(
+    house: House, caller: McpCaller, key: str
+) -> None:
+    house.ended(key, label="first")
+    first = caller.values("subagents_wait")
+    again = caller.values("subagents_wait")
+    assert told(first) == told(again) == ["first"]
+    assert f"after: {first['after']}" not in first["text"], "nobody is at work"
+    behind = caller.values("subagents_wait", after=first["after"])
+    assert (behind["status"], told(behind), behind["after"]) == ("done", [], first["after"])
+    house.ended(key, label="second")
+    assert told(caller.values("subagents_wait", after=first["after"])) == ["second"]
+    assert told(caller.values("subagents_wait")) == ["second"], "the first was acknowledged"
+    (entry, *_) = house.http.get(f"/v1/sessions/{key}/announcements").json()["items"]
+    assert (entry["label"], entry["state"]) == ("first", "acknowledged")
+
+
+def test_one_who_waits_for_any_goes_on_behind_what_it_was_given(
+    house: House, caller: McpCaller, key: str
+) -> None:
+    house.ended(key, label="early")
+    with house.held(key, label="late") as late:
+        first = caller.values("subagents_wait", until="any")
+        assert (first["status"], told(first)) == ("waiting", ["early"])
+        assert f"with after: {first['after']}." in first["text"]
+        house.gates.open(late.run_id)
+        second = caller.values("subagents_wait", until="any", after=first["after"])
+        assert told(second) == ["late"]
+
+
+def test_more_reports_than_an_answer_has_come_one_answer_after_the_other(
+    house: House, caller: McpCaller, key: str
+) -> None:
+    tasks = ["look"] * 5
+    labels = set()
+    for number in range(12):
+        caller.values("sessions_spawn", task=tasks, parallel=True, label=f"{number}")
+        labels |= {f"{number}-{one}" for one in range(1, 6)}
+        caller.values("subagents_wait", timeoutSeconds=20)
+    found: list[str] = []
+    answer = caller.values("subagents_wait")
+    while True:
+        found += told(answer)
+        if not answer["more"]:
+            break
+        assert len(answer["done"]) == 50
+        assert answer["pending"] == []
+        assert (
+            f"There are more reports: call subagents_wait with after: {answer['after']}."
+            in (answer["text"])
+        )
+        answer = caller.values("subagents_wait", after=answer["after"])
+    assert sorted(found) == sorted(labels)
+
+
+def test_refusals_hide_no_report(house: House, caller: McpCaller, key: str) -> None:
+    run = house.ended(key, label="hidden")
+    for _ in range(201):
+        body = {**spawn_body(key), "agentId": "ghost"}
+        assert house.http.post("/v1/spawns", json=body).status_code == 422
+    assert told(caller.values("subagents_wait")) == ["hidden"]
+    assert caller.values("subagents")["total"] == 1
+    assert caller.values("sessions_list")["count"] == 1
+    assert told(caller.values("subagents_wait", targets=[run["runId"]])) == ["hidden"]
+
+
+def test_a_run_id_means_the_session_in_which_the_run_went_on(
+    house: House, caller: McpCaller, key: str
+) -> None:
+    run = house.ended(key, label="goes-on")
+    sent = caller.values("sessions_send", sessionKey=run["childSessionKey"], message="and now?")
+    assert sent["status"] == "ok"
+    for name in (run["runId"], run["childSessionKey"], "goes-on"):
+        waited = caller.values("subagents_wait", targets=[name])
+        assert [one["run"]["runId"] for one in waited["done"]] == [sent["runId"]], name
+        assert caller.values("subagents", action="log", target=name)["runId"] == sent["runId"]
+
+
+def test_a_token_that_may_not_acknowledge_goes_on_by_the_position(house: House) -> None:
+    key = "agent:main:reader-waits"
+    house.ended(key, label="read")
+    reader = McpCaller(house.server.url, house.secrets["texts"], session=key)
+    first = reader.values("subagents_wait", until="any")
+    assert told(first)[-1] == "read"
+    behind = reader.values("subagents_wait", until="any", after=first["after"], timeoutSeconds=0)
+    assert behind["done"] == []
+    assert told(reader.values("subagents_wait"))[-1] == "read"
+
+
+def test_a_repeated_call_is_answered_as_the_first_time(
+    house: House, caller: McpCaller, key: str
+) -> None:
+    run = house.ended(key, label="told")
+    once = {"idempotencyKey": "s" * 20}
+    sends = [
+        caller.call(
+            "sessions_send", once, sessionKey=run["childSessionKey"], message="x", timeoutSeconds=9
+        )["structuredContent"]
+        for _ in range(2)
+    ]
+    assert sends[0]["runId"] == sends[1]["runId"]
+    other = McpCaller(house.server.url, house.server.token, session=house.session("other"))
+    first, second = (
+        one.call("sessions_spawn", {"idempotencyKey": "t" * 20}, task="same")
+        for one in (caller, other)
+    )
+    assert first["structuredContent"]["status"] == "accepted"
+    assert second["structuredContent"]["code"] == "idempotency_key_reused"
+
+
+def test_a_session_is_told_to_wait_with_the_tool_that_it_has(caller: McpCaller) -> None:
+    assert "call subagents_wait" in caller.values("sessions_spawn", task="look")["note"]
+
+
+def test_a_session_may_be_named_in_any_script(house: House) -> None:
+    caller = McpCaller(house.server.url, house.server.token, session="agent:main:café-ü")
+    assert caller.values("subagents")["callerSessionKey"] == "agent:main:café-ü"
+
+
+@pytest.mark.parametrize("method", ["resources/list", "tasks/get"])
+def test_what_is_asked_for_a_foreign_session_is_an_error_of_the_call(
+    house: House, method: str
+) -> None:
+    caller = McpCaller(house.server.url, house.secrets["one"], session="agent:main:other")
+    error = caller.ask(method, {"taskId": "00000000-0000-4000-8000-000000000000"})["error"]
+    assert error["code"] == -32602, json.dumps(error)
+    assert "does not act for that session" in error["message"]
+
+
+def test_a_task_needs_the_scope_that_a_run_needs(house: House) -> None:
+    key = f"agent:main:spawner-{house.session()[-8:]}"
+    caller = McpCaller(house.server.url, house.secrets["spawner"], session=key, tasks=True)
+    spawned = caller.values("sessions_spawn", task="look")
+    assert spawned["status"] == "accepted", "no task for who may not look at it"
+    error = caller.ask("tasks/get", {"taskId": spawned["runId"]})["error"]
+    assert "read" in error["message"]
+
+
+def test_a_wait_for_one_run_is_a_task_at_once_and_a_finished_one_takes_no_update(
+    house: House, key: str
+) -> None:
+    caller = McpCaller(house.server.url, house.server.token, session=key, tasks=True)
+    with house.held(key, label="held") as held:
+        task = caller.call("subagents_wait", targets=["held"], timeoutSeconds=600)
+        assert (task["resultType"], task["taskId"]) == ("task", held.run_id)
+    house.server.run(held.run_id, "announced")
+    params = {"taskId": held.run_id, "inputResponses": {"a": "x"}}
+    assert "finished" in caller.ask("tasks/update", params)["error"]["message"]
+
+
+def test_nothing_is_pushed_so_that_a_stream_is_refused(house: House) -> None:
+    with house.with_token(house.server.token) as client:
+        for method in ("GET", "DELETE"):
+            assert client.request(method, "/mcp").status_code == 405
