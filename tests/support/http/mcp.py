@@ -97,7 +97,9 @@ class McpCaller:
         """The answer to a body as it stands."""
         kind = {"Content-Type": "application/json"}
         with client_of(self._url, self._token) as http:
-            return http.post("/mcp", content=content, headers={**kind, **self._headers, **headers})
+            whole = {**kind, **self._headers, **headers}
+            coded = {name.encode(): value.encode() for name, value in whole.items()}
+            return http.post("/mcp", content=content, headers=coded)
 
     def ask(
         self, method: str, params: Mapping[str, Any] | None = None, **meta: Any

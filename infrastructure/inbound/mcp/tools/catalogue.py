@@ -174,9 +174,9 @@ TOOLS: Sequence[OfferedTool] = (
         title="Wait for sub-agents",
         description=(
             "Wait until sub-agents are done, and read what they report: all that are at work, or"
-            " the targets. What was reported before and not read comes too."
-            " Status waiting says that the time was over first: wait again. That"
-            " you stop waiting stops none of them."
+            " the targets. What was reported before comes too, until you say with after"
+            " how far you have read. Status waiting says that the time was over first: wait again."
+            " That you stop waiting stops none of them."
         ),
         scope="read",
         answers=subagents.wait,

@@ -160,10 +160,20 @@ def test_another_runtime_is_answered_with_the_agent_that_was_asked_for() -> None
         'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
         'Enable the acpx plugin or use runtime="subagent".'
     )
-    call = {"task": "look", "runtime": "acp", "lightContext": True, "attachments": "none"}
+    call: dict[str, object] = {"task": "look", "runtime": "acp"}
     assert read_tool_arguments(call) == ToolRefusal("error", text, None)
     assert read_tool_arguments({**call, "agentId": " beta "}) == ToolRefusal("error", text, "beta")
     assert thrown({"runtime": "acp"}) == "task required"
+    files = [{"name": "a.txt", "content": "a"}]
+    attached = read_tool_arguments({**call, "attachments": files})
+    assert isinstance(attached, ToolRefusal)
+    assert attached.error.startswith("attachments are currently unsupported for runtime=acp; ")
+    assert thrown({**call, "lightContext": True, "context": "fork"}) == (
+        "lightContext is only supported for runtime='subagent'."
+    )
+    assert thrown({**call, "context": "fork"}) == (
+        'context="fork" is only supported for runtime="subagent".'
+    )
 
 
 @pytest.mark.parametrize("runtime", ["subagent", "ACP", " acp", "other", None, 1])
