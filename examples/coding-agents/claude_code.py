@@ -16,6 +16,7 @@ from started_agent import (
     message,
     progress,
     result,
+    text_of,
     tool,
     usage,
 )
@@ -85,7 +86,7 @@ class Lines(Reading):
         for block in blocks:
             if block.get("type") == "tool_result":
                 name, given = self._calls.pop(block["tool_use_id"], ("tool", None))
-                yield tool(name, given, _text_of(block.get("content")))
+                yield tool(name, given, text_of(block.get("content")))
 
     def _ended(self, event):
         entries = [
@@ -108,12 +109,6 @@ class Lines(Reading):
 def _blocks(event):
     content = event["message"].get("content") or []
     return [] if isinstance(content, str) else content
-
-
-def _text_of(content):
-    if isinstance(content, list):
-        return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in content)
-    return content
 
 
 if __name__ == "__main__":

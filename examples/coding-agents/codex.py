@@ -18,6 +18,7 @@ from started_agent import (
     message,
     progress,
     result,
+    text_of,
     tool,
     usage,
 )
@@ -95,7 +96,8 @@ class Lines(Reading):
                 return [tool("shell", item["command"], ended)]
             case "mcp_tool_call":
                 name = f"{item['server']}.{item['tool']}"
-                return [tool(name, item.get("arguments"), item.get("error") or item.get("result"))]
+                answered = item.get("error") or text_of((item.get("result") or {}).get("content"))
+                return [tool(name, item.get("arguments"), answered)]
             case "file_change":
                 return [tool("file_change", item["changes"], item["status"])]
             case "web_search":

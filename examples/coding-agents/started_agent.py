@@ -122,6 +122,13 @@ def result(text):
     return {"type": "result", "text": cut(text)}
 
 
+def text_of(content):
+    """The text of what a tool of MCP answered: its parts, one after the other."""
+    if isinstance(content, list):
+        return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in content)
+    return content
+
+
 def cut(text):
     """A text, as much of it as a line of the transcript has room for."""
     if len(text) <= TEXT_CHARACTERS_MAX:

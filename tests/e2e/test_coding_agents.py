@@ -1,0 +1,138 @@
+"""The coding agents of `examples/coding-agents`, as children of a real server.
+
+What they print is in `recorded/`: each the real program's output (Claude Code 2.1.197, Codex CLI
+0.169.0, Gemini CLI 0.61.0, opencode 1.18.33), started by its preset, with a model behind it that
+spawns a sub-agent by the tools, waits for it and answers. Long texts are cut.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.configuration.runtimes import CommandRuntime
+from infrastructure.outbound.configuration.load import load
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.process_table import is_alive
+from tests.support.servers.recorded_agents import AGENTS, EXAMPLE, RecordedAgents
+
+pytestmark = pytest.mark.server
+
+ANSWER = "The helper has counted: done."
+SPAWN = {"task": "Count the boats.", "agentId": "helper", "label": "boats"}
+TOOLS = {
+    "claude": ("mcp__spawnlog__sessions_spawn", "mcp__spawnlog__subagents_wait"),
+    "codex": ("spawnlog.sessions_spawn", "spawnlog.subagents_wait"),
+    "gemini": ("mcp_spawnlog_sessions_spawn", "mcp_spawnlog_subagents_wait"),
+    "opencode": ("spawnlog_sessions_spawn", "spawnlog_subagents_wait"),
+}
+# Those of three requests, each of 20 tokens from the cache.
+TOKENS = {
+    "claude": {"inputTokens": 303, "outputTokens": 72, "cacheReadTokens": 60},
+    "codex": {"inputTokens": 243, "outputTokens": 90, "cacheReadTokens": 60},
+    "gemini": {"inputTokens": 243, "outputTokens": 90, "cacheReadTokens": 60},
+    "opencode": {"inputTokens": 243, "outputTokens": 90, "cacheReadTokens": 60},
+}
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path, module_database_url: str) -> Iterator[RecordedAgents]:
+    with new_place() as place:
+        data_dir = copied(made_data_dir, place / "data")
+        with RecordedAgents(data_dir, place / "own", module_database_url) as agents:
+            yield agents
+
+
+def said(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [one for one in entries if one["kind"] == kind]
+
+
+@pytest.mark.parametrize("agent_id", AGENTS)
+def test_what_an_agent_printed_is_the_transcript_the_usage_and_the_result(
+    server: RecordedAgents, agent_id: str
+) -> None:
+    run_id = server.asked(agent_id)
+    run = server.run(run_id, "announced")
+    assert (run["outcome"], run["resultText"], run["error"]) == ("success", ANSWER, None)
+    assert {name: run["usage"][name] for name in TOKENS[agent_id]} == TOKENS[agent_id]
+    entries = server.transcript(run_id)
+    spawned, waited = said(entries, "tool")
+    assert (spawned["name"], waited["name"]) == TOOLS[agent_id]
+    assert json.loads(spawned["input"]) == SPAWN
+    assert spawned["output"].startswith('{"status":"accepted",')
+    assert [one["text"] for one in said(entries, "message")[1:]] == [ANSWER]
+
+
+@pytest.mark.parametrize("agent_id", AGENTS)
+def test_an_agent_finds_the_tools_of_its_session_and_no_secret_among_its_arguments(
+    server: RecordedAgents, agent_id: str
+) -> None:
+    run_id = server.asked(agent_id)
+    server.run(run_id, "announced")
+    found = server.found(run_id)
+    assert {"sessions_spawn", "subagents_wait", "sessions_yield"} <= set(found["tools"])
+    assert Path(found["cwd"]).name == agent_id
+    prompt = server.http.get(f"/v1/runs/{run_id}/prompt").json()
+    told = prompt["systemPrompt"], prompt["message"]
+    if agent_id == "claude":
+        assert (found["system"], found["read"]) == told
+    else:
+        assert found["read"] == "\n\n".join(told)
+    arguments = "\n".join(found["arguments"])
+    assert "Bearer " not in arguments.replace("Bearer ${SPAWNLOG_TOKEN}", "")
+    assert "boats" not in arguments
+
+
+@pytest.mark.parametrize("agent_id", AGENTS)
+def test_an_agent_that_fails_says_why(server: RecordedAgents, agent_id: str) -> None:
+    run = server.run(server.asked(agent_id, "Play: failed"), "announced")
+    assert run["outcome"] == "error"
+    assert f"exited with code 1: {agent_id} failed: " in run["error"]
+    assert "the harbour is closed" in run["error"]
+
+
+def test_an_agent_whose_run_is_stopped_is_gone(server: RecordedAgents) -> None:
+    run_id = server.asked("claude", "Play: endless")
+    pid = server.found(run_id)["pid"]
+    assert is_alive(pid)
+    assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code == 200
+    assert server.run(run_id, "announced")["outcome"] == "stopped"
+    assert not is_alive(pid)
+
+
+def test_an_agent_that_is_not_installed_is_named(server: RecordedAgents) -> None:
+    program = server.notes.parent / "bin" / "opencode"
+    hidden = program.rename(program.with_suffix(".away"))
+    try:
+        run = server.run(server.asked("opencode"), "announced")
+    finally:
+        hidden.rename(program)
+    assert run["error"].endswith("opencode is not installed, or not on PATH")
+
+
+def test_a_session_that_goes_on_is_told_what_was_said_in_it(server: RecordedAgents) -> None:
+    first = server.run(server.asked("codex"), "announced")
+    answer = server.http.post(
+        f"/v1/runs/{first['runId']}/messages", json={"message": "And the nets?"}
+    )
+    assert answer.status_code < 300, answer.text
+    run_id = answer.json()["runId"]
+    server.run(run_id, "announced")
+    read = server.found(run_id)["read"]
+    earlier, _, message = read.partition("</earlier-in-this-session>")
+    assert message == "\n\nAnd the nets?"
+    assert "Have the boats counted." in earlier
+    assert f"\n\nassistant: {ANSWER}\n" in earlier
+
+
+def test_the_example_holds_no_mistake_and_every_program_that_it_names_exists() -> None:
+    configuration = load(EXAMPLE / "spawnlog.json5").configuration
+    assert configuration.agent_ids() == AGENTS
+    for agent_id in AGENTS:
+        runtime = configuration.effective_agent(agent_id).runtime
+        assert isinstance(runtime, CommandRuntime)
+        workspace = EXAMPLE / "workspaces" / agent_id
+        assert Path(os.path.normpath(workspace / runtime.command[1])).is_file(), agent_id
