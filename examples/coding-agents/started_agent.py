@@ -22,6 +22,7 @@ HISTORY_CHARACTERS_MAX = 100_000
 TOKEN_VARIABLE = "SPAWNLOG_TOKEN"
 SERVER_NAME = "spawnlog"
 WAIT_SECONDS_MAX = 660
+SAID_BEFORE = "earlier-in-this-session"
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,9 @@ def said_before(paths):
         return ""
     if len(text) > HISTORY_CHARACTERS_MAX:
         text = f"[…]{text[-HISTORY_CHARACTERS_MAX:]}"
-    return f"<earlier-in-this-session>\n{text}\n</earlier-in-this-session>"
+    # What was said may say anything, and ends where we say that it ends.
+    text = text.replace(SAID_BEFORE, "earlier")
+    return f"<{SAID_BEFORE}>\n{text}\n</{SAID_BEFORE}>"
 
 
 def _as_said(line):
@@ -201,11 +204,10 @@ def _entries_of(line, said):
     if not text:
         return []
     try:
-        event = json.loads(text)
-    except ValueError:
-        event = None
-    # What is no event is for whoever looks at the run: a warning, as a rule.
-    return said.entries(event) if isinstance(event, dict) else [progress(text)]
+        return said.entries(json.loads(text))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # No event, or one of a form that another version has: told as it stands.
+        return [progress(text)]
 
 
 def _tell(entries):
