@@ -47,7 +47,9 @@ def start(told, more):
 
 def _servers(url):
     headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
-    return {"mcpServers": {SERVER_NAME: {"type": "http", "url": url, "headers": headers}}}
+    server = {"type": "http", "url": url, "headers": headers}
+    # It begins when it has the tools, and is shown all of them.
+    return {"mcpServers": {SERVER_NAME: {**server, "alwaysLoad": True}}}
 
 
 class Lines(Reading):

@@ -5,6 +5,8 @@ reference, the lines of `stream-json` those of its headless mode reference; all 
 0.61.0 has them.
 """
 
+from pathlib import Path
+
 from started_agent import (
     SERVER_NAME,
     Reading,
@@ -13,6 +15,7 @@ from started_agent import (
     message,
     progress,
     result,
+    tell,
     tool,
     usage,
 )
@@ -24,6 +27,8 @@ def start(told, more):
     there, with the address and the token as variables."""
     arguments = ["gemini", "--output-format", "stream-json"]
     arguments += ["--allowed-mcp-server-names", SERVER_NAME]
+    if told.mcp_url and not any(map(_names_server, (Path.cwd(), Path.home()))):
+        tell(progress(f"no {SERVER_NAME} in .gemini/settings.json here: it has no tools of ours"))
     if told.model:
         arguments += ["--model", told.model_of("google")]
     return Start(
@@ -33,6 +38,11 @@ def start(told, more):
         # ask for it. `--skip-trust` comes too late: the settings have been read by then.
         environment={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
     )
+
+
+def _names_server(folder):
+    settings = folder / ".gemini" / "settings.json"
+    return settings.is_file() and f'"{SERVER_NAME}"' in settings.read_text("utf-8")
 
 
 class Lines(Reading):

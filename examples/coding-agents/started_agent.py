@@ -143,6 +143,12 @@ def short(value):
     return cut(text) if isinstance(value, str) or len(text) > TEXT_CHARACTERS_MAX else value
 
 
+def tell(*entries):
+    """Entries of the transcript, out at once."""
+    for entry in entries:
+        print(json.dumps(entry), flush=True)
+
+
 def said_before(paths):
     """What was said in the session before this run, the last of it, as text."""
     lines = []
@@ -182,9 +188,9 @@ def main(start, reading):
     agent = _Process(start(told, tuple(sys.argv[1:])))
     said = reading(told)
     for line in agent.lines():
-        _tell(_entries_of(line, said))
+        tell(*_entries_of(line, said))
     status = agent.wait()
-    _tell(said.end())
+    tell(*said.end())
     if said.failure is not None:
         print(f"{agent.name} failed: {said.failure}", file=sys.stderr)
     if status or said.failure is not None:
@@ -208,11 +214,6 @@ def _entries_of(line, said):
     except (ValueError, LookupError, TypeError, AttributeError):
         # No event, or one of a form that another version has: told as it stands.
         return [progress(text)]
-
-
-def _tell(entries):
-    for entry in entries:
-        print(json.dumps(entry), flush=True)
 
 
 class _Process:

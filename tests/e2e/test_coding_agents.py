@@ -7,6 +7,7 @@ spawns a sub-agent by the tools, waits for it and answers. Long texts are cut.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,6 +40,18 @@ TOKENS = {
     "gemini": {"inputTokens": 243, "outputTokens": 90, "cacheReadTokens": 60},
     "opencode": {"inputTokens": 243, "outputTokens": 90, "cacheReadTokens": 60},
 }
+MODELS = {
+    "claude": "claude-sonnet-4-5",
+    "codex": "gpt-5.1-codex",
+    "gemini": "gemini-2.5-pro",
+    "opencode": "anthropic/claude-sonnet-4-5",
+}
+LEVELS = {
+    "claude": ("--effort", "high"),
+    "codex": ('model_reasoning_effort="high"',),
+    "gemini": (),
+    "opencode": ("--variant", "high"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -53,38 +66,47 @@ def said(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [one for one in entries if one["kind"] == kind]
 
 
-@pytest.mark.parametrize("agent_id", AGENTS)
+@pytest.fixture(scope="module", params=AGENTS)
+def over(server: RecordedAgents, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A run of each agent that is over."""
+    run_id = server.asked(request.param, thinking="high")
+    return server.run(run_id, "announced")
+
+
 def test_what_an_agent_printed_is_the_transcript_the_usage_and_the_result(
-    server: RecordedAgents, agent_id: str
+    server: RecordedAgents, over: dict[str, Any]
 ) -> None:
-    run_id = server.asked(agent_id)
-    run = server.run(run_id, "announced")
-    assert (run["outcome"], run["resultText"], run["error"]) == ("success", ANSWER, None)
-    assert {name: run["usage"][name] for name in TOKENS[agent_id]} == TOKENS[agent_id]
-    entries = server.transcript(run_id)
+    tokens = TOKENS[over["agentId"]]
+    assert (over["outcome"], over["resultText"], over["error"]) == ("success", ANSWER, None)
+    assert {name: over["usage"][name] for name in tokens} == tokens
+    entries = server.transcript(over["runId"])
     spawned, waited = said(entries, "tool")
-    assert (spawned["name"], waited["name"]) == TOOLS[agent_id]
+    assert (spawned["name"], waited["name"]) == TOOLS[over["agentId"]]
     assert json.loads(spawned["input"]) == SPAWN
     assert spawned["output"].startswith('{"status":"accepted",')
     assert [one["text"] for one in said(entries, "message")[1:]] == [ANSWER]
 
 
-@pytest.mark.parametrize("agent_id", AGENTS)
-def test_an_agent_finds_the_tools_of_its_session_and_no_secret_among_its_arguments(
-    server: RecordedAgents, agent_id: str
+def test_an_agent_finds_the_tools_of_its_session_and_is_told_all_that_its_run_was(
+    server: RecordedAgents, over: dict[str, Any]
 ) -> None:
-    run_id = server.asked(agent_id)
-    server.run(run_id, "announced")
-    found = server.found(run_id)
+    found = server.found(over["runId"])
     assert {"sessions_spawn", "subagents_wait", "sessions_yield"} <= set(found["tools"])
-    assert Path(found["cwd"]).name == agent_id
-    prompt = server.http.get(f"/v1/runs/{run_id}/prompt").json()
+    assert Path(found["cwd"]).name == over["agentId"]
+    prompt = server.http.get(f"/v1/runs/{over['runId']}/prompt").json()
     told = prompt["systemPrompt"], prompt["message"]
-    if agent_id == "claude":
+    if over["agentId"] == "claude":
         assert (found["system"], found["read"]) == told
     else:
         assert found["read"] == "\n\n".join(told)
-    arguments = "\n".join(found["arguments"])
+    assert found["arguments"][found["arguments"].index("--model") + 1] == MODELS[over["agentId"]]
+    assert set(LEVELS[over["agentId"]]) <= set(found["arguments"])
+
+
+def test_no_prompt_and_no_secret_is_among_the_arguments_of_an_agent(
+    server: RecordedAgents, over: dict[str, Any]
+) -> None:
+    arguments = "\n".join(server.found(over["runId"])["arguments"])
     assert "Bearer " not in arguments.replace("Bearer ${SPAWNLOG_TOKEN}", "")
     assert "boats" not in arguments
 
@@ -131,14 +153,16 @@ def test_a_session_that_goes_on_is_told_what_was_said_in_it(server: RecordedAgen
     assert f"\n\nassistant: {ANSWER}\n" in earlier
 
 
-def started(folder: Path, lines: str, **told: Any) -> "subprocess.Popen[str]":
-    """A preset, without a server, whose program prints these lines and ends."""
-    program(folder / "opencode", f"#!/bin/sh\ncat > read\n{lines}\n")
+def started(
+    folder: Path, lines: str, agent_id: str = "opencode", **told: Any
+) -> "subprocess.Popen[str]":
+    """A preset, without a server, whose program is these lines of shell."""
+    program(folder / agent_id, f"#!/bin/sh\ncat > read\n{lines}\n")
     process = subprocess.Popen(
-        [sys.executable, EXAMPLE / "opencode.py"],
+        [sys.executable, EXAMPLE / f"{agent_id}.py"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={"PATH": f"{folder}:{os.environ['PATH']}"},
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder)},
         cwd=folder,
         text=True,
     )
@@ -185,6 +209,20 @@ def test_a_preset_that_is_asked_to_end_asks_its_program(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(timeout=30) == 7
     assert (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_agent_whose_settings_do_not_name_the_server_says_so(
+    tmp_path: Path, named: bool
+) -> None:
+    settings = EXAMPLE / "workspaces" / "gemini" / ".gemini" / "settings.json"
+    if named:
+        shutil.copytree(settings.parent, tmp_path / ".gemini")
+    mcp = {"mcpServers": {"spawnlog": {"url": "http://127.0.0.1:8700/mcp"}}}
+    with started(tmp_path, "", "gemini", mcp=mcp) as process:
+        assert process.stdout is not None
+        said = process.stdout.read()
+    assert ("no spawnlog in .gemini/settings.json" in said) is not named
 
 
 def test_the_example_holds_no_mistake_and_every_program_that_it_names_exists() -> None:

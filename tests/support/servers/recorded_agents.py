@@ -74,7 +74,7 @@ def server():
     if NAME == "claude":
         assert given["--strict-mcp-config"]
         one = json.loads(given["--mcp-config"][0])["mcpServers"]["spawnlog"]
-        assert one["type"] == "http"
+        assert (one["type"], one["alwaysLoad"]) == ("http", True)
         return one["url"], with_variables(one["headers"]["Authorization"])
     if NAME == "codex":
         one = set_by(given["-c"])["mcp_servers"]["spawnlog"]
