@@ -12,12 +12,14 @@ import os
 import signal
 import subprocess
 import sys
+from bisect import bisect
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
 LINE_BYTES_MAX = 32 * 1024 * 1024
-TEXT_CHARACTERS_MAX = 200_000
+# As JSON; a line of the transcript, with two of them, has at most 1 MiB.
+TEXT_BYTES_MAX = 400_000
 HISTORY_CHARACTERS_MAX = 100_000
 TOKEN_VARIABLE = "SPAWNLOG_TOKEN"
 SERVER_NAME = "spawnlog"
@@ -76,15 +78,12 @@ class Start:
 
 
 class Reading:
-    """What the lines of an agent come to. `failure` is why the agent says that it failed."""
+    """What the lines of an agent come to. A preset's has `entries(event)`: those of the transcript
+    for one line, an object. `failure` is why the agent says that it failed."""
 
     def __init__(self, told):
         self.told = told
         self.failure = None
-
-    def entries(self, event):
-        """The entries of the transcript for one line, an object."""
-        raise NotImplementedError
 
     def end(self):
         """The entries that are due when there are no more lines."""
@@ -132,15 +131,22 @@ def text_of(content):
 
 def cut(text):
     """A text, as much of it as a line of the transcript has room for."""
-    if len(text) <= TEXT_CHARACTERS_MAX:
+    if _size(text) <= TEXT_BYTES_MAX:
         return text
-    return f"{text[:TEXT_CHARACTERS_MAX]}\n[{len(text) - TEXT_CHARACTERS_MAX} characters more]"
+    lengths = range(len(text) + 1)
+    kept = bisect(lengths, TEXT_BYTES_MAX, key=lambda length: _size(text[:length])) - 1
+    return f"{text[:kept]}\n[{len(text) - kept} characters more]"
 
 
 def short(value):
     """A text or a value, cut as a text when it is long."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return cut(text) if isinstance(value, str) or len(text) > TEXT_CHARACTERS_MAX else value
+    if isinstance(value, str):
+        return cut(value)
+    return value if _size(value) <= TEXT_BYTES_MAX else cut(json.dumps(value))
+
+
+def _size(value):
+    return len(json.dumps(value))
 
 
 def tell(*entries):
@@ -151,11 +157,13 @@ def tell(*entries):
 
 def said_before(paths):
     """What was said in the session before this run, the last of it, as text."""
-    lines = []
-    for path in paths:
+    text = ""
+    for path in reversed(paths):
         with Path(path).open(encoding="utf-8") as file:
-            lines += [line for line in map(_as_said, file) if line]
-    text = "\n\n".join(lines)
+            said = [line for line in map(_as_said, file) if line]
+        text = "\n\n".join([*said, text] if text else said)
+        if len(text) > HISTORY_CHARACTERS_MAX:
+            break
     if not text:
         return ""
     if len(text) > HISTORY_CHARACTERS_MAX:
