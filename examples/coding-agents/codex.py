@@ -1,0 +1,109 @@
+"""Codex CLI as a child or an orchestrator: `codex exec`.
+
+Its flags are those of its page on non-interactive mode, the keys those of its configuration
+reference (`mcp_servers.<id>.url`, `model_reasoning_effort` and their neighbours), the lines of
+`--json` those of non-interactive mode and of its SDK (`ThreadEvent`); all of them as version
+0.169.0 has them.
+"""
+
+import json
+
+from started_agent import (
+    SERVER_NAME,
+    TOKEN_VARIABLE,
+    WAIT_SECONDS_MAX,
+    Reading,
+    Start,
+    main,
+    message,
+    progress,
+    result,
+    text_of,
+    tool,
+    usage,
+)
+
+EFFORTS = {"minimal", "low", "medium", "high", "xhigh"}
+SERVER = f"mcp_servers.{SERVER_NAME}"
+
+
+def start(told, more):
+    """It takes a system prompt as an argument only, so that it goes before the message instead."""
+    arguments = ["codex", "exec", "--json", "--skip-git-repo-check", "--ephemeral"]
+    if told.model:
+        arguments += ["--model", told.model_of("openai")]
+    if told.thinking in EFFORTS:
+        arguments += _set("model_reasoning_effort", told.thinking)
+    if told.mcp_url:
+        arguments += _set(f"{SERVER}.url", told.mcp_url)
+        arguments += _set(f"{SERVER}.bearer_token_env_var", TOKEN_VARIABLE)
+        # Longer than the longest wait for sub-agents; its default is a minute.
+        arguments += ["-c", f"{SERVER}.tool_timeout_sec={WAIT_SECONDS_MAX}"]
+        # Nobody is there to be asked, and what a session may do its server decides.
+        arguments += _set(f"{SERVER}.default_tools_approval_mode", "approve")
+    return Start((*arguments, *more, "-"), prompt=told.prompt(with_system_prompt=True))
+
+
+def _set(key, text):
+    # A TOML string, which a JSON one of such texts is, too.
+    return ["-c", f"{key}={json.dumps(text)}"]
+
+
+class Lines(Reading):
+    """`--json`."""
+
+    def __init__(self, told):
+        super().__init__(told)
+        self._last = None
+
+    def entries(self, event):
+        match event.get("type"):
+            case "item.completed":
+                return self._item(event["item"])
+            case "turn.completed":
+                return [self._used(event["usage"])]
+            case "turn.failed":
+                self.failure = event["error"]["message"]
+            case "error":
+                # One that it recovers from, unless the turn fails as well.
+                return [progress(event["message"])]
+        return []
+
+    def end(self):
+        return [] if self.failure or self._last is None else [result(self._last)]
+
+    def _used(self, used):
+        # Its input tokens include those of the cache.
+        cached = used.get("cached_input_tokens", 0)
+        return usage(
+            self.told.model,
+            taken=used.get("input_tokens", 0) - cached,
+            given=used.get("output_tokens", 0),
+            cache_read=cached,
+        )
+
+    def _item(self, item):
+        match item["type"]:
+            case "agent_message":
+                self._last = item["text"]
+                return [message(item["text"])]
+            case "reasoning":
+                return [progress(item["text"])]
+            case "error":
+                return [progress(item["message"])]
+            case "command_execution":
+                ended = {"output": item["aggregated_output"], "exitCode": item.get("exit_code")}
+                return [tool("shell", item["command"], ended)]
+            case "mcp_tool_call":
+                name = f"{item['server']}.{item['tool']}"
+                answered = item.get("error") or text_of((item.get("result") or {}).get("content"))
+                return [tool(name, item.get("arguments"), answered)]
+            case "file_change":
+                return [tool("file_change", item["changes"], item["status"])]
+            case "web_search":
+                return [tool("web_search", item["query"], None)]
+        return []
+
+
+if __name__ == "__main__":
+    main(start, Lines)

@@ -1,0 +1,107 @@
+"""Gemini CLI as a child or an orchestrator: `gemini`, without a terminal.
+
+Its flags are those of its CLI reference, the variables and the settings those of its configuration
+reference, the lines of `stream-json` those of its headless mode reference; all of them as version
+0.61.0 has them.
+"""
+
+from pathlib import Path
+
+from started_agent import (
+    SERVER_NAME,
+    Reading,
+    Start,
+    main,
+    message,
+    progress,
+    result,
+    tell,
+    tool,
+    usage,
+)
+
+
+def start(told, more):
+    """It can replace its system prompt and not add to it: ours goes before the message. It takes
+    its servers from files alone: `workspaces/gemini/.gemini/settings.json` has what is to stand
+    there, with the address and the token as variables."""
+    arguments = ["gemini", "--output-format", "stream-json"]
+    arguments += ["--allowed-mcp-server-names", SERVER_NAME]
+    if told.mcp_url and not any(map(_names_server, (Path.cwd(), Path.home()))):
+        tell(progress(f"no {SERVER_NAME} in .gemini/settings.json here: it has no tools of ours"))
+    if told.model:
+        arguments += ["--model", told.model_of("google")]
+    return Start(
+        (*arguments, *more),
+        prompt=told.prompt(with_system_prompt=True),
+        # Without trust it leaves the settings of a folder out, and without a terminal it cannot
+        # ask for it. `--skip-trust` comes too late: the settings have been read by then.
+        environment={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+    )
+
+
+def _names_server(folder):
+    settings = folder / ".gemini" / "settings.json"
+    return settings.is_file() and f'"{SERVER_NAME}"' in settings.read_text("utf-8")
+
+
+class Lines(Reading):
+    """`stream-json`."""
+
+    def __init__(self, told):
+        super().__init__(told)
+        self._calls = {}
+        self._pieces = []
+        self._last = None
+
+    def entries(self, event):
+        if event.get("type") == "message":
+            if event.get("role") == "assistant":
+                self._pieces.append(event["content"])
+            return []
+        return [*self._said(), *self._others(event)]
+
+    def end(self):
+        entries = self._said()
+        return entries if self.failure or self._last is None else [*entries, result(self._last)]
+
+    def _said(self):
+        """What was said in pieces since the last call of a tool."""
+        text, self._pieces = "".join(self._pieces), []
+        if not text.strip():
+            return []
+        self._last = text
+        return [message(text)]
+
+    def _others(self, event):
+        match event.get("type"):
+            case "init":
+                return [progress(f"gemini with {event.get('model')}")]
+            case "tool_use":
+                self._calls[event["tool_id"]] = (event["tool_name"], event.get("parameters"))
+            case "tool_result":
+                name, given = self._calls.pop(event["tool_id"], ("tool", None))
+                return [tool(name, given, event.get("error") or event.get("output"))]
+            case "error":
+                return [progress(event["message"])]
+            case "result":
+                return self._ended(event)
+        return []
+
+    def _ended(self, event):
+        if event.get("status") != "success":
+            self.failure = (event.get("error") or {}).get("message") or event.get("status")
+        stats = event.get("stats") or {}
+        return [
+            usage(
+                model,
+                taken=used.get("input", 0),
+                given=used.get("output_tokens", 0),
+                cache_read=used.get("cached", 0),
+            )
+            for model, used in (stats.get("models") or {}).items()
+        ]
+
+
+if __name__ == "__main__":
+    main(start, Lines)

@@ -1,0 +1,268 @@
+"""A coding agent that is started for a run: what its presets in this folder have in common.
+
+A preset says how its agent is started (`Start`) and what a line of its output comes to (`Reading`);
+here is the rest: what the run was told, the process, its end. What the agent reads is in files that
+have no name, for a run that is stopped has no time to clean up; and neither a prompt nor a secret
+stands among the arguments, for they can be read by the whole machine. The agent takes the token of
+its session from the variable SPAWNLOG_TOKEN, by name.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from bisect import bisect
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+
+LINE_BYTES_MAX = 32 * 1024 * 1024
+# As JSON; a line of the transcript, with two of them, has at most 1 MiB.
+TEXT_BYTES_MAX = 400_000
+HISTORY_CHARACTERS_MAX = 100_000
+TOKEN_VARIABLE = "SPAWNLOG_TOKEN"
+SERVER_NAME = "spawnlog"
+WAIT_SECONDS_MAX = 660
+SAID_BEFORE = "earlier-in-this-session"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the run was told."""
+
+    message: str
+    system_prompt: str
+    model: str | None
+    thinking: str | None
+    mcp_url: str | None
+    history: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, text):
+        """From the runtime's `stdin-json`."""
+        told = json.loads(text)
+        servers = (told.get("mcp") or {}).get("mcpServers") or {}
+        return cls(
+            message=told["message"],
+            system_prompt=told.get("systemPrompt") or "",
+            model=told.get("model"),
+            thinking=told.get("thinking"),
+            mcp_url=(servers.get(SERVER_NAME) or {}).get("url"),
+            history=tuple(told.get("history") or ()),
+        )
+
+    def model_of(self, provider):
+        """The model's name without its provider, as an agent of one provider has it."""
+        return self.model.removeprefix(f"{provider}/") if self.model else None
+
+    def prompt(self, *, with_system_prompt):
+        """What the agent is given to read; what was said in the session before stands first."""
+        parts = [
+            self.system_prompt if with_system_prompt else "",
+            said_before(self.history),
+            self.message,
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Start:
+    """How an agent is started for what a run was told. `system_prompt` goes into a file that has no
+    name, whose path takes the place of `{system_prompt_file}` in the arguments."""
+
+    arguments: tuple[str, ...]
+    prompt: str
+    environment: dict = field(default_factory=dict)
+    system_prompt: str = ""
+
+
+class Reading:
+    """What the lines of an agent come to. A preset's has `entries(event)`: those of the transcript
+    for one line, an object. `failure` is why the agent says that it failed."""
+
+    def __init__(self, told):
+        self.told = told
+        self.failure = None
+
+    def end(self):
+        """The entries that are due when there are no more lines."""
+        return []
+
+
+def message(text):
+    """A message of the agent."""
+    return {"type": "message", "role": "assistant", "text": cut(text)}
+
+
+def progress(text):
+    """How far the agent is."""
+    return {"type": "progress", "text": cut(text)}
+
+
+def tool(name, given, answered):
+    """A call of a tool."""
+    return {"type": "tool", "name": name, "input": short(given), "output": short(answered)}
+
+
+def usage(model, *, taken, given, cache_read=0, cache_write=0):
+    """Tokens; those of the cache are beside `taken`."""
+    return {
+        "type": "usage",
+        "model": model,
+        "inputTokens": max(taken, 0),
+        "outputTokens": given,
+        "cacheReadTokens": cache_read,
+        "cacheWriteTokens": cache_write,
+    }
+
+
+def result(text):
+    """What the run has come to."""
+    return {"type": "result", "text": cut(text)}
+
+
+def text_of(content):
+    """The text of what a tool of MCP answered: its parts, one after the other."""
+    if isinstance(content, list):
+        return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in content)
+    return content
+
+
+def cut(text):
+    """A text, as much of it as a line of the transcript has room for."""
+    if _size(text) <= TEXT_BYTES_MAX:
+        return text
+    lengths = range(len(text) + 1)
+    kept = bisect(lengths, TEXT_BYTES_MAX, key=lambda length: _size(text[:length])) - 1
+    return f"{text[:kept]}\n[{len(text) - kept} characters more]"
+
+
+def short(value):
+    """A text or a value, cut as a text when it is long."""
+    if isinstance(value, str):
+        return cut(value)
+    return value if _size(value) <= TEXT_BYTES_MAX else cut(json.dumps(value))
+
+
+def _size(value):
+    return len(json.dumps(value))
+
+
+def tell(*entries):
+    """Entries of the transcript, out at once."""
+    for entry in entries:
+        print(json.dumps(entry), flush=True)
+
+
+def said_before(paths):
+    """What was said in the session before this run, the last of it, as text."""
+    text = ""
+    for path in reversed(paths):
+        with Path(path).open(encoding="utf-8") as file:
+            said = [line for line in map(_as_said, file) if line]
+        text = "\n\n".join([*said, text] if text else said)
+        if len(text) > HISTORY_CHARACTERS_MAX:
+            break
+    if not text:
+        return ""
+    if len(text) > HISTORY_CHARACTERS_MAX:
+        text = f"[…]{text[-HISTORY_CHARACTERS_MAX:]}"
+    # What was said may say anything, and ends where we say that it ends.
+    text = text.replace(SAID_BEFORE, "earlier")
+    return f"<{SAID_BEFORE}>\n{text}\n</{SAID_BEFORE}>"
+
+
+def _as_said(line):
+    entry = json.loads(line)
+    match entry.get("kind"):
+        case "message":
+            return f"{entry['role']}: {entry['text']}"
+        case "tool":
+            return f"tool {entry['name']}: {entry['input']} → {entry['output']}"
+        case "text":
+            return f"assistant: {entry['text']}"
+    # A result is the last message once more.
+    return ""
+
+
+def main(start, reading):
+    """Run the agent, tell its lines as a transcript, and end as it ended.
+
+    `start` makes a `Start` of what was told and of the arguments given to this program, which are
+    handed on to the agent.
+    """
+    told = Told.read(sys.stdin.buffer.read())
+    agent = _Process(start(told, tuple(sys.argv[1:])))
+    said = reading(told)
+    for line in agent.lines():
+        tell(*_entries_of(line, said))
+    status = agent.wait()
+    tell(*said.end())
+    if said.failure is not None:
+        print(f"{agent.name} failed: {said.failure}", file=sys.stderr)
+    if status or said.failure is not None:
+        raise SystemExit(128 - status if status < 0 else status or 1)
+
+
+def nameless_file(text):
+    """A file that only who holds it can read, and that is gone when nobody does."""
+    file = TemporaryFile()  # noqa: SIM115 (who calls it closes it)
+    file.write(text.encode(errors="replace"))
+    file.seek(0)
+    return file
+
+
+def _entries_of(line, said):
+    text = line.decode(errors="replace").strip()
+    if not text:
+        return []
+    try:
+        return said.entries(json.loads(text))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # No event, or one of a form that another version has: told as it stands.
+        return [progress(text)]
+
+
+class _Process:
+    """The agent's process. What it writes to stderr is this program's, and so stands on record
+    when the run fails."""
+
+    def __init__(self, start):
+        self.name = start.arguments[0]
+        self._process = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._hand_on)
+        try:
+            self._process = self._started(start)
+        except FileNotFoundError:
+            raise SystemExit(f"{self.name} is not installed, or not on PATH") from None
+
+    def lines(self):
+        """The lines that it prints."""
+        while line := self._process.stdout.readline(LINE_BYTES_MAX):
+            if len(line) == LINE_BYTES_MAX:
+                self._process.terminate()
+                raise SystemExit(f"{self.name} printed a line of {LINE_BYTES_MAX} bytes or more")
+            yield line
+
+    def wait(self):
+        """Its exit status, negative for a signal."""
+        return self._process.wait()
+
+    @staticmethod
+    def _started(start):
+        with nameless_file(start.prompt) as prompt, nameless_file(start.system_prompt) as system:
+            place = f"/dev/fd/{system.fileno()}"
+            return subprocess.Popen(
+                [each.replace("{system_prompt_file}", place) for each in start.arguments],
+                stdin=prompt,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **start.environment},
+                pass_fds=(system.fileno(),),
+            )
+
+    def _hand_on(self, number, _):
+        if self._process is None:
+            raise SystemExit(128 + number)
+        self._process.send_signal(number)
