@@ -90,7 +90,7 @@ class AsyncFamily(FamilyHandle):
         traceback: TracebackType | None,
     ) -> None:
         if error is not None and self.stop_on_error:
-            await self.client.converse(self._stop_runs(self.left_by(error)))
+            await self.client.converse(self._stop_runs(error))
 
     async def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> AsyncSpawnedRun:
         """Spawn a child of the session. RefusalProblem with its rule when that is not permitted."""

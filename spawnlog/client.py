@@ -15,7 +15,7 @@ from uuid import UUID
 import httpx2
 
 from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, Reply, ServerAnswer, require_success
-from spawnlog.core.errors import ServerUnreachable, SpawnlogError
+from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
 from spawnlog.core.location import ServerAddress, locate_server
@@ -191,6 +191,8 @@ class Client:
 
     @contextmanager
     def _failures(self, request: Request[Any]) -> Iterator[None]:
+        if self._http.is_closed:
+            raise InvalidSetting("this client is closed: make another one")
         try:
             yield
         except FAILURES as error:

@@ -90,7 +90,7 @@ class Family(FamilyHandle):
         traceback: TracebackType | None,
     ) -> None:
         if error is not None and self.stop_on_error:
-            self.client.converse(self._stop_runs(self.left_by(error)))
+            self.client.converse(self._stop_runs(error))
 
     def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> SpawnedRun:
         """Spawn a child of the session. RefusalProblem with its rule when that is not permitted."""

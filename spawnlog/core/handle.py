@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from spawnlog.core.errors import InvalidSetting
+from spawnlog.core.errors import InvalidSetting, SpawnlogError
 from spawnlog.core.retries import Conversation, RetryLimits, exchange
 from spawnlog.core.wait import WaitUntil, goes_on_in, result_of, wait_for_message, wait_for_run
 from spawnlog.operations import control, runs
@@ -171,11 +171,13 @@ class FamilyHandle:
         request = control.stop_session(self.key, reason=reason)
         return (yield from exchange(request, self._limits)).value
 
-    def left_by(self, error: BaseException) -> str:
-        """Why the runs are stopped: by the kind of the exception alone, for its text may hold what
-        is nobody's business."""
-        return f"the program that spawned it ended with {type(error).__name__}"
-
-    def _stop_runs(self, reason: str) -> Conversation[None]:
+    def _stop_runs(self, error: BaseException) -> Conversation[None]:
+        """Stop what was spawned here, since `error` leaves it. Why a run could not be stopped is a
+        note on that error, which nothing takes the place of."""
+        # By the kind alone: its text may hold what is nobody's business.
+        reason = f"the program that spawned it ended with {type(error).__name__}"
         for run in self._runs:
-            yield from exchange(control.stop_run(run.run_id, reason=reason), self._limits)
+            try:
+                yield from exchange(control.stop_run(run.run_id, reason=reason), self._limits)
+            except SpawnlogError as failure:
+                error.add_note(f"run {run.run_id} could not be stopped: {failure.message}")

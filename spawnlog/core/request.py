@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-from spawnlog.core.errors import InvalidSetting
+from spawnlog.core.errors import ForeignAnswer, InvalidSetting
 
 T = TypeVar("T")
 PageT = TypeVar("PageT")
@@ -56,23 +56,32 @@ class PageRequest(Request[PageT], Generic[PageT, ItemT]):
     lists: tuple[str, ...] = ("items",)
 
     def items(self, page: PageT) -> list[ItemT]:
-        """The items of a page."""
-        return [item for name in self.lists for item in getattr(page, name)]
+        """The items of a page. ForeignAnswer when it lists none."""
+        found: list[ItemT] = []
+        for name in self.lists:
+            items = _member(page, name)
+            is_plain = isinstance(page, Mapping)
+            if not isinstance(items, list) or (
+                is_plain and not all(isinstance(one, dict) for one in items)
+            ):
+                raise ForeignAnswer("the answer is not from a spawnlog server: it lists no items")
+            found += items
+        return found
 
     def following(self, page: PageT, position: int | None) -> "PageRequest[PageT, ItemT] | None":
         """The request for the page behind `page`, which was true at `position`; None behind the
         last one. What was a time ago for the first page is so for all of them."""
-        cursor = getattr(page, "next_cursor", None)
-        if cursor is not None:
-            return self._at({"cursor": cursor})
+        cursor = _member(page, "nextCursor")
+        if cursor:
+            return self._at({"cursor": str(cursor)})
         if self.query.get("order") == "desc" or "before" in self.query:
-            older = getattr(page, "next_before", None)
-            return None if older is None else self._at({"before": str(older)}, position)
-        after = getattr(page, "next_after", None)
-        if after is None or str(after) == self.query.get("after", "0"):
+            older = _member(page, "nextBefore")
+            return self._at({"before": str(older)}, position) if isinstance(older, int) else None
+        after = _member(page, "nextAfter")
+        if not isinstance(after, int | str) or str(after) == self.query.get("after", "0"):
             return None
-        head = getattr(page, "head", None)
-        if head is not None and after >= head:
+        head = _member(page, "head")
+        if isinstance(head, int) and isinstance(after, int) and after >= head:
             return None
         return self._at({"after": str(after)}, position)
 
@@ -88,6 +97,14 @@ class PageRequest(Request[PageT], Generic[PageT, ItemT]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesRequest(Request[T]):
     """A request that is answered with lines of JSON, each read as `T`."""
+
+
+def _member(page: object, name: str) -> object:
+    """A member of a page by its name in JSON, whether the page was read as a model or not."""
+    if isinstance(page, Mapping):
+        return page.get(name)
+    snake = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
+    return getattr(page, snake, None)
 
 
 def read_request(

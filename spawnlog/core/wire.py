@@ -51,6 +51,9 @@ class Wire:
     def request(self, request: Request[Any], *, streams: bool = False) -> httpx2.Request:
         """The request as httpx2 sends it; with `streams` its answer goes on while something is
         said."""
+        for name, value in request.headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise InvalidSetting(f"{name} must be printable ASCII signs")
         headers = {**self._headers, **request.headers}
         seconds = SILENCE_SECONDS_MAX if streams else self._answer_seconds + request.wait_seconds
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)

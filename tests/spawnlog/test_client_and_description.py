@@ -15,8 +15,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from infrastructure.inbound.http.application import ROUTERS
-from infrastructure.inbound.http.openapi import BODIES, LINES, describe
-from infrastructure.inbound.http.routes.what_if import WhatIfFilter
+from infrastructure.inbound.http.openapi import BODIES, describe
+from infrastructure.inbound.http.routes.what_if import LINES, WhatIfFilter
 from infrastructure.inbound.http.schemas.respawn import TranscriptChoice
 from infrastructure.inbound.http.schemas.spawn import AttachAsBody, AttachmentBody, RequesterBody
 from infrastructure.inbound.http.schemas.transcript import EntryBody

@@ -1,6 +1,7 @@
 """Both clients on a real server."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from spawnlog import (
     PermissionProblem,
     Problem,
     RefusalProblem,
+    SpawnedRun,
     UnsuccessfulRun,
     WaitTimeout,
 )
@@ -52,7 +54,7 @@ def test_the_client_that_blocks_does_the_same(house: House, client: Client) -> N
         assert run.result(seconds=30) == "done"
         assert [entry.kind for entry in run.transcript(tools=True)][-1] == "result"
         steered = run.steer("do something else")
-        assert not isinstance(steered, type(run))
+        assert not isinstance(steered, SpawnedRun)
         assert steered.status == "done"
         assert client.run(run.run_id).refresh().stage in ("announced", "archived")
 
@@ -189,3 +191,45 @@ def test_what_was_shared_is_changed_for_the_version_that_was_read(
     with pytest.raises(Problem) as stale:
         client.patch_shared_context(requester, {"x": 1}, if_match=f'"{shared.version}"')
     assert stale.value.code == "precondition_failed"
+
+
+async def test_a_wait_that_is_cancelled_leaves_the_run_and_the_client(house: House) -> None:
+    async with other(house) as client:
+        run = await client.session(house.session()).spawn("long", agent_id="slow")
+        await run.wait("started", seconds=30)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(run.result(), 0.1)
+        assert (await run.refresh()).status == "running"
+        await run.stop()
+
+
+def test_threads_share_a_client(house: House, client: Client) -> None:
+    requesters = [house.session() for _ in range(6)]
+    with ThreadPoolExecutor(6) as threads:
+        results = threads.map(
+            lambda requester: client.session(requester).spawn("say it").result(seconds=30),
+            requesters,
+        )
+        assert list(results) == ["done"] * 6
+
+
+def test_a_child_spawns_for_the_session_that_its_token_acts_for(house: House) -> None:
+    with (
+        house.held(house.session()) as held,
+        Client(house.server.url, token=held.token) as own,
+        own.session("current") as family,
+    ):
+        run = family.spawn("say it", agent_id="main")
+        run.wait("announced", seconds=30)
+        assert run.view is not None
+        assert run.view.requester_session_key == held.child
+
+
+def test_why_a_run_could_not_be_stopped_is_a_note_on_what_left_the_family(house: House) -> None:
+    client = Client(house.server.url, token=house.server.token)
+    with pytest.raises(LookupError) as left:  # noqa: PT012
+        with client.session(house.session(), stop_on_error=True) as family:
+            run = family.spawn("say it")
+            client.close()
+            raise LookupError("canary")
+    assert run.run_id in left.value.__notes__[0]

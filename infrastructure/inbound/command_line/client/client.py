@@ -3,14 +3,10 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
-from infrastructure.inbound.command_line.client.paging import (
-    PAGE_ITEMS_MAX,
-    items_of,
-    next_page_parameters,
-)
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
     Unreachable,
@@ -22,11 +18,12 @@ from spawnlog.core.answer import ServerAnswer
 from spawnlog.core.errors import Problem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
 from spawnlog.core.location import ServerAddress
-from spawnlog.core.request import LinesRequest, Request, command_request, sent_query
+from spawnlog.core.request import LinesRequest, PageRequest, Request, command_request, sent_query
 from spawnlog.core.retries import NO_RETRIES, Conversation
 
 Parameters = Mapping[str, str | int | Sequence[str] | None]
 T = TypeVar("T")
+PAGE_ITEMS_MAX = 500
 
 
 class CommandClient:
@@ -78,31 +75,27 @@ class CommandClient:
         self, path: str, parameters: Parameters, *, limit: int, page_items: int = PAGE_ITEMS_MAX
     ) -> Listing:
         """Up to `limit` items, by as many pages as that takes."""
-        query = dict(parameters)
-        newest_first = query.get("before") is not None or query.get("order") == "desc"
+        newest_first = parameters.get("before") is not None or parameters.get("order") == "desc"
         items: list[JsonObject] = []
-        while True:
-            query["limit"] = min(page_items, limit - len(items))
-            answer = self.get(path, query)
-            items += items_of(answer.value)
-            after = query.get("after")
-            following = next_page_parameters(
-                answer.value,
-                after if isinstance(after, int | str) else None,
-                newest_first=newest_first,
-            )
-            if following is None or len(items) >= limit:
-                return Listing(
-                    items[:limit],
-                    following is not None,
-                    answer.position,
-                    next_after=None if newest_first else answer.value.get("nextAfter"),
-                    next_before=answer.value.get("nextBefore") if newest_first else None,
-                )
-            query |= following
-            if "cursor" not in following and query.get("at") and answer.position is not None:
-                # What was five minutes ago for the first page is so for all of them.
-                query["at"] = f"pos:{answer.position}"
+        following: PageRequest[JsonObject, JsonObject] | None = PageRequest(
+            operation="", method="GET", path=path, query=sent_query(parameters)
+        )
+        while following is not None:
+            page_limit = str(min(page_items, limit - len(items)))
+            request = replace(following, query={**following.query, "limit": page_limit})
+            with failures_of_commands():
+                page = self.client.answer(request)
+                items += request.items(page.value)
+                following = request.following(page.value, page.position)
+            if len(items) >= limit:
+                break
+        return Listing(
+            items[:limit],
+            following is not None,
+            page.position,
+            next_after=None if newest_first else page.value.get("nextAfter"),
+            next_before=page.value.get("nextBefore") if newest_first else None,
+        )
 
     def follow(
         self,

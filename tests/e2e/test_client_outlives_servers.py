@@ -1,0 +1,54 @@
+"""A wait and a stream go on behind a server that is stopped, and is there again in a moment."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from spawnlog import AsyncClient
+from tests.support.servers.data_directories import copied
+from tests.support.servers.running_server import RunningServer, configuration, scripted
+
+pytestmark = pytest.mark.server
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_a_wait_and_a_stream_outlive_a_restart(made_data_dir: Path, tmp_path: Path) -> None:
+    config = configuration(scripted("slow", steps=[{"afterMs": 300_000}]) | {"default": True})
+    config["spawnlog"] |= {"drainSeconds": 0}
+    data = copied(made_data_dir, tmp_path / "data")
+    arguments = ("--port", str(free_port()))
+    with RunningServer(data, config, arguments=arguments) as server:
+        url, token = server.url, server.token
+        async with AsyncClient(url, token=token) as client:
+            run = await client.session("agent:slow:main").spawn("long", label="long")
+            await run.wait("started", seconds=30)
+            positions: list[int] = []
+
+            async def follow() -> None:
+                async with client.follow_events(after=0, run_id=run.run_id) as events:
+                    async for event in events:
+                        positions.append(event.position)
+                        if event.type == "RunAnnounced":
+                            return
+
+            following = asyncio.create_task(follow())
+            ended = asyncio.create_task(run.wait("announced", seconds=60))
+            while not positions:
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(server.stop)
+            assert not ended.done()
+            assert not following.done()
+            await asyncio.to_thread(server.start)
+            assert server.url == url
+            await asyncio.gather(ended, following)
+            recorded = [one.position async for one in client.events(run_id=run.run_id)]
+        assert positions == recorded[: len(positions)]
+        assert ended.result().stage in ("announced", "archived")
