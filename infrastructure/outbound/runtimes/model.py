@@ -151,10 +151,12 @@ class ModelSession:
                 self._finish("stopped", "stopped")
             else:
                 self._finish("error", failure.reason, self._masked(str(failure)))
-        except asyncio.CancelledError:
-            self._finish("stopped", "stopped")
+        except (asyncio.CancelledError, BaseExceptionGroup):
+            # Libraries wrap what cancels them. Whoever waits for the end has to be told of it.
             if not self._is_killed:
+                self._finish("error", "interrupted", "interrupted: the conversation was given up")
                 raise
+            self._finish("stopped", "stopped")
         else:
             self._finish("success", "exit")
 
