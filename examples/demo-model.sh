@@ -86,5 +86,6 @@ spawnlog spawn "In one sentence: what is the tide?" --label tide --timeout 300 -
 echo
 spawnlog run events tide
 echo
-spawnlog run transcript tide
-spawnlog run get tide | grep -qi "success" || fail "it was no success:" "$place/server.txt"
+spawnlog run log tide --tools
+spawnlog run get tide --output json | grep -Eq '"outcome": ?"success"' ||
+  fail "it was no success:" "$place/server.txt"

@@ -67,8 +67,8 @@ class ModelRuntime(SharedSection):
     tool_calls_max: Annotated[Whole, Field(ge=0, le=10_000)] = 200
     tokens_max: Annotated[Whole, Field(ge=1, le=1_000_000_000)] = 2_000_000
     attempts_max: Annotated[Whole, Field(ge=1, le=10)] = 3
-    answer_within_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 60
-    timeout_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 120
+    answer_within_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 600
+    timeout_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 300
     tool_timeout_seconds: Annotated[Whole, Field(ge=1, le=86_400)] = 600
 
     @field_validator("base_url")

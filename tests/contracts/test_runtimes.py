@@ -257,6 +257,15 @@ async def test_one_killed_before_go_never_runs(theatre: Theatre) -> None:
     assert (entries, end.outcome) == ([], "stopped")
 
 
+async def test_one_killed_as_soon_as_it_may_go_ends(theatre: Theatre) -> None:
+    session = await opened(theatre, FOR_EVER, HELLO)
+    session.go()
+    await session.kill()
+    async with asyncio.timeout(30):
+        _, end = await all_of(session)
+    assert (end.outcome, end.result) == ("stopped", None)
+
+
 async def test_go_comes_too_late_for_one_that_was_killed(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO)
     await session.kill()

@@ -32,6 +32,16 @@ def asked_as(server: ModelServer, model: str) -> list[dict[str, Any]]:
     return [body for body in server.endpoint.bodies if body["model"] == model]
 
 
+def until_session_says(server: ModelServer, key: str, result: str) -> None:
+    """Waits until the newest run of a session has ended with this."""
+
+    def has_said() -> bool:
+        last = server.http.get(f"/v1/sessions/{key}").json()["ownRuns"][0]
+        return bool(server.run(last["runId"])["resultText"] == result)
+
+    wait_for(f"{key} to say {result}", has_said)
+
+
 def test_a_model_answers_with_tools_and_its_tokens_and_cost_are_on_record(
     server: ModelServer,
 ) -> None:
@@ -93,6 +103,22 @@ def test_a_session_that_goes_on_has_its_earlier_turns(server: ModelServer) -> No
     assert earlier[1]["content"] == "I am Ada."
 
 
+def test_a_steer_breaks_off_what_is_said_and_the_next_turn_knows_it(server: ModelServer) -> None:
+    begun = (text("half a sentence"), call("nothing"), HANG)
+    server.endpoint.answers("main", begun, said(text("Done otherwise.")))
+    run_id = server.accepted("main", "Do it.")
+    wait_for("the model to speak", lambda: len(server.transcript(run_id)) == 2)
+    steered = server.http.post(
+        f"/v1/runs/{run_id}/messages", json={"message": "Do it otherwise.", "mode": "steer"}
+    )
+    assert steered.status_code in (200, 201, 202), steered.text
+    until_session_says(server, server.run(run_id)["childSessionKey"], "Done otherwise.")
+    told = [one["content"] for one in asked_as(server, "main")[-1]["messages"][1:]]
+    assert "Do it." in told[0]
+    assert told[1] == "half a sentence"
+    assert "Do it otherwise." in told[2]
+
+
 def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
     server: ModelServer,
 ) -> None:
@@ -107,13 +133,7 @@ def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
     offered = {one["function"]["name"] for one in asked_as(server, "boss")[0]["tools"]}
     assert {"sessions_spawn", "sessions_yield", "subagents_wait"} <= offered
     assert "sessions_send" not in offered
-    session = run["childSessionKey"]
-
-    def woken() -> bool:
-        last = server.http.get(f"/v1/sessions/{session}").json()["ownRuns"][0]
-        return bool(server.run(last["runId"])["resultText"] == "The clerk says 5.")
-
-    wait_for("the boss to be woken", woken)
+    until_session_says(server, run["childSessionKey"], "The clerk says 5.")
     told = asked_as(server, "boss")[-1]["messages"]
     assert "It is 5." in told[-1]["content"]
     assert "sessions_yield" in str(told)

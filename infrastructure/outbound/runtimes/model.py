@@ -21,6 +21,7 @@ KILL_AGAIN_SECONDS = 0.5
 """What does not let go of its connections within this is told once more to."""
 
 
+_GIVEN_UP = "interrupted: the conversation was given up"
 _CONVERSATION = "infrastructure.outbound.runtimes.model_conversation"
 # What the libraries import only with their first request, while everything else would wait.
 _IMPORTED_LATE = (
@@ -115,6 +116,7 @@ class ModelSession:
         if self._task is None and not self._is_killed:
             name = f"conversation of run {self._launch.run_id}"
             self._task = asyncio.create_task(self._converse(), name=name)
+            self._task.add_done_callback(self._see_to_the_end)
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
         """What is said. Always the same iterator; a cancelled step loses nothing."""
@@ -151,12 +153,21 @@ class ModelSession:
                 self._finish("stopped", "stopped")
             else:
                 self._finish("error", failure.reason, self._masked(str(failure)))
-        except asyncio.CancelledError:
-            self._finish("stopped", "stopped")
+        except (asyncio.CancelledError, BaseExceptionGroup):
+            # Libraries wrap what cancels them. Whoever waits for the end has to be told of it.
             if not self._is_killed:
+                self._finish("error", "interrupted", _GIVEN_UP)
                 raise
+            self._finish("stopped", "stopped")
         else:
             self._finish("success", "exit")
+
+    def _see_to_the_end(self, _: "asyncio.Task[None]") -> None:
+        """One that was cancelled before its first step had no chance to say how it ended."""
+        if self._outcome is None and self._is_killed:
+            self._finish("stopped", "stopped")
+        elif self._outcome is None:
+            self._finish("error", "interrupted", _GIVEN_UP)
 
     def _masked(self, text: str) -> str:
         return printable_tail(self._masking.whole(text))

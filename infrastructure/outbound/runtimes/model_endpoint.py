@@ -4,7 +4,7 @@ Imported only where a model is called: what it needs is large.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -54,19 +54,24 @@ class _CountedBytes(httpx2.AsyncByteStream):
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Takes no answer that is too long, or packed so that nobody knows how long it is. What is
-    `left_out` of the headers is not sent, whoever put it there."""
+    """Follows no redirect, since what opens an endpoint is for it alone, and takes no answer that
+    is too long, or packed so that nobody knows how long it is. Where headers are `sent` no other
+    is, whoever put it there."""
 
-    def __init__(self, left_out: Sequence[str] = ()) -> None:
-        self._left_out = left_out
+    def __init__(self, sent: Collection[str] | None = None) -> None:
+        self._sent = sent
         self._wrapped = httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The answer, whose body is counted while it is read."""
         request.headers["Accept-Encoding"] = "identity"
-        for name in self._left_out:
-            request.headers.pop(name, None)
+        for name in list(request.headers) if self._sent is not None else ():
+            if name.lower() not in (self._sent or ()):
+                del request.headers[name]
         response = await self._wrapped.handle_async_request(request)
+        if response.is_redirect:
+            await response.aclose()
+            raise httpx2.RemoteProtocolError("answered with a redirect, and none is followed")
         if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             await response.aclose()
             raise httpx2.DecodingError("answered in an encoding that was not asked for")
@@ -83,12 +88,11 @@ def bounded_client(
     silence_seconds: float,
     headers: Mapping[str, str] | None = None,
     *,
-    left_out: Sequence[str] = (),
+    sent: Collection[str] | None = None,
 ) -> httpx2.AsyncClient:
-    """A client that follows no redirect, since what opens an endpoint is for it alone, and that
-    uses no proxy of the server's environment."""
+    """A client that uses no proxy of the server's environment."""
     return httpx2.AsyncClient(
-        transport=BoundedTransport(left_out),
+        transport=BoundedTransport(sent),
         headers=headers,
         follow_redirects=False,
         trust_env=False,
@@ -131,16 +135,27 @@ class _AnsweringModel(WrapperModel):
             yield response
 
 
+# What the library adds tells of the machine, or comes from variables of its own.
+_SENT = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+    }
+)
 # Without its reason an end cannot be told from a connection that was cut.
 _PROFILE: OpenAIModelProfile = {"openai_chat_streaming_requires_finish_reason": True}
 
 
 def endpoint_client(runtime: ModelRuntime) -> httpx2.AsyncClient:
     """A client for the endpoint. Nothing that the environment of the server names goes there."""
-    left_out = ["OpenAI-Organization", "OpenAI-Project"]
-    if runtime.api_key is None:
-        left_out.append("Authorization")
-    return bounded_client(runtime.timeout_seconds, left_out=left_out)
+    sent = _SENT if runtime.api_key is None else _SENT | {"authorization"}
+    return bounded_client(runtime.timeout_seconds, sent=sent)
 
 
 def endpoint_model(

@@ -220,3 +220,28 @@ async def test_no_thread_is_asked_where_no_file_is(
     folders.write("main", {"m": api_key("m", "${THERE}")})
     await folders.found(pinned, "helper")
     assert len(asked) == 1
+
+
+async def test_a_model_is_given_what_opens_its_endpoint_and_no_profile(
+    folders: AgentFolders,
+) -> None:
+    folders.write("helper", {"x": api_key("x", "${THERE}")})
+    desk = {"url": "http://127.0.0.1:2/mcp", "headers": {"X-Pass": "${THERE}"}}
+    model = {"type": "model", "baseUrl": "http://127.0.0.1:1/v1", "mcpServers": {"desk": desk}}
+    there = await folders.configured(runtime={**model, "apiKey": "${THERE}"})
+    assert await folders.found(there, "helper") == NOTHING_FOUND
+    given = await folders.credentials.environment(there, "helper")
+    assert given == {
+        "baseUrl": "http://127.0.0.1:1/v1",
+        "apiKey": CANARY,
+        "mcpServers.desk.url": "http://127.0.0.1:2/mcp",
+        "mcpServers.desk.headers.X-Pass": CANARY,
+    }
+    secrets = {name for name, value in given.items() if isinstance(value, Credential)}
+    assert secrets == {"apiKey", "mcpServers.desk.headers.X-Pass"}
+    gone = await folders.configured(runtime={**model, "apiKey": "${GONE}"})
+    assert [one.text for one in (await folders.found(gone, "helper")).missing] == [
+        "GONE is not set"
+    ]
+    with pytest.raises(SecretMissing, match="the value of apiKey cannot be had"):
+        await folders.credentials.environment(gone, "helper")

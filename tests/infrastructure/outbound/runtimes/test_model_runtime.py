@@ -115,8 +115,9 @@ async def test_what_a_model_thinks_is_progress(endpoint: ModelEndpoint) -> None:
 async def test_without_a_key_none_is_sent_nor_what_the_environment_of_the_server_names(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "of-the-server")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Custom: of-the-server")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     endpoint.answers("m", HELLO)
@@ -125,6 +126,7 @@ async def test_without_a_key_none_is_sent_nor_what_the_environment_of_the_server
     (asked,) = endpoint.server.asked
     assert "authorization" not in asked.headers
     assert "of-the-server" not in str(asked)
+    assert not [name for name in asked.headers if name.startswith("x-")]
 
 
 async def test_answers_that_were_not_counted_are_told_beside_those_that_were(

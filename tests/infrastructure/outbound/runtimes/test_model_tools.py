@@ -14,6 +14,7 @@ from infrastructure.outbound.runtimes.model import ModelRuntimes
 from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 from tests.support.builders.launches import all_of, model_launch, pairs
 from tests.support.servers.model_endpoint import ModelEndpoint, call, said, text
+from tests.support.servers.script_server import redirect
 from tests.support.servers.tool_server import ToolServer, tool_server
 
 pytestmark = pytest.mark.process
@@ -114,6 +115,13 @@ async def test_a_server_that_is_not_there_ends_the_run_by_its_name(endpoint: Mod
     assert (entries, end.outcome, endpoint.bodies) == ([], "error", [])
     assert end.error is not None
     assert "the tools of desk cannot be had" in end.error
+
+
+async def test_no_redirect_of_a_server_of_tools_is_followed(endpoint: ModelEndpoint) -> None:
+    elsewhere = endpoint.server.at("/elsewhere", b"")
+    url = endpoint.server.at("/mcp", redirect(elsewhere, "307 Temporary Redirect"))
+    _, end = await run_of(model_launch(endpoint.url, model="m", mcpServers={"desk": {"url": url}}))
+    assert (end.outcome, {one.target for one in endpoint.server.asked}) == ("error", {"/mcp"})
 
 
 async def test_a_token_that_a_tool_repeats_is_masked(
