@@ -64,6 +64,51 @@ class Launch:
     token: str | None = field(repr=False)
 
 
+REQUESTER_FIELDS = (
+    "channel",
+    "accountId",
+    "to",
+    "threadId",
+    "groupId",
+    "groupChannel",
+    "groupSpace",
+    "memberRoleIds",
+)
+"""What a requester may say of where it is; null for what it did not."""
+
+
+def launch_object(launch: Launch) -> dict[str, object]:
+    """What whoever executes it is told, as JSON: a program on its input, an executor outside when
+    it has claimed it."""
+    allow = launch.tools_allow
+    return {
+        "runId": str(launch.run_id),
+        "sessionKey": launch.session_key,
+        "agentId": launch.agent_id,
+        "label": launch.label,
+        "depth": launch.depth,
+        "lane": launch.lane,
+        "runTimeoutSeconds": launch.run_timeout_seconds,
+        "requester": {
+            "sessionKey": launch.requester_session_key,
+            **{name: launch.requester.get(name) for name in REQUESTER_FIELDS},
+        },
+        "systemPrompt": launch.system_prompt,
+        "message": launch.message,
+        "model": launch.model,
+        "thinking": launch.thinking,
+        "sharedContext": dict(launch.shared_context),
+        "tools": {
+            "allow": None if allow is None else list(allow),
+            "deny": list(launch.tools_deny),
+        },
+        "attachmentsDir": launch.attachments_dir,
+        "history": list(launch.history_files),
+        "deliveryOrigin": dict(launch.delivery_origin) if launch.delivery_origin else None,
+        "deliver": launch.deliver,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeEnd:
     """How the runtime ended. `outcome` comes from signals (exit status), never from the text.

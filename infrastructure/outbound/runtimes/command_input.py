@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from application.ports.runtimes import CannotLaunch, Launch
+from application.ports.runtimes import CannotLaunch, Launch, launch_object
 from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
 from domain.context.script_request import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
 from domain.values.json_text import compact_json
@@ -15,19 +15,6 @@ from infrastructure.outbound.child_processes.program import (
 )
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
-REQUESTER_FIELDS = (
-    "channel",
-    "accountId",
-    "to",
-    "threadId",
-    "groupId",
-    "groupChannel",
-    "groupSpace",
-    "memberRoleIds",
-)
-"""What a requester may say of where it is; null for what it did not."""
-
-
 _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'
 
 
@@ -58,41 +45,10 @@ def prompt_text(launch: Launch) -> str:
     )
 
 
-def input_object(launch: Launch) -> dict[str, object]:
-    """What `stdin-json` gives to the program."""
-    allow = launch.tools_allow
-    return {
-        "runId": str(launch.run_id),
-        "sessionKey": launch.session_key,
-        "agentId": launch.agent_id,
-        "label": launch.label,
-        "depth": launch.depth,
-        "lane": launch.lane,
-        "runTimeoutSeconds": launch.run_timeout_seconds,
-        "requester": {
-            "sessionKey": launch.requester_session_key,
-            **{name: launch.requester.get(name) for name in REQUESTER_FIELDS},
-        },
-        "systemPrompt": launch.system_prompt,
-        "message": launch.message,
-        "model": launch.model,
-        "thinking": launch.thinking,
-        "sharedContext": dict(launch.shared_context),
-        "tools": {
-            "allow": None if allow is None else list(allow),
-            "deny": list(launch.tools_deny),
-        },
-        "attachmentsDir": launch.attachments_dir,
-        "history": list(launch.history_files),
-        "deliveryOrigin": dict(launch.delivery_origin) if launch.delivery_origin else None,
-        "deliver": launch.deliver,
-    }
-
-
 def _input(launch: Launch, runtime: CommandRuntime) -> bytes | None:
     match runtime.input:
         case "stdin-json":
-            return replace_unstorable(compact_json(input_object(launch))).encode()
+            return replace_unstorable(compact_json(launch_object(launch))).encode()
         case "stdin-text":
             return prompt_text(launch).encode()
         case "argv":

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
 from application.projections.run_rows import RunRow
+from domain.run.facts import EXTERNAL_LANE
 from tests.support.memory.store import Lease, Line, Store
 
 _DONE = ("announced", "archived", "refused")
@@ -18,7 +19,14 @@ class MemoryCoordination:
         self._store = store
         self._line = line
 
-    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
+    async def renew(
+        self,
+        holder: str,
+        *,
+        url: str | None,
+        lease_seconds: float,
+        not_after: datetime | None = None,
+    ) -> bool:
         """Prolong a holder's lease; False when it had expired."""
 
         def renewed() -> bool:
@@ -26,6 +34,7 @@ class MemoryCoordination:
             if lease is not None and lease.until <= now:
                 return False
             until = now + timedelta(seconds=lease_seconds)
+            until = min(until, not_after) if not_after is not None else until
             self._store.leases[holder] = Lease(holder, until, url)
             return True
 
@@ -63,6 +72,22 @@ class MemoryCoordination:
         def found() -> list[LostRun]:
             held = [one for one in self._held() if one.holder == holder]
             return [_lost(row, is_absent=False) for row in held[:limit]]
+
+        return await self._line.ask(found)
+
+    async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
+        """Runs that wait for an executor outside for so long."""
+
+        def found() -> list[UUID]:
+            until = self._store.now() - timedelta(seconds=seconds)
+            waiting = [
+                (row.queued_position, row.run_id)
+                for row in self._store.runs.rows()
+                if row.lane == EXTERNAL_LANE and row.stage == "queued" and row.holder is None
+                if row.queued_position is not None
+                and self._store.events[row.queued_position - 1].envelope.recorded_at <= until
+            ]
+            return [run_id for _, run_id in sorted(waiting)[:limit]]
 
         return await self._line.ask(found)
 
