@@ -53,7 +53,7 @@ def test_a_run_is_claimed_reported_and_announced_like_any_other(server: Executed
     assert launch["lane"] == "external"
     assert "sub-agent" in launch["systemPrompt"].lower()
     epoch = claim["epoch"]
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"kind": "message", "role": "assistant", "text": f"One {claim['token']}"},
         {"kind": "tool", "name": "count", "input": {"of": "sheep"}, "output": "41"},
         {"kind": "usage", "inputTokens": 1000, "outputTokens": 20},

@@ -172,7 +172,8 @@ class LoggedFamily:
             commands.append(ask.resolve(run.epoch))
         if run.child_session_key is None:
             commands.append(ask.prepare(run.epoch, child_session_key=child_key(run.run_id)))
-        create = ask.create(run.epoch, depth=depth, max_depth=limit, lane=LANE, **changes)
+        where = {"depth": depth, "max_depth": limit, "lane": LANE}
+        create = ask.create(run.epoch, **{**where, **changes})
         await self.tell(name, *commands, create)
 
     async def furnish(self, name: str, by: str = "main") -> None:

@@ -1,6 +1,7 @@
 """Leases and claims in memory, on the store's clock."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -61,7 +62,7 @@ class MemoryCoordination:
             for row in self._held():
                 lease = self._store.leases.get(row.holder or "")
                 if lease is None or lease.until <= now:
-                    lost.append(_lost(row, is_absent=lease is None))
+                    lost.append(_lost(row, lease))
             return lost[:limit]
 
         return await self._line.ask(found)
@@ -71,7 +72,8 @@ class MemoryCoordination:
 
         def found() -> list[LostRun]:
             held = [one for one in self._held() if one.holder == holder]
-            return [_lost(row, is_absent=False) for row in held[:limit]]
+            leases = self._store.leases
+            return [replace(_lost(row, leases.get(holder)), absent=False) for row in held[:limit]]
 
         return await self._line.ask(found)
 
@@ -219,6 +221,7 @@ class MemoryCoordination:
         return await self._line.ask(forgotten)
 
 
-def _lost(row: RunRow, *, is_absent: bool) -> LostRun:
+def _lost(row: RunRow, lease: Lease | None) -> LostRun:
     assert row.holder is not None
-    return LostRun(row.run_id, row.stage, row.holder, row.epoch, is_absent)
+    until = lease.until if lease is not None else None
+    return LostRun(row.run_id, row.stage, row.holder, row.epoch, lease is None, until)
