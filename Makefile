@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run quick check test soak simulate fix bench bench-peers docs constraints clean
+.PHONY: help demo run quick check test soak simulate fix bench bench-peers adapters docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -65,6 +65,12 @@ bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the s
 
 bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
 	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
+
+adapters: $(INSTALLED) ## install the libraries that examples/adapters are for, beside, and test these
+	@$(BIN)/python -m venv .build/adapters
+	@.build/adapters/bin/python -m pip install --quiet --disable-pip-version-check \
+		-r examples/adapters/requirements.txt
+	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
