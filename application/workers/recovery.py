@@ -18,7 +18,7 @@ from application.coordination.coordination import Coordination, LostRun
 from application.coordination.holder import Holder
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
-from application.execution.external import ExternalRuns
+from application.execution.external import HOLDER_PREFIX, LEASE_SECONDS_MAX, ExternalRuns
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
@@ -98,13 +98,16 @@ class RunRecovery:
 
     def _is_gone(self, lost: LostRun) -> bool:
         """A holder whose lease expired is gone. One without any row may only have lost it with
-        the table; it gets the time of one lease to write it again."""
+        the table; it gets the time of one lease to write it again, an executor outside that of the
+        longest one that it may have asked for."""
         if lost.holder == self._holder.name:
             return False
         if not lost.absent:
             return True
         since = self._absent_since.setdefault(lost.holder, time.monotonic())
-        return time.monotonic() - since >= self._lease_seconds
+        is_outside = lost.holder.startswith(HOLDER_PREFIX)
+        lease_seconds = LEASE_SECONDS_MAX if is_outside else self._lease_seconds
+        return time.monotonic() - since >= lease_seconds
 
     def _forget_present(self, absent: set[str]) -> None:
         for holder in list(self._absent_since):

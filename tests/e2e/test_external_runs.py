@@ -206,6 +206,21 @@ def test_a_run_that_takes_longer_than_it_may_is_over_at_its_limit(server: Execut
     assert "has ended as timeout" in must_be_refused(late, "run_over")["detail"]
 
 
+def test_an_emptied_table_of_leases_ends_no_run_whose_executor_lives(server: Executed) -> None:
+    run_id = server.offered("kept")
+    claim = server.claimed(run_id)
+    server.empty_leases_of_executors()
+    # It ends by its limit, when the lease of a server would long be over.
+    clock = server.offered("clock", runTimeoutSeconds=3)
+    server.claimed(clock)
+    assert server.run(clock, "ended")["outcome"] == "timeout"
+    assert server.run(run_id)["stage"] == "started"
+    beat = server.report(run_id, "heartbeat", epoch=claim["epoch"])
+    assert beat.json()["stop"] is None
+    server.report(run_id, "end", epoch=claim["epoch"], outcome="success")
+    assert server.run(run_id, "ended")["outcome"] == "success"
+
+
 def test_a_run_that_nobody_comes_for_is_an_error(server: Executed) -> None:
     assert server.config is not None
     config = outside_agents(server.folder)

@@ -64,11 +64,16 @@ class Executed(Mortal):
         """Let the leases of executors run out now, as if they had given no sign of life."""
         self._let_run_out(b"holder LIKE 'external:%%' AND url IS DISTINCT FROM %s", "")
 
+    def empty_leases_of_executors(self) -> None:
+        """As if the table had been emptied, which nobody but them knows to fill again."""
+        self._change(b"DELETE FROM holders WHERE holder LIKE 'external:%%' AND holder <> %s", "")
+
     def _let_run_out(self, which: bytes, living: str) -> None:
+        self._change(b"UPDATE holders SET until = clock_timestamp() WHERE " + which, living)
+
+    def _change(self, statement: bytes, value: str) -> None:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
-            connection.execute(
-                b"UPDATE holders SET until = clock_timestamp() WHERE " + which, [living]
-            )
+            connection.execute(statement, [value])
 
 
 @contextmanager
