@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model run quick check test soak simulate fix bench bench-peers mcp-clients docs constraints clean
+.PHONY: help demo demo-model run quick check test soak simulate fix bench bench-peers mcp-clients adapters docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -73,6 +73,12 @@ bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, even
 
 mcp-clients: $(INSTALLED) ## clients of others from the registry of Node (npm) live a story with the tools for models
 	@$(BIN)/python -m tests.clients.run
+
+adapters: $(INSTALLED) ## install the libraries that examples/adapters are for, beside, and test these
+	@$(BIN)/python -m venv .build/adapters
+	@.build/adapters/bin/python -m pip install --quiet --disable-pip-version-check \
+		-r examples/adapters/requirements.txt
+	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"

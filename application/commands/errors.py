@@ -3,6 +3,15 @@
 from collections.abc import Mapping
 
 from application.context.recorded_scripts import NothingRecorded, RecordErased
+from application.execution.external import (
+    ClaimedElsewhere,
+    ClaimOver,
+    NotExternal,
+    NotOffered,
+    ReportTooLarge,
+    RunOver,
+    TranscriptGap,
+)
 from application.log.event_log import LogUnavailable
 from application.log.texts import ContentsErased
 from application.session.shared_context import SharedContextTooLarge
@@ -36,6 +45,13 @@ ERROR_CODES: Mapping[type[Exception], str] = {
     TranscriptStoredHere: "transcript_is_kept_here",
     TranscriptTooLarge: "too_much_told",
     SharedContextTooLarge: "invalid_request",
+    NotExternal: "not_external",
+    NotOffered: "not_offered",
+    ClaimedElsewhere: "claimed_elsewhere",
+    ClaimOver: "claim_over",
+    RunOver: "run_over",
+    TranscriptGap: "transcript_gap",
+    ReportTooLarge: "too_large",
     ContextMoved: "precondition_failed",
 }
 """The code of an error whose text is the answer; that of the nearest class counts."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from application.delivery.announce import Announcer
+from application.execution.external import ExternalRuns
 from application.queries.services import QueryServices
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
@@ -18,4 +19,5 @@ class CommandServices(QueryServices):
     continuing: SessionContinuation
     stopping: StopService
     announcing: Announcer
+    external: ExternalRuns
     tool_policy: ToolGuard

@@ -78,9 +78,17 @@ class WorkClaims(Protocol):
 class Coordination(WorkClaims, DueFiles, Protocol):
     """Leases on the database's clock."""
 
-    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
-        """Prolong a holder's lease, or write it anew when the row is gone. False when it had
-        already expired: others may have taken its work, so it must let go of everything."""
+    async def renew(
+        self,
+        holder: str,
+        *,
+        url: str | None,
+        lease_seconds: float,
+        not_after: datetime | None = None,
+    ) -> bool:
+        """Prolong a holder's lease, though not beyond `not_after`, or write it anew when the row is
+        gone. False when it had already expired: others may have taken its work, so it must let go
+        of everything."""
         ...
 
     async def leave(self, holder: str) -> None:
@@ -93,6 +101,10 @@ class Coordination(WorkClaims, DueFiles, Protocol):
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         """Runs that are recorded as held by this holder."""
+        ...
+
+    async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
+        """Runs that wait for an executor outside for so long, some of them first."""
         ...
 
     async def forget_old_answers(self, *, days: int) -> int:

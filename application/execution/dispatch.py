@@ -15,6 +15,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import Launch
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
+from domain.run.facts import EXTERNAL_LANE
 from domain.run.state import Run
 from domain.values.record import run_stream
 from domain.values.refusals import NotYet, Rejected
@@ -40,7 +41,7 @@ class Dispatcher:
     async def take(self, queued: QueuedRuns) -> "ClaimedPlaces | None":
         """Their claim, and the start of those whose runtime is in this process. They are first in
         line when nobody waits; what is not claimed so waits for its turn."""
-        if self._is_closed:
+        if self._is_closed or queued.lane == EXTERNAL_LANE:
             return None
         holder = self._holder.name
         starts = [await self._executing.start_with_claim(one, holder) for one in queued.children]
@@ -80,7 +81,8 @@ class Dispatcher:
             # Where there is no room nothing is submitted: while agents take their time that is so
             # at every run that is queued. Whatever ends wakes this again.
             for lane, depth in await self._work.registry.waiting_lanes(width=self._width()):
-                while taken := await self._claim(lane, depth):
+                # Those are claimed by whoever executes them.
+                while lane != EXTERNAL_LANE and (taken := await self._claim(lane, depth)):
                     claimed += taken
                     if taken < CLAIMS_MAX:
                         break

@@ -66,6 +66,68 @@ class Launch:
     token: str | None = field(repr=False)
 
 
+REQUESTER_FIELDS = (
+    "channel",
+    "accountId",
+    "to",
+    "threadId",
+    "groupId",
+    "groupChannel",
+    "groupSpace",
+    "memberRoleIds",
+)
+"""What a requester may say of where it is; null for what it did not."""
+
+
+def launch_object(launch: Launch) -> dict[str, object]:
+    """What whoever executes it is told, as JSON: a program on its input, an executor outside when
+    it has claimed it."""
+    allow = launch.tools_allow
+    return {
+        "runId": str(launch.run_id),
+        "sessionKey": launch.session_key,
+        "agentId": launch.agent_id,
+        "label": launch.label,
+        "depth": launch.depth,
+        "lane": launch.lane,
+        "runTimeoutSeconds": launch.run_timeout_seconds,
+        "requester": {
+            "sessionKey": launch.requester_session_key,
+            **{name: launch.requester.get(name) for name in REQUESTER_FIELDS},
+        },
+        "systemPrompt": launch.system_prompt,
+        "message": launch.message,
+        "model": launch.model,
+        "thinking": launch.thinking,
+        "sharedContext": dict(launch.shared_context),
+        "tools": {
+            "allow": None if allow is None else list(allow),
+            "deny": list(launch.tools_deny),
+        },
+        "attachmentsDir": launch.attachments_dir,
+        "history": list(launch.history_files),
+        "deliveryOrigin": dict(launch.delivery_origin) if launch.delivery_origin else None,
+        "deliver": launch.deliver,
+        "mcp": mcp_configuration(launch),
+    }
+
+
+def mcp_configuration(launch: Launch) -> dict[str, object] | None:
+    """An `mcp.json`, as agents of many makers read it, that opens the tools of the session to the
+    child; None for one that cannot call back. It holds the child's token, as its environment
+    does."""
+    url = mcp_url(launch)
+    if url is None or launch.token is None:
+        return None
+    headers = {"Authorization": f"Bearer {launch.token}"}
+    return {"mcpServers": {"spawnlog": {"type": "http", "url": url, "headers": headers}}}
+
+
+def mcp_url(launch: Launch) -> str | None:
+    """Where the tools for models are; None without a server."""
+    return f"{launch.url}/mcp" if launch.url is not None else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeEnd:
     """How the runtime ended. `outcome` comes from signals (exit status), never from the text.

@@ -29,7 +29,6 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles
 from application.session.tool_policy import ToolGuard
-from application.spawn.create import LANE
 from application.spawn.direct_delivery import delivers_directly
 from application.spawn.plan import plan_continuation
 from domain.configuration.configuration import EffectiveAgent
@@ -467,7 +466,10 @@ class SessionContinuation:
             return decide_message(world, message, last, attempt.planned, attempt.text_store)
 
         # It is as deep as the session, and so in the lane that the run before it was in.
-        places = await self._lanes.take(QueuedRuns((message.run_id,), LANE, last.depth))
+        places = None
+        if isinstance(attempt.planned, ContinuationPlanned):
+            lane = attempt.planned.plan.lane
+            places = await self._lanes.take(QueuedRuns((message.run_id,), lane, last.depth))
         appended = await self._work.submit(
             streams,
             decide,
@@ -503,7 +505,7 @@ def decide_message(
     plan refer to. Gives how the sender is answered."""
     own = text_store.empty_copy()
     judged = continue_session(
-        world.sessions, world.runs, message, last, planned, LANE, own.store, world.now
+        world.sessions, world.runs, message, last, planned, own.store, world.now
     )
     if judged.refusal is not None:
         refusal = judged.refusal

@@ -34,7 +34,6 @@ from domain.values.record import ContentRef
 from domain.values.refusals import NotYet, Rejected
 from domain.values.shared_values import SharedChange
 
-LANE = "subagent"
 ATTEMPTS_MAX = 5
 
 
@@ -94,7 +93,7 @@ async def _creation_command(
             *bootstrap.warnings,
         ),
         note=accepted_note(run.options, run.requester, fork_note(fork)),
-        lane=LANE,
+        lane=planned.plan.lane,
         facts=planned.facts,
         hooks=tuple(one for one in HOOK_ORDER if one in hooks),
         direct_delivery=await delivers_directly(

@@ -7,7 +7,6 @@ from uuid import UUID
 from application.log.envelope import RecordedEvent
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
-from application.spawn.create import LANE
 from domain.run.commands import SettleDependencies
 from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunWaits, SpawnRefused
 from domain.run.facts import Dependency
@@ -47,11 +46,13 @@ class DependencyWaits:
     async def _command(self, run: Run, text_store: TextStore | None) -> SettleDependencies:
         targets = await self._targets(run)
         failed = evaluate_dependencies(run, targets).failed
+        assert run.plan is not None
+        lane = run.plan.lane
         if failed is None:
-            return SettleDependencies(lane=LANE)
+            return SettleDependencies(lane=lane)
         text = _failure_text(failed, targets[failed.run_id])
         error = text_store.store("error", text) if text_store is not None else None
-        return SettleDependencies(lane=LANE, culprit=failed.run_id, error=error)
+        return SettleDependencies(lane=lane, culprit=failed.run_id, error=error)
 
     async def _targets(self, run: Run) -> Mapping[UUID, Run]:
         return {run_id: await self._work.run(run_id) for run_id in run.waits_for or ()}

@@ -2,7 +2,8 @@
 
 A preparation goes on from its record. A run that was claimed but never started is claimed again:
 nothing of it has executed. A run that had started is ended as interrupted; it is never executed
-a second time.
+a second time. One that is executed outside ends as well, whether it had started or not: its
+executor is gone, and what that one did is not known.
 """
 
 import asyncio
@@ -17,11 +18,13 @@ from application.coordination.coordination import Coordination, LostRun
 from application.coordination.holder import Holder
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
+from application.execution.external import HOLDER_PREFIX, LEASE_SECONDS_MAX, ExternalRuns
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
 from application.spawn.prepare import RunPreparer
 from domain.run.commands import ClaimRun
+from domain.run.facts import EXTERNAL_LANE
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.values.refusals import Rejected
@@ -40,6 +43,7 @@ class RunRecovery:
         preparing: RunPreparer,
         executing: RunExecutor,
         sealing: RunFinalizer,
+        external: ExternalRuns,
         *,
         holder: Holder,
         lease_seconds: float,
@@ -49,6 +53,7 @@ class RunRecovery:
         self._preparing = preparing
         self._executing = executing
         self._sealing = sealing
+        self._external = external
         self._holder = holder
         self._lease_seconds = lease_seconds
         self._absent_since: dict[str, float] = {}
@@ -93,13 +98,16 @@ class RunRecovery:
 
     def _is_gone(self, lost: LostRun) -> bool:
         """A holder whose lease expired is gone. One without any row may only have lost it with
-        the table; it gets the time of one lease to write it again."""
+        the table; it gets the time of one lease to write it again, an executor outside that of the
+        longest one that it may have asked for."""
         if lost.holder == self._holder.name:
             return False
         if not lost.absent:
             return True
         since = self._absent_since.setdefault(lost.holder, time.monotonic())
-        return time.monotonic() - since >= self._lease_seconds
+        is_outside = lost.holder.startswith(HOLDER_PREFIX)
+        lease_seconds = LEASE_SECONDS_MAX if is_outside else self._lease_seconds
+        return time.monotonic() - since >= lease_seconds
 
     def _forget_present(self, absent: set[str]) -> None:
         for holder in list(self._absent_since):
@@ -115,6 +123,8 @@ class RunRecovery:
             if run.stage in PREPARING:
                 reason = f"holder {lost.holder} is gone"
                 await self._preparing.resume(run, self._holder.name, reason)
+            elif run.lane == EXTERNAL_LANE:
+                await self._external.end_lost(run, lost.until)
             elif run.stage == "queued":
                 await self._claim_again(run)
             elif run.stage == "started":

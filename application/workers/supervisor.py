@@ -21,6 +21,7 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.delivery.webhooks import WebhookSender
 from application.execution.dispatch import Dispatcher
 from application.execution.execute import RunExecutor
+from application.execution.external import ExternalRuns
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable, Tail
 from application.session.continue_session import SessionContinuation
@@ -59,6 +60,7 @@ from domain.session.events import ChildSettled
 
 DISPATCH_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
+UNCLAIMED_SECONDS = 2.0
 FINISH_SECONDS_MAX = 3.0
 """For each kind of what is due: a server that was told to stop has not long for all of them."""
 
@@ -82,6 +84,7 @@ class Workers:
     continuing: SessionContinuation
     dispatching: Dispatcher
     executing: RunExecutor
+    external: ExternalRuns
     announcing: Announcer
     archiving: Archiver
     depending: DependencyWaits
@@ -130,6 +133,9 @@ class Supervisor:
         self._sweep = PeriodicTask("staged files", workers.sweeping, SWEEP_SECONDS)
         self._recover = PeriodicTask(
             "recover", workers.recovering.recover, min(1.0, lease_seconds / 4)
+        )
+        self._unclaimed = PeriodicTask(
+            "unclaimed runs", workers.external.end_unclaimed, UNCLAIMED_SECONDS
         )
         self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
         self._expected: dict[UUID | None, DueWork | PeriodicTask] = {}
@@ -189,6 +195,7 @@ class Supervisor:
             self._prolong,
             self._sweep,
             self._recover,
+            self._unclaimed,
             self._forget,
         )
 

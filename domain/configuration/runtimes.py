@@ -129,6 +129,15 @@ class ScriptedRuntime(OwnSection):
         return self
 
 
+class ExternalRuntime(OwnSection):
+    """Whoever claims a run over HTTP, executes it and reports. `provides_sandbox` says that it does
+    so in a sandbox."""
+
+    type: Literal["external"]
+    models: ServedModels | None = None
+    provides_sandbox: Flag = False
+
+
 class WorkerRuntime(OwnSection):
     """A process elsewhere that pulls runs over HTTP."""
 
@@ -144,12 +153,18 @@ class OpenClawRuntime(SharedSection):
 
 
 Runtime = Annotated[
-    CommandRuntime | ScriptedRuntime | WorkerRuntime | ModelRuntime | OpenClawRuntime,
+    CommandRuntime
+    | ScriptedRuntime
+    | ExternalRuntime
+    | WorkerRuntime
+    | ModelRuntime
+    | OpenClawRuntime,
     Discriminator("type"),
 ]
-SERVED_RUNTIMES = ("command", "scripted", "model")
+EXTERNAL = "external"
+SERVED_RUNTIMES = ("command", "scripted", "model", EXTERNAL)
 """The types that runs are executed with; a spawn that would run with another is refused."""
-RUNTIME_TYPES = ("command", "scripted", "worker", "model", "embedded", "acp")
+RUNTIME_TYPES = ("command", "scripted", EXTERNAL, "worker", "model", "embedded", "acp")
 
 
 def served_models_of(runtime: Runtime | None) -> tuple[str, ...] | None:
@@ -159,7 +174,9 @@ def served_models_of(runtime: Runtime | None) -> tuple[str, ...] | None:
 
 def provides_sandbox(runtime: Runtime | None) -> bool:
     """Whether a runtime says that it isolates what it executes."""
-    return isinstance(runtime, CommandRuntime | ScriptedRuntime) and runtime.provides_sandbox
+    if not isinstance(runtime, CommandRuntime | ScriptedRuntime | ExternalRuntime):
+        return False
+    return runtime.provides_sandbox
 
 
 def values_of(runtime: Runtime | None) -> Mapping[str, str | SecretReference]:

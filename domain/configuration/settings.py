@@ -89,7 +89,8 @@ class Settings(OwnSection):
     """The `spawnlog` section.
 
     `database_url` (None: the embedded server) may hold `${NAME}`; it is None in a revision read
-    back, for it is the server's own. `port` 0 picks a free one. `script_timeout_seconds` is for
+    back, for it is the server's own. `port` 0 picks a free one. `external_claim_seconds` is how
+    long a run that is executed outside waits to be claimed. `script_timeout_seconds` is for
     scripts that do not say, `scripts_total_seconds` for all scripts of one spawn. `allowed_hosts`
     are names by which the server may be addressed besides its own. `workspace_roots` are folders
     in which a request may name its requester's workspace, besides the agents' own.
@@ -104,6 +105,7 @@ class Settings(OwnSection):
     no_auth: Flag = False
     lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
     drain_seconds: Annotated[Number, Field(ge=0, le=3600)] = 10
+    external_claim_seconds: Annotated[Number, Field(ge=1, le=604_800)] = 3600
     tokens: tuple[Token, ...] = ()
     script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
     scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30

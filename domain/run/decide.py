@@ -73,6 +73,10 @@ from domain.values.refusals import (
 # Keys by which a repeat is told.
 
 
+NOT_CLAIMED = "not_claimed"
+"""The reason of the end of a run that nobody came for. It never had a holder."""
+
+
 def dedupe_key(run: Run) -> str:
     """By this a receiver tells a repeated announcement of the same run."""
     return f"announce:v1:{run.child_session_key or run.session_id}:{run.run_id}"
@@ -164,8 +168,8 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
 def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
     """What came of the run."""
     must_hold(run, command.epoch)
-    if run.holder is None:
-        raise WrongStage("end the run", "not claimed")
+    if (run.holder is None) != (command.reason == NOT_CLAIMED):
+        raise WrongStage(command.action, "not claimed" if run.holder is None else "claimed")
     outcome, reason = command.outcome, command.reason
     if run.stop_requested_by is not None:
         if reason == "interrupted":

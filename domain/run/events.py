@@ -495,8 +495,9 @@ class RunEnded(Event):
     """The run is over. The outcome comes from runtime signals, never from the model's text.
     `reason` is a fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
     `not_executable`, `prompt_too_large`, `played`, `dependency_failed`, `shared_context`, `erased`,
-    `yielded`, `steered`, `usage_limit`). `alive_until` is the last sign of life of one whose holder
-    is gone.
+    `yielded`, `steered`, `usage_limit`; of one that was executed outside `reported`, and
+    `not_claimed` when nobody came for it). `alive_until` is the last sign of life of one whose
+    holder is gone.
     """
 
     outcome: RunOutcome

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
+from domain.configuration.runtimes import EXTERNAL
 from domain.values.record import ContentRef, Fact
 from domain.values.rules import RefusalStatus
 from domain.values.sources import ConfiguredAt, DepthSource
@@ -187,6 +188,10 @@ class Candidate(Fact):
     verdict: str
 
 
+SUBAGENT_LANE = "subagent"
+EXTERNAL_LANE = "external"
+
+
 class Plan(Fact):
     """How the child will run. Times in seconds and minutes; None means without limit.
 
@@ -217,6 +222,12 @@ class Plan(Fact):
     auth_profiles: tuple[str, ...] = ()
     idle_hours: float | None = None
     max_age_hours: float | None = None
+
+    @property
+    def lane(self) -> str:
+        """Where it waits for its place. What is executed outside has a lane of its own, so that
+        nobody stands behind a run that its executor has not come for."""
+        return EXTERNAL_LANE if self.runtime == EXTERNAL else SUBAGENT_LANE
 
     @property
     def model_reference(self) -> str | None:

@@ -193,7 +193,6 @@ def continue_session(
     message: Message,
     last: Run,
     planned: ContinuationPlanned | IneligiblePlan,
-    lane: str,
     keep: StoreText,
     at: datetime | None = None,
 ) -> ContinuationDecision:
@@ -240,7 +239,7 @@ def continue_session(
     changes += [(on_session, event) for event in decide_session(session, going_on)]
     changes += _acknowledged(runs, message)
     changes.append((own, planned))
-    changes.append((own, RunQueued(lane=lane, lane_depth=received.depth)))
+    changes.append((own, RunQueued(lane=planned.plan.lane, lane_depth=received.depth)))
     return ContinuationDecision(tuple(changes), None)
 
 

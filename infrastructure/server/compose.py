@@ -23,6 +23,7 @@ from application.delivery.webhooks import WebhookSender
 from application.execution.dispatch import Dispatcher
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
+from application.execution.external import ExternalRuns
 from application.execution.launch import LaunchComposer
 from application.log.envelope import Actor
 from application.log.unit_of_work import CommandLog, UnitOfWork
@@ -154,11 +155,15 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     rooms = Bulkhead()
     executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
     dispatching = Dispatcher(work, executing, needs.holder)
+    external = ExternalRuns(
+        work, needs.coordination, launching, needs.transcripts, sealing, needs.tokens
+    )
     return Workers(
         preparing=preparing,
         continuing=SessionContinuation(work, needs.bootstrap, needs.credentials, dispatching),
         dispatching=dispatching,
         executing=executing,
+        external=external,
         announcing=announcing,
         archiving=archiving,
         depending=DependencyWaits(work),
@@ -168,6 +173,7 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
             preparing,
             executing,
             sealing,
+            external,
             holder=needs.holder,
             lease_seconds=needs.lease_seconds,
         ),
@@ -353,6 +359,7 @@ class ServerProcess:
             continuing=workers.continuing,
             stopping=StopService(work, workers.preparing),
             announcing=workers.announcing,
+            external=workers.external,
             sending=workers.sending,
             tool_policy=ToolGuard(work),
             transcripts=transcripts,

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.spawn.create import LANE
 from application.spawn.request import SpawnRequest
 from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
-from domain.run.facts import Requester, SpawnOptions
+from domain.run.facts import SUBAGENT_LANE, Requester, SpawnOptions
 from domain.values.record import ContentRef
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support.builders import run_commands as ask
@@ -88,7 +87,7 @@ def started(family: CaseFamily) -> None:
         "child",
         ask.resolve(run.epoch),
         ask.prepare(run.epoch, child_session_key=family.key("child")),
-        ask.create(run.epoch, depth=run.depth, lane=LANE),
+        ask.create(run.epoch, depth=run.depth, lane=SUBAGENT_LANE),
     )
     family.tell("child", ask.claim())
     family.tell("child", ask.start(family.run("child").epoch))

@@ -7,7 +7,7 @@ import pytest
 
 from application.coordination.coordination import Coordination, DueFile
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
-from domain.run.facts import TranscriptSeal
+from domain.run.facts import EXTERNAL_LANE, TranscriptSeal
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import at_once, submission
@@ -59,6 +59,30 @@ async def test_a_lease_that_was_emptied_away_is_written_again(
     await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
     await postgres.ask("TRUNCATE holders, work_claims")
     assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+
+
+async def test_a_lease_is_over_at_its_limit_however_long_it_was_to_be(
+    running: ServedLog, coordination: Coordination, family: LoggedFamily
+) -> None:
+    await family.begin("limited")
+    limit = datetime.now(UTC) - timedelta(seconds=1)
+    assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG, not_after=limit)
+    (lost,) = await coordination.lost_runs(limit=9)
+    assert (lost.run_id, lost.until, lost.absent) == (family.id("limited"), limit, False)
+
+
+async def test_runs_that_wait_for_an_executor_are_found_by_how_long_they_wait(
+    coordination: Coordination, family: LoggedFamily
+) -> None:
+    for name in ("first", "second", "claimed"):
+        await family.spawn(name)
+        await family.create(name, lane=EXTERNAL_LANE)
+    await family.queue("of a server")
+    await family.tell("claimed", ask.claim())
+    assert await coordination.unclaimed_runs(seconds=LONG, limit=9) == []
+    waiting = [family.id("first"), family.id("second")]
+    assert await coordination.unclaimed_runs(seconds=0, limit=9) == waiting
+    assert await coordination.unclaimed_runs(seconds=0, limit=1) == waiting[:1]
 
 
 async def test_runs_are_lost_when_their_holder_is_gone_and_not_before(

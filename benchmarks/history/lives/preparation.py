@@ -9,7 +9,6 @@ from application.context.prompt_inputs import (
 )
 from application.context.scripts import evaluated_candidates
 from application.log.texts import TextStore
-from application.spawn.create import LANE
 from benchmarks.history.lives.effects import hooks_of, not_written, stepped
 from benchmarks.history.lives.requests import Child, commanded
 from benchmarks.history.lives.waits import refused_for
@@ -31,7 +30,7 @@ from domain.run.commands import (
     RunCommand,
     StartPreparation,
 )
-from domain.run.facts import ScriptReceipt
+from domain.run.facts import SUBAGENT_LANE, ScriptReceipt
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyFailed
@@ -203,7 +202,7 @@ def _created(
         ingredients=(*child.begun, *message_ingredients(run, receipts)),
         warnings=planned.warnings,
         note=accepted_note(run.options, run.requester),
-        lane=LANE,
+        lane=SUBAGENT_LANE,
         facts=planned.facts,
         hooks=hooks_of(child),
     )

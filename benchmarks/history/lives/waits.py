@@ -1,10 +1,10 @@
 """A spawn that waits for an earlier one, and a run that waits for those below it."""
 
-from application.spawn.create import LANE
 from benchmarks.history.lives.requests import Asker, Child, commanded
 from benchmarks.history.world.scheduler import Life, Wait, ask
 from benchmarks.history.world.society import Society
 from domain.run.commands import RefuseSpawn, SettleDependencies
+from domain.run.facts import SUBAGENT_LANE
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies
 from domain.values.record import run_stream
@@ -38,7 +38,7 @@ def waited(society: Society, child: Child, run: Run) -> Life[Run]:
         if failed is not None:
             child.error = f'it was not started: "{failed.name}", which it depends on, failed'
         settle = SettleDependencies(
-            lane=LANE,
+            lane=SUBAGENT_LANE,
             culprit=failed.run_id if failed is not None else None,
             error=text_store.store("error", child.error or "") if failed is not None else None,
         )

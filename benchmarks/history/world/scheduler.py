@@ -12,9 +12,9 @@ from uuid import UUID
 from application.execution.dispatch import CLAIMS_MAX, decide_claims
 from application.log.event_log import Appended, Decision, LaneQuery, Submission, World
 from application.log.unit_of_work import provenance_of
-from application.spawn.create import LANE
 from benchmarks.history.world.identities import SeededIdentities
 from benchmarks.history.world.simulated_log import Beginning, SimulatedLog, Sink
+from domain.run.facts import SUBAGENT_LANE
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ class LifeScheduler:
                             streams=(),
                             decide=claim,
                             provenance=provenance_of(first),
-                            lane=LaneQuery(LANE, depth, min(width, CLAIMS_MAX)),
+                            lane=LaneQuery(SUBAGENT_LANE, depth, min(width, CLAIMS_MAX)),
                         ),
                     )
                 )

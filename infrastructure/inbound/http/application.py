@@ -30,13 +30,13 @@ from infrastructure.inbound.http.responses.problems import (
     problem_response,
 )
 from infrastructure.inbound.http.routes import (
-    access,
     agents,
     changes,
     configuration,
     control,
     event_search,
     events,
+    external_runs,
     health,
     respawns,
     run_records,
@@ -56,6 +56,7 @@ ROUTERS = (
     run_records.router,
     changes.router,
     control.router,
+    external_runs.router,
     sessions.router,
     transcripts.router,
     shared_context.router,
@@ -65,7 +66,6 @@ ROUTERS = (
     timeline.router,
     event_search.router,
     configuration.router,
-    access.router,
     health.router,
 )
 

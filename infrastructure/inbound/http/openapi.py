@@ -18,6 +18,12 @@ from infrastructure.inbound.http.routes.control import (
 from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
+from infrastructure.inbound.http.schemas.external_runs import (
+    ClaimBody,
+    EndBody,
+    HeartbeatBody,
+    ReportBody,
+)
 from infrastructure.inbound.http.schemas.respawn import RespawnBody
 from infrastructure.inbound.http.schemas.spawn import SpawnBody
 from infrastructure.inbound.http.schemas.transcript import TranscriptBody
@@ -34,7 +40,14 @@ BODIES: tuple[type[BaseModel], ...] = (
     TranscriptBody,
     SharedContextPatch,
     WhatIfBody,
+    ClaimBody,
+    HeartbeatBody,
+    ReportBody,
+    EndBody,
 )
+WITHOUT_KEY = frozenset({"whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"})
+"""What may be repeated as it is: it changes nothing, or by its epoch and numbers nothing twice."""
+
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
         "description": "Which log the answer is of.",
@@ -111,7 +124,7 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
             if "oneOf" in content.get("schema", {}):
                 # An answer in lines is taken for one text; each line is one of these.
                 content["schema"].pop("type", None)
-    if method in ("post", "put") and operation["operationId"] != "whatIf":
+    if method in ("post", "put") and operation["operationId"] not in WITHOUT_KEY:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _of_what_is_sent(parameter["schema"])

@@ -1,6 +1,7 @@
 """Leases and claims, on the database's clock."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,11 +9,13 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
 from application.projections.fold import FOREVER
+from domain.run.facts import EXTERNAL_LANE
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 RENEW = (
     "INSERT INTO holders (holder, url, until)"
-    " VALUES (%(holder)s, %(url)s, clock_timestamp() + make_interval(secs => %(seconds)s))"
+    " VALUES (%(holder)s, %(url)s, least(clock_timestamp() + make_interval(secs => %(seconds)s),"
+    " %(not_after)s::timestamptz))"
     " ON CONFLICT (holder) DO UPDATE SET until = excluded.until, url = excluded.url"
     " WHERE holders.until > clock_timestamp() RETURNING holder"
 )
@@ -29,6 +32,16 @@ LOST = (
 HELD = (
     "SELECT run_id, stage, holder, epoch, false FROM runs"
     f" WHERE holder = %s AND {_IN_HANDS} {_BY_DUE}"
+)
+
+
+# Whoever waits longest stands in front, at whatever depth.
+UNCLAIMED = (
+    "SELECT waiting.run_id FROM (SELECT run_id, queued_position FROM runs WHERE lane = %(lane)s"
+    f" AND to_position = {FOREVER} AND stage = 'queued' AND holder IS NULL"
+    " ORDER BY queued_position LIMIT %(limit)s) AS waiting"
+    " JOIN events ON events.position = waiting.queued_position"
+    " WHERE events.recorded_at <= statement_timestamp() - make_interval(secs => %(seconds)s)"
 )
 
 
@@ -117,9 +130,21 @@ class PostgresCoordination:
             cursor = await connection.execute(sql, values)
             return await cursor.fetchall() if cursor.description else []
 
-    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
+    async def renew(
+        self,
+        holder: str,
+        *,
+        url: str | None,
+        lease_seconds: float,
+        not_after: datetime | None = None,
+    ) -> bool:
         """Prolong a holder's lease; False when it had expired."""
-        values = {"holder": holder, "url": url, "seconds": lease_seconds}
+        values = {
+            "holder": holder,
+            "url": url,
+            "seconds": lease_seconds,
+            "not_after": not_after,
+        }
         return bool(await self._fetch(RENEW, values))
 
     async def leave(self, holder: str) -> None:
@@ -139,6 +164,11 @@ class PostgresCoordination:
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         """Runs that are recorded as held by this holder."""
         return [LostRun(*row) for row in await self._fetch(HELD, [holder, limit])]
+
+    async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
+        """Runs that wait for an executor outside for so long."""
+        values = {"lane": EXTERNAL_LANE, "seconds": seconds, "limit": limit}
+        return [row[0] for row in await self._fetch(UNCLAIMED, values)]
 
     async def claim(
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from application.ports.runtimes import CannotLaunch, Launch
+from application.ports.runtimes import CannotLaunch, Launch, launch_object, mcp_url
 from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
 from domain.context.script_request import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
 from domain.values.json_text import compact_json
@@ -15,19 +15,6 @@ from infrastructure.outbound.child_processes.program import (
 )
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
-REQUESTER_FIELDS = (
-    "channel",
-    "accountId",
-    "to",
-    "threadId",
-    "groupId",
-    "groupChannel",
-    "groupSpace",
-    "memberRoleIds",
-)
-"""What a requester may say of where it is; null for what it did not."""
-
-
 _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'
 
 
@@ -58,57 +45,10 @@ def prompt_text(launch: Launch) -> str:
     )
 
 
-def input_object(launch: Launch) -> dict[str, object]:
-    """What `stdin-json` gives to the program."""
-    allow = launch.tools_allow
-    return {
-        "runId": str(launch.run_id),
-        "sessionKey": launch.session_key,
-        "agentId": launch.agent_id,
-        "label": launch.label,
-        "depth": launch.depth,
-        "lane": launch.lane,
-        "runTimeoutSeconds": launch.run_timeout_seconds,
-        "requester": {
-            "sessionKey": launch.requester_session_key,
-            **{name: launch.requester.get(name) for name in REQUESTER_FIELDS},
-        },
-        "systemPrompt": launch.system_prompt,
-        "message": launch.message,
-        "model": launch.model,
-        "thinking": launch.thinking,
-        "sharedContext": dict(launch.shared_context),
-        "tools": {
-            "allow": None if allow is None else list(allow),
-            "deny": list(launch.tools_deny),
-        },
-        "attachmentsDir": launch.attachments_dir,
-        "history": list(launch.history_files),
-        "deliveryOrigin": dict(launch.delivery_origin) if launch.delivery_origin else None,
-        "deliver": launch.deliver,
-        "mcp": mcp_configuration(launch),
-    }
-
-
-def mcp_configuration(launch: Launch) -> dict[str, object] | None:
-    """An `mcp.json`, as agents of many makers read it, that opens the tools of the session to the
-    child; None for one that cannot call back. It holds the child's token, as its environment
-    does."""
-    url = _mcp_url(launch)
-    if url is None or launch.token is None:
-        return None
-    headers = {"Authorization": f"Bearer {launch.token}"}
-    return {"mcpServers": {"spawnlog": {"type": "http", "url": url, "headers": headers}}}
-
-
-def _mcp_url(launch: Launch) -> str | None:
-    return f"{launch.url}/mcp" if launch.url is not None else None
-
-
 def _input(launch: Launch, runtime: CommandRuntime) -> bytes | None:
     match runtime.input:
         case "stdin-json":
-            return replace_unstorable(compact_json(input_object(launch))).encode()
+            return replace_unstorable(compact_json(launch_object(launch))).encode()
         case "stdin-text":
             return prompt_text(launch).encode()
         case "argv":
@@ -177,7 +117,7 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
         "SPAWNLOG_REQUESTER_SESSION_KEY": launch.requester_session_key,
         "SPAWNLOG_DEPTH": str(launch.depth),
         "SPAWNLOG_URL": launch.url,
-        "SPAWNLOG_MCP_URL": _mcp_url(launch),
+        "SPAWNLOG_MCP_URL": mcp_url(launch),
         "SPAWNLOG_TOKEN": launch.token,
         "SPAWNLOG_HISTORY": _newest_paths(launch.history_files),
     }

@@ -11,7 +11,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
-from application.ports.runtimes import Launch
+from application.ports.runtimes import Launch, mcp_url
 from domain.configuration.model_runtime import ModelRuntime, mcp_header_name, mcp_url_name
 from domain.plan.tools import CONTROL_TOOL, SESSION_TOOLS, YIELD_TOOL, ToolPolicy
 from infrastructure.outbound.runtimes.model_endpoint import bounded_client
@@ -35,11 +35,6 @@ OWN_TOOLS = (
 Toolset = AbstractToolset[None]
 
 
-def mcp_url(server_url: str) -> str:
-    """Where a server of spawnlog has its tools for models."""
-    return f"{server_url.rstrip('/')}/mcp"
-
-
 class ToolsNotThere(Exception):
     """A server of tools cannot be reached, or is none."""
 
@@ -56,9 +51,10 @@ async def opened_tools(
         return policy.permits(tool.name)
 
     toolsets: list[Toolset] = []
-    if launch.url is not None and launch.token is not None and any(map(policy.permits, OWN_TOOLS)):
+    url = mcp_url(launch)
+    if url is not None and launch.token is not None and any(map(policy.permits, OWN_TOOLS)):
         headers = {"Authorization": f"Bearer {launch.token}"}
-        own = await _server(mcp_url(launch.url), headers, "spawnlog", runtime, connections)
+        own = await _server(url, headers, "spawnlog", runtime, connections)
         toolsets.append(own.filtered(permits))
     for name, server in runtime.mcp_servers.items():
         values = launch.environment

@@ -36,7 +36,7 @@ def gone_on() -> FamilyLog:
     planned = ContinuationPlanned.model_validate(json.loads(PLANNED.read_text("utf-8")))
     last = log.run("first")
     fold = log.fold
-    judged = continue_session(fold.sessions, fold.runs, message, last, planned, "subagent", keep)
+    judged = continue_session(fold.sessions, fold.runs, message, last, planned, keep)
     assert judged.refusal is None
     log.record(judged.changes)
     return log

@@ -185,7 +185,7 @@ def test_what_is_not_among_what_was_read_is_read_again(missing: str) -> None:
         continue_session(
             {key: one for key, one in fold.sessions.items() if key != keys.get(missing)},
             {run: one for run, one in fold.runs.items() if run != runs.get(missing)},
-            *(message, last, sent.planned(), "subagent", keep),
+            *(message, last, sent.planned(), keep),
         )
 
 

@@ -22,6 +22,7 @@ from application.log.unit_of_work import CommandLog
 from application.ports.registry import LanePlace
 from application.spawn.admit import decide_admission
 from domain.run.commands import RunCommand
+from domain.run.facts import SUBAGENT_LANE
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.decide import SpawnDecision
@@ -31,7 +32,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import child_key, policy, spawn_request
 from tests.support.builders.storytelling import ROOT, run_id
 
-LANE = "subagent"
+LANE = SUBAGENT_LANE
 
 
 class LoggedFamily:
@@ -171,7 +172,8 @@ class LoggedFamily:
             commands.append(ask.resolve(run.epoch))
         if run.child_session_key is None:
             commands.append(ask.prepare(run.epoch, child_session_key=child_key(run.run_id)))
-        create = ask.create(run.epoch, depth=depth, max_depth=limit, lane=LANE, **changes)
+        where = {"depth": depth, "max_depth": limit, "lane": LANE}
+        create = ask.create(run.epoch, **{**where, **changes})
         await self.tell(name, *commands, create)
 
     async def furnish(self, name: str, by: str = "main") -> None:

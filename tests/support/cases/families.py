@@ -58,7 +58,7 @@ class CaseFamily(FamilyLog):
             facts=PlanFacts(agent_configured=True),
         )
         sessions, runs = self.fold.sessions, self.fold.runs
-        return continue_session(sessions, runs, message, before, planned, "subagent", keep)
+        return continue_session(sessions, runs, message, before, planned, keep)
 
     def go_on(self, name: str, last: str) -> None:
         """A message starts a run of this name in the session whose last run is `last`."""

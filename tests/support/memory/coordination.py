@@ -1,11 +1,13 @@
 """Leases and claims in memory, on the store's clock."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
 from application.projections.run_rows import RunRow
+from domain.run.facts import EXTERNAL_LANE
 from tests.support.memory.store import Lease, Line, Store
 
 _DONE = ("announced", "archived", "refused")
@@ -18,7 +20,14 @@ class MemoryCoordination:
         self._store = store
         self._line = line
 
-    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
+    async def renew(
+        self,
+        holder: str,
+        *,
+        url: str | None,
+        lease_seconds: float,
+        not_after: datetime | None = None,
+    ) -> bool:
         """Prolong a holder's lease; False when it had expired."""
 
         def renewed() -> bool:
@@ -26,6 +35,7 @@ class MemoryCoordination:
             if lease is not None and lease.until <= now:
                 return False
             until = now + timedelta(seconds=lease_seconds)
+            until = min(until, not_after) if not_after is not None else until
             self._store.leases[holder] = Lease(holder, until, url)
             return True
 
@@ -52,7 +62,7 @@ class MemoryCoordination:
             for row in self._held():
                 lease = self._store.leases.get(row.holder or "")
                 if lease is None or lease.until <= now:
-                    lost.append(_lost(row, is_absent=lease is None))
+                    lost.append(_lost(row, lease))
             return lost[:limit]
 
         return await self._line.ask(found)
@@ -62,7 +72,24 @@ class MemoryCoordination:
 
         def found() -> list[LostRun]:
             held = [one for one in self._held() if one.holder == holder]
-            return [_lost(row, is_absent=False) for row in held[:limit]]
+            leases = self._store.leases
+            return [replace(_lost(row, leases.get(holder)), absent=False) for row in held[:limit]]
+
+        return await self._line.ask(found)
+
+    async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
+        """Runs that wait for an executor outside for so long."""
+
+        def found() -> list[UUID]:
+            until = self._store.now() - timedelta(seconds=seconds)
+            waiting = [
+                (row.queued_position, row.run_id)
+                for row in self._store.runs.rows()
+                if row.lane == EXTERNAL_LANE and row.stage == "queued" and row.holder is None
+                if row.queued_position is not None
+                and self._store.events[row.queued_position - 1].envelope.recorded_at <= until
+            ]
+            return [run_id for _, run_id in sorted(waiting)[:limit]]
 
         return await self._line.ask(found)
 
@@ -194,6 +221,7 @@ class MemoryCoordination:
         return await self._line.ask(forgotten)
 
 
-def _lost(row: RunRow, *, is_absent: bool) -> LostRun:
+def _lost(row: RunRow, lease: Lease | None) -> LostRun:
     assert row.holder is not None
-    return LostRun(row.run_id, row.stage, row.holder, row.epoch, is_absent)
+    until = lease.until if lease is not None else None
+    return LostRun(row.run_id, row.stage, row.holder, row.epoch, lease is None, until)

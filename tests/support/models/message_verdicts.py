@@ -10,8 +10,6 @@ from domain.spawn.continuation import ContinuationDecision, Message, continue_se
 from domain.spawn.request import StoreText
 from tests.support.builders.continued_runs import planned as planned_again
 
-LANE = "subagent"
-
 
 def judged_message(
     fold: Fold,
@@ -43,6 +41,5 @@ def judged_message(
         message,
         last,
         planned or planned_again(),
-        LANE,
         keep,
     )

@@ -6,7 +6,7 @@ Nothing of `domain` is asked: who changes a word there has to change it here as 
 from typing import Any, NamedTuple
 
 WORKSPACES = "data/workspaces"
-SERVED = ("command", "scripted", "model")
+SERVED = ("command", "scripted", "model", "external")
 BOXED = {"type": "command", "command": ["true"], "providesSandbox": True}
 RUNTIMES: dict[str, dict[str, Any]] = {
     "plain": {"type": "scripted"},
@@ -145,8 +145,8 @@ def not_served(agent: str, kind: str | None) -> str:
     """Said of an agent whose runtime is of a kind that is not served, or that has none."""
     has = f'a "{kind}" runtime, which is not served yet' if kind else "no runtime"
     return (
-        f'Agent "{agent}" has {has}. Give it a runtime of type command or scripted or model in'
-        " agents.list or agents.defaults."
+        f'Agent "{agent}" has {has}. Give it a runtime of type command or scripted or model or'
+        " external in agents.list or agents.defaults."
     )
 
 

@@ -211,6 +211,7 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         scripted("quiet", result="NO_REPLY"),
         boxed,
         holder,
+        {"id": "outside", "runtime": {"type": "external"}},
     ]
     for agent in quick:
         agent.setdefault("subagents", {})["contextScripts"] = {"ignore": ["ponder"]}

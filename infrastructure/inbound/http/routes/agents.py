@@ -1,10 +1,11 @@
-"""`GET /v1/agents` and `GET /v1/lanes`."""
+"""`GET /v1/me`, `GET /v1/agents` and `GET /v1/lanes`: who may what, and who has a place."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from application.queries import agents, lanes
+from application.queries.access import CallerView, describe_caller
 from application.queries.agents import AgentListing
 from application.queries.lanes import LaneListView
 from application.queries.paging import LIMIT_MAX
@@ -17,11 +18,12 @@ from infrastructure.inbound.http.requests.caller import (
 from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
-router = APIRouter(tags=["agents"])
+router = APIRouter()
 
 
 @router.get(
     "/v1/agents",
+    tags=["agents"],
     dependencies=AT_POSITION,
     operation_id="listAgents",
     response_model=AgentListing,
@@ -53,6 +55,7 @@ async def list_agents(
 
 @router.get(
     "/v1/lanes",
+    tags=["agents"],
     dependencies=AT_POSITION,
     operation_id="listLanes",
     response_model=LaneListView,
@@ -72,3 +75,22 @@ async def list_lanes(
 ) -> Response:
     """The lanes."""
     return view_response(services, await lanes.list_lanes(services, caller, limit=limit, at=at))
+
+
+@router.get(
+    "/v1/me",
+    tags=["access"],
+    dependencies=AT_POSITION,
+    operation_id="getMe",
+    response_model=CallerView,
+    summary="What this token may do",
+    description=(
+        "The scopes of the token, and the patterns of the session keys that it may act for; any"
+        " token may ask. `admin` stands for every scope, and `*` for every session. A child's token"
+        " is that of one run, `runId`. Where authentication is switched off `kind` is `anybody`."
+    ),
+    responses=endpoint_responses(),
+)
+async def get_me(services: InjectedServices, caller: ByCaller) -> Response:
+    """Who asks."""
+    return view_response(services, await describe_caller(services.work.log, caller))

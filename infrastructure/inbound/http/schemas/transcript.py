@@ -85,11 +85,12 @@ class TranscriptBody(Body):
 
 
 def provided_entries(body: TranscriptBody) -> tuple[ProvidedEntry, ...]:
-    """The entries as a runtime's would be kept: what is no string becomes compact JSON."""
-    return tuple(map(_provided_entry, body.entries))
+    """The entries as they are kept."""
+    return tuple(map(provided_entry, body.entries))
 
 
-def _provided_entry(entry: EntryBody) -> ProvidedEntry:
+def provided_entry(entry: EntryBody) -> ProvidedEntry:
+    """An entry as a runtime's would be kept: what is no string becomes compact JSON."""
     must, may = _MEMBERS[entry.kind]
     given = entry.members()
     members = {name: given[name] for name in (*must, *may)}

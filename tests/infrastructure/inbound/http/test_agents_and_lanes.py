@@ -7,7 +7,18 @@ from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 
-ALL = ["boxed", "failing", "holder", "main", "narrow", "pondering", "quiet", "slow", "talker"]
+ALL = [
+    "boxed",
+    "failing",
+    "holder",
+    "main",
+    "narrow",
+    "outside",
+    "pondering",
+    "quiet",
+    "slow",
+    "talker",
+]
 
 
 def test_a_requester_is_told_its_agents_its_own_first(house: House) -> None:

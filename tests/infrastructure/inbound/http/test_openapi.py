@@ -41,6 +41,10 @@ SERVED = {
     "listAgents": ("get", "/v1/agents"),
     "listLanes": ("get", "/v1/lanes"),
     "whatIf": ("post", "/v1/what-if"),
+    "claimRun": ("post", "/v1/runs/{runId}/claim"),
+    "prolongClaim": ("post", "/v1/runs/{runId}/heartbeat"),
+    "reportTranscript": ("post", "/v1/runs/{runId}/transcript"),
+    "endRun": ("post", "/v1/runs/{runId}/end"),
     "listEvents": ("get", "/v1/events"),
     "countEvents": ("get", "/v1/events/histogram"),
     "listTimeline": ("get", "/v1/timeline"),
@@ -53,6 +57,7 @@ SERVED = {
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
 }
+REPORTS = {"claimRun", "prolongClaim", "reportTranscript", "endRun"}
 OPEN = {"getHealth", "getReadiness"}
 BODIES = {"spawn", "respawn", "stopRun", "sendMessage", "stopSession"}
 BODIES |= {
@@ -145,6 +150,8 @@ def test_every_operation_tells_the_problems_it_may_answer_with(
         expected |= {"target_too_long", "headers_too_large"}
         if name not in OPEN:
             expected |= {"unauthorized", "not_permitted", "invalid_request"}
+        if name in REPORTS:
+            expected |= {"malformed_json", "not_json", "too_large", "claim_over", "run_over"}
         if name in BODIES:
             expected |= {"malformed_json", "not_json", "too_large"}
             expected |= {"idempotency_in_flight", "idempotency_key_reused"}

@@ -86,6 +86,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "listRevisions": house.http.get("/v1/config/revisions"),
             "getRevision": house.http.get("/v1/config/revisions/1"),
             "getMe": house.http.get("/v1/me"),
+            **executed(house),
             "getHealth": house.http.get("/healthz"),
             "getReadiness": house.http.get("/readyz"),
             "spawn": house.spawn(house.session()),
@@ -124,6 +125,21 @@ def yielded(house: House) -> httpx2.Response:
     """The answer to an orchestrator that yields for a child of its own."""
     with house.held(house.session()) as above, house.held(above.child):
         return house.http.post(f"/v1/sessions/{above.child}/yield")
+
+
+def executed(house: House) -> dict[str, httpx2.Response]:
+    """The answers to an executor."""
+    path = f"/v1/runs/{house.accepted(house.session(), agentId='outside')['runId']}"
+    claim = house.http.post(f"{path}/claim", json={"executor": "example"})
+    epoch = claim.json()["epoch"]
+    said = {"epoch": epoch, "first": 1, "entries": [{"kind": "progress", "text": "half"}]}
+    end = {"epoch": epoch, "outcome": "success"}
+    return {
+        "claimRun": claim,
+        "prolongClaim": house.http.post(f"{path}/heartbeat", json={"epoch": epoch}),
+        "reportTranscript": house.http.post(f"{path}/transcript", json=said),
+        "endRun": house.http.post(f"{path}/end", json=end),
+    }
 
 
 def parked(house: House) -> httpx2.Response:

@@ -1,0 +1,42 @@
+"""Hands a task to a sub-agent of a spawnlog server and waits for its answer.
+
+This is all that the adapters beside it have to do with HTTP. The environment says where, and for
+whom: SPAWNLOG_URL, SPAWNLOG_TOKEN (scopes `spawn`, `read`, `content`), SPAWNLOG_SESSION_KEY.
+"""
+
+import os
+import uuid
+
+import httpx2
+
+WAIT = {"wait": "30s", "until": "announced"}
+REFUSALS = ("spawn_forbidden", "spawn_error")
+
+
+async def answer_of_subagent(task: str, agent_id: str | None = None) -> str:
+    """The result of the sub-agent. What went wrong is told in words, for the model to go on with;
+    what it can do nothing about is raised."""
+    async with httpx2.AsyncClient(
+        base_url=os.environ["SPAWNLOG_URL"],
+        headers={"Authorization": f"Bearer {os.environ['SPAWNLOG_TOKEN']}"},
+        timeout=60,
+    ) as client:
+        spawn = {
+            "requester": {"sessionKey": os.environ["SPAWNLOG_SESSION_KEY"]},
+            "task": task,
+            "agentId": agent_id,
+        }
+        # Under a key of its own, the request may be sent again without a second child.
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        answer = await client.post("/v1/spawns", json=spawn, headers=key)
+        if answer.is_error and answer.json().get("code") in REFUSALS:
+            return f"No sub-agent was spawned: {answer.json()['detail']}"
+        answer.raise_for_status()
+        run = {"runId": answer.json()["runId"], "announcedAt": None}
+        while run["announcedAt"] is None:
+            answer = await client.get(f"/v1/runs/{run['runId']}", params=WAIT)
+            answer.raise_for_status()
+            run = answer.json()
+    if run["outcome"] == "success":
+        return run["resultText"] or "It is done, and said nothing."
+    return f"The sub-agent ended as {run['outcome']}: {run['error'] or 'it did not say why'}"

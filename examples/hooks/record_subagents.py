@@ -1,0 +1,257 @@
+"""Puts the sub-agents that a coding agent starts by itself on record, as external runs.
+
+It is run by the coding agent's own hooks, once for each: the hook's input is JSON on stdin, what
+the coding agent is to do is JSON on stdout. `settings.json` beside it names the hooks.
+
+    PreToolUse, tool Agent or Task   asks for the spawn; a refusal denies the tool, with its text
+    SubagentStart                    claims the run, and adds what spawnlog composed for it
+    PreToolUse of a sub-agent        is a sign of life; once its run is to stop, denies the tool
+    PostToolUse of a sub-agent       reports the tool call
+    SubagentStop                     reports the end, with the last message and the tokens
+
+The environment says where: SPAWNLOG_URL, SPAWNLOG_TOKEN (scopes `spawn` and `read`), and maybe
+SPAWNLOG_REQUESTER_AGENT (`main`) and SPAWNLOG_HOOKS_DIR, a folder for what it remembers of the
+sub-agents at work. A server that cannot be reached stops nobody from working: it says so on stderr.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SPAWNING_TOOLS = ("Agent", "Task")
+LEASE_SECONDS = 3600
+TIMEOUT_SECONDS = 20
+TEXT_CHARACTERS_MAX = 100_000
+
+
+class Refused(Exception):
+    """The server said no: `code` is its stable word, the text for people."""
+
+    def __init__(self, problem: dict[str, Any]) -> None:
+        super().__init__(str(problem.get("detail", problem)))
+        self.code = problem.get("code")
+
+
+def ask(method: str, path: str, body: object = None, **headers: str) -> dict[str, Any]:
+    """One request to the server."""
+    request = urllib.request.Request(
+        os.environ["SPAWNLOG_URL"].rstrip("/") + path,
+        data=None if body is None else json.dumps(body).encode(),
+        method=method,
+        headers={
+            "Authorization": f"Bearer {os.environ['SPAWNLOG_TOKEN']}",
+            "Content-Type": "application/json",
+            **headers,
+        },
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            return dict(json.load(answer))
+    except urllib.error.HTTPError as error:
+        with error:
+            raise Refused(json.load(error)) from None
+
+
+def requester_of(hook: dict[str, Any]) -> str:
+    """The session of the coding agent itself."""
+    return (
+        f"agent:{os.environ.get('SPAWNLOG_REQUESTER_AGENT', 'main')}:{hook['session_id']}".lower()
+    )
+
+
+@contextlib.contextmanager
+def remembered(hook: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What is known of a sub-agent at work, for one hook at a time: they may run side by side."""
+    default = Path(tempfile.gettempdir()) / f"spawnlog-hooks-{os.getuid()}"
+    folder = Path(os.environ.get("SPAWNLOG_HOOKS_DIR") or default)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = hashlib.sha256(f"{hook['session_id']}/{hook['agent_id']}".encode()).hexdigest()
+    with (folder / f"{name}.json").open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        known = json.loads(file.read() or "{}")
+        yield known
+        file.seek(0)
+        file.truncate()
+        json.dump(known, file)
+
+
+def spawn(hook: dict[str, Any]) -> dict[str, Any] | None:
+    """A sub-agent is asked for: the rules decide."""
+    given = hook["tool_input"]
+    body = {
+        "requester": {"sessionKey": requester_of(hook)},
+        "task": given["prompt"],
+        "label": given.get("description"),
+        "agentId": agent_of(given.get("subagent_type")),
+    }
+    try:
+        ask("POST", "/v1/spawns", body, **{"Idempotency-Key": hook["tool_use_id"]})
+    except Refused as refused:
+        return denied(str(refused))
+    return None
+
+
+def agent_of(kind: str | None) -> str:
+    """The agent's id in spawnlog's configuration: the sub-agent's type."""
+    return (kind or "general-purpose").lower()
+
+
+def denied(reason: str) -> dict[str, Any]:
+    """What keeps the coding agent from using the tool."""
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": reason,
+        }
+    }
+
+
+def start(hook: dict[str, Any]) -> dict[str, Any] | None:
+    """It has begun: the first run of its kind that waits is its run."""
+    query = urllib.parse.urlencode(
+        {
+            "requester": requester_of(hook),
+            "agentId": agent_of(hook.get("agent_type")),
+            "stage": "queued",
+            "order": "asc",
+        }
+    )
+    claim = {"executor": executor_of(hook), "leaseSeconds": LEASE_SECONDS}
+    for run in ask("GET", f"/v1/runs?{query}")["items"]:
+        try:
+            mine = ask("POST", f"/v1/runs/{run['runId']}/claim", claim)
+        except Refused as refused:
+            if refused.code not in ("claimed_elsewhere", "run_over"):
+                raise
+            continue
+        with remembered(hook) as known:
+            known.update(runId=mine["runId"], epoch=mine["epoch"], next=1)
+        context = mine["launch"]["systemPrompt"]
+        return {
+            "hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": context}
+        }
+    print("no run of this sub-agent waits: it is not on record", file=sys.stderr)
+    return None
+
+
+def executor_of(hook: dict[str, Any]) -> str:
+    """A name for the claim, that no other sub-agent has."""
+    return hashlib.sha256(f"{hook['session_id']}/{hook['agent_id']}".encode()).hexdigest()[:32]
+
+
+def keep(hook: dict[str, Any]) -> dict[str, Any] | None:
+    """A sign of life, which hears whether the run is to stop."""
+    with remembered(hook) as known:
+        if not known:
+            return None
+        beat = {"epoch": known["epoch"], "leaseSeconds": LEASE_SECONDS}
+        try:
+            answer = ask("POST", f"/v1/runs/{known['runId']}/heartbeat", beat)
+        except Refused as refused:
+            return denied(str(refused))
+    if answer["stop"] is None:
+        return None
+    why = f": {answer['reason']}" if answer["reason"] else ""
+    return denied(f"this sub-agent was {answer['stop']} by {answer['by']}{why}. End now.")
+
+
+def report(hook: dict[str, Any]) -> None:
+    """A tool was used."""
+    entry = {
+        "kind": "tool",
+        "name": hook["tool_name"],
+        "input": _short(hook.get("tool_input")),
+        "output": _short(hook.get("tool_response")),
+    }
+    with remembered(hook) as known:
+        if known:
+            body = {"epoch": known["epoch"], "first": known["next"], "entries": [entry]}
+            known["next"] = ask("POST", f"/v1/runs/{known['runId']}/transcript", body)["next"]
+
+
+def _short(value: object) -> str | None:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return None if value is None else text[:TEXT_CHARACTERS_MAX]
+
+
+def end(hook: dict[str, Any]) -> None:
+    """It has answered."""
+    with remembered(hook) as known:
+        if not known:
+            return
+        said = hook.get("last_assistant_message")
+        body = {"epoch": known["epoch"], "outcome": "success", "result": said}
+        usage = usage_of(hook.get("agent_transcript_path"))
+        if usage:
+            body["usage"] = usage
+        ask("POST", f"/v1/runs/{known['runId']}/end", body)
+
+
+def usage_of(path: str | None) -> list[dict[str, Any]]:
+    """The tokens by model, from the transcript that the coding agent keeps of its sub-agent. One
+    message of the model may be several lines there, each with the same usage."""
+    messages: dict[str, dict[str, Any]] = {}
+    try:
+        lines = Path(path).read_text("utf-8").splitlines() if path else []
+    except OSError:
+        return []
+    for line in lines:
+        with contextlib.suppress(ValueError, AttributeError, TypeError):
+            message = json.loads(line)["message"]
+            if message.get("usage"):
+                messages[message["id"]] = message
+    totals: dict[str, dict[str, Any]] = {}
+    for message in messages.values():
+        used, model = message["usage"], message["model"]
+        total = totals.setdefault(model, {"model": model, "inputTokens": 0, "outputTokens": 0})
+        for name, given in (
+            ("inputTokens", "input_tokens"),
+            ("outputTokens", "output_tokens"),
+            ("cacheReadTokens", "cache_read_input_tokens"),
+            ("cacheWriteTokens", "cache_creation_input_tokens"),
+        ):
+            total[name] = total.get(name, 0) + (used.get(given) or 0)
+    return list(totals.values())
+
+
+def act(hook: dict[str, Any]) -> dict[str, Any] | None:
+    """What this hook is for; nothing of the coding agent's own tools."""
+    event, is_subagents = hook["hook_event_name"], "agent_id" in hook
+    if event == "PreToolUse" and not is_subagents and hook["tool_name"] in SPAWNING_TOOLS:
+        return spawn(hook)
+    if event == "SubagentStart":
+        return start(hook)
+    if event == "PreToolUse" and is_subagents:
+        return keep(hook)
+    if event == "PostToolUse" and is_subagents:
+        report(hook)
+    if event == "SubagentStop":
+        end(hook)
+    return None
+
+
+def main() -> None:
+    """Read the hook's input, act, and say what is to be done."""
+    try:
+        answer = act(json.load(sys.stdin))
+    except (OSError, Refused) as away:
+        print(f"spawnlog: {away}", file=sys.stderr)
+        return
+    if answer is not None:
+        print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

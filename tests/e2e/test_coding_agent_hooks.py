@@ -1,0 +1,169 @@
+"""The hooks of a coding agent put its own sub-agents on record: with inputs as it sends them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.running_server import RunningServer, configuration, scripted
+
+pytestmark = pytest.mark.server
+
+HOOKS = Path(__file__).parents[2] / "examples" / "hooks"
+SESSION = {
+    "session_id": "0b8c6d1e-7a52-4c1b-9a39-2f3f0f0a9c11",
+    "transcript_path": "/home/u/.claude/projects/w/0b8c6d1e.jsonl",
+    "cwd": "/work",
+    "permission_mode": "default",
+}
+REQUESTER = f"agent:main:{SESSION['session_id']}"
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path) -> Iterator[RunningServer]:
+    config = configuration(
+        {**scripted("main"), "default": True},
+        {"id": "explore", "runtime": {"type": "external"}},
+        maxChildrenPerAgent=2,
+    )
+    with (
+        new_place() as place,
+        RunningServer(copied(made_data_dir, place / "data"), config) as server,
+    ):
+        yield server
+
+
+class CodingAgent:
+    """Runs the hook with one input, as the coding agent would."""
+
+    def __init__(self, server: RunningServer, folder: Path) -> None:
+        self._environment = {
+            **os.environ,
+            "SPAWNLOG_URL": server.url,
+            "SPAWNLOG_TOKEN": server.token,
+            "SPAWNLOG_HOOKS_DIR": str(folder),
+        }
+
+    def hook(self, event: str, **given: Any) -> dict[str, Any]:
+        """What the coding agent is told to do; nothing is an empty object."""
+        finished = subprocess.run(
+            [sys.executable, HOOKS / "record_subagents.py"],
+            input=json.dumps({**SESSION, "hook_event_name": event, **given}),
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        assert not finished.stderr, finished.stderr
+        return dict(json.loads(finished.stdout or "{}").get("hookSpecificOutput", {}))
+
+    def asks_for(self, kind: str, number: int, prompt: str) -> dict[str, Any]:
+        """The tool that starts a sub-agent is about to be used."""
+        given = {"subagent_type": kind, "description": f"Look {number}", "prompt": prompt}
+        return self.hook(
+            "PreToolUse", tool_name="Agent", tool_use_id=f"toolu_{number}", tool_input=given
+        )
+
+
+@pytest.fixture
+def agent(server: RunningServer, tmp_path: Path) -> CodingAgent:
+    return CodingAgent(server, tmp_path / "hooks")
+
+
+def runs(server: RunningServer) -> list[dict[str, Any]]:
+    answer = server.http.get("/v1/runs", params={"requester": REQUESTER, "order": "asc"})
+    return list(answer.json()["items"])
+
+
+def test_a_sub_agent_is_judged_watched_stopped_and_announced(
+    server: RunningServer, agent: CodingAgent, tmp_path: Path
+) -> None:
+    unknown = agent.asks_for("Stranger", 0, "Who are you?")
+    assert "not configured" in unknown["permissionDecisionReason"]
+    assert agent.asks_for("Explore", 1, "Where is the harbour?") == {}
+    assert agent.asks_for("Explore", 2, "Where is the lighthouse?") == {}
+    refused = agent.asks_for("Explore", 3, "Where is the third?")
+    assert refused["permissionDecision"] == "deny"
+    assert "max active children" in refused["permissionDecisionReason"]
+    first, second = (run for run in runs(server) if run["stage"] == "queued")
+    me = {"agent_id": "a8a5aea3b68767861", "agent_type": "Explore"}
+    began = agent.hook("SubagentStart", **me)
+    assert "Where is the harbour?" not in began["additionalContext"]
+    assert "sub-agent" in began["additionalContext"].lower()
+    other = {"agent_id": "b1", "agent_type": "Explore"}
+    agent.hook("SubagentStart", **other)
+    use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "harbour"}}
+    assert agent.hook("PreToolUse", **me, **use) == {}
+    agent.hook("PostToolUse", **me, **use, tool_response={"matches": ["a.txt"]})
+    agent.hook("PostToolUse", **me, **use, tool_response={"matches": []})
+    # The coding agent's own tools are nobody's run.
+    agent.hook("PostToolUse", **use, tool_response={"matches": []})
+    server.http.post(f"/v1/runs/{second['runId']}/stop", json={"reason": "found already"})
+    stopped = agent.hook("PreToolUse", **other, **use)
+    assert stopped["permissionDecision"] == "deny"
+    assert "stopped by admin: found already" in stopped["permissionDecisionReason"]
+    own = tmp_path / "agent.jsonl"
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3}
+    message = {"id": "msg_1", "model": "example-model", "usage": usage}
+    own.write_text(f"{json.dumps({'type': 'assistant', 'message': message})}\n" * 2, "utf-8")
+    agent.hook(
+        "SubagentStop",
+        **me,
+        stop_hook_active=False,
+        agent_transcript_path=str(own),
+        last_assistant_message="The harbour is in a.txt",
+    )
+    agent.hook("SubagentStop", **other, stop_hook_active=False, last_assistant_message="Stopped")
+    run = server.run(first["runId"], "announced")
+    assert (run["outcome"], run["label"]) == ("success", "Look 1")
+    assert run["resultText"] == "The harbour is in a.txt"
+    assert (run["usage"]["inputTokens"], run["usage"]["outputTokens"]) == (10, 3)
+    told = server.http.get(f"/v1/runs/{first['runId']}/transcript", params={"tools": "true"})
+    outputs = [one["body"].get("output") for one in told.json()["items"] if one["kind"] == "tool"]
+    assert outputs == ['{"matches": ["a.txt"]}', '{"matches": []}']
+    assert server.run(second["runId"], "announced")["resultText"] == "Stopped"
+    inbox = server.inbox(REQUESTER)
+    assert "The harbour is in a.txt" in inbox[0]["text"]
+    # Nobody waits for a place that is free again.
+    assert agent.asks_for("Explore", 5, "And the pier?") == {}
+
+
+def test_the_settings_run_the_hook_for_all_that_it_acts_on() -> None:
+    settings = json.loads((HOOKS / "settings.json").read_text("utf-8"))
+    assert set(settings["hooks"]) == {"PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop"}
+    commands = {
+        one["command"]
+        for groups in settings["hooks"].values()
+        for group in groups
+        for one in group["hooks"]
+    }
+    assert commands == {"python3 examples/hooks/record_subagents.py"}
+
+
+def test_a_server_that_is_away_stops_nobody_from_working(tmp_path: Path) -> None:
+    finished = subprocess.run(
+        [sys.executable, HOOKS / "record_subagents.py"],
+        input=json.dumps(
+            {
+                **SESSION,
+                "hook_event_name": "PreToolUse",
+                "tool_name": "Agent",
+                "tool_use_id": "toolu_1",
+                "tool_input": {"prompt": "go on"},
+            }
+        ),
+        env={"SPAWNLOG_URL": "http://127.0.0.1:9", "SPAWNLOG_TOKEN": "none"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert finished.stdout == ""
+    assert finished.stderr.startswith("spawnlog: ")

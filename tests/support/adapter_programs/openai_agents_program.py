@@ -1,0 +1,53 @@
+"""The orchestrator of the OpenAI Agents SDK with a model that follows a script."""
+
+import asyncio
+import json
+
+from agents import Model, ModelResponse, Runner, Usage, set_tracing_disabled
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+from openai_agents_tool import orchestrator
+from script import TASKS, answer_from
+
+
+class Scripted(Model):
+    """Two calls at once, then what came of them."""
+
+    async def get_response(self, system_instructions, input, model_settings, tools, *_, **__):
+        """The turn after what was said so far."""
+        (offered,) = tools
+        items = input if isinstance(input, list) else []
+        came = [one["output"] for one in items if one.get("type") == "function_call_output"]
+        output = (
+            [_message(answer_from(came))]
+            if came
+            else [
+                ResponseFunctionToolCall(
+                    type="function_call",
+                    name=offered.name,
+                    call_id=f"call-{number}",
+                    arguments=json.dumps({"agent_id": None, **asked}),
+                )
+                for number, asked in enumerate(TASKS)
+            ]
+        )
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *_, **__):
+        """Not asked for."""
+        raise NotImplementedError
+
+
+def _message(text: str) -> ResponseOutputMessage:
+    part = ResponseOutputText(type="output_text", text=text, annotations=[])
+    return ResponseOutputMessage(
+        id="m", type="message", role="assistant", status="completed", content=[part]
+    )
+
+
+set_tracing_disabled(True)
+ended = asyncio.run(Runner.run(orchestrator(Scripted()), "Look around"))
+print(json.dumps({"answer": ended.final_output}))

@@ -1,0 +1,33 @@
+"""The orchestrator of pydantic-ai with a model that follows a script."""
+
+import asyncio
+import json
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai_tool import orchestrator
+from script import TASKS, answer_from
+
+
+def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Two calls at once, then what came of them."""
+    (offered,) = info.function_tools
+    came = [
+        str(part.content)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolReturnPart)
+    ]
+    if came:
+        return ModelResponse(parts=[TextPart(answer_from(came))])
+    return ModelResponse(parts=[ToolCallPart(offered.name, asked) for asked in TASKS])
+
+
+ended = asyncio.run(orchestrator(FunctionModel(scripted)).run("Look around"))
+print(json.dumps({"answer": ended.output}))
