@@ -56,6 +56,7 @@ from application.steps.run_steps import StepRunner
 from application.steps.thread_binding import ThreadBindingStep
 from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
+from application.telemetry.measurements import Measurements
 from application.workers.event_counter import COUNT_SECONDS, EventCounter
 from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
@@ -89,6 +90,7 @@ from infrastructure.outbound.log.schema.identity import LogIdentity, identify
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
+from infrastructure.outbound.read_model.open_work import PostgresOpenWork
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
@@ -361,6 +363,7 @@ class ServerProcess:
             run_bars=PostgresRunBars(pool, self.log.remembered, self.log.tail.stages),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
+            measurements=self._measurements(pool),
             readiness=ReadinessCheck(self.log, lambda: self.closing),
             closing=lambda: self.closing,
             stopped=self._stopped,
@@ -368,6 +371,16 @@ class ServerProcess:
         self.models = McpEndpoint(services)
         self._stack.push_async_callback(self.models.close)
         return services
+
+    def _measurements(self, pool: AsyncConnectionPool[LogConnection]) -> Measurements:
+        defaults = self.configurations.current
+        return Measurements(
+            log_id=self.log.log_id,
+            totals=self.log.totals,
+            open_work=PostgresOpenWork(pool),
+            tail=lambda: self.log.tail.position,
+            lane_width=lambda: defaults().configuration.subagent_defaults.max_concurrent,
+        )
 
     async def drain(self) -> None:
         """Take no new work, let what is under way end, and end what does not."""

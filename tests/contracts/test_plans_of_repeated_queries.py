@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from application.ports.event_counts import BLOCK_EVENTS
+from application.ports.open_work import COUNTED_MAX
 from application.ports.registry import RunQuery
 from application.projections.fold import FOREVER
 from application.queries.events import POSITIONS_PASSED_MAX
@@ -49,6 +50,7 @@ from infrastructure.outbound.read_model.event_counts import (
     POSITIONS,
     RANGES,
 )
+from infrastructure.outbound.read_model.open_work import DUE, LANES, OTHERS
 from infrastructure.outbound.read_model.registry import WAITING_LANES
 from infrastructure.outbound.read_model.run_bars import (
     RUNS_OF_A_SESSION,
@@ -96,6 +98,9 @@ REPEATED: Mapping[str, RepeatedQuery] = {
     "answers that are old": RepeatedQuery(FORGET_ANSWERS, [7]),
     "events behind the tail": RepeatedQuery(EVENTS_BEHIND, [EVENTS, 500]),
     "whether the log went back": RepeatedQuery(HEAD_AND_HASH, [EVENTS]),
+    "how many are in lanes": RepeatedQuery(LANES, []),
+    "how much is due": RepeatedQuery(DUE, []),
+    "how much else is open": RepeatedQuery(OTHERS, [COUNTED_MAX]),
     "up to where events are counted": RepeatedQuery(LAST_COUNTED, []),
     "events that are to be counted": RepeatedQuery(
         BLOCKS, [BLOCK_EVENTS, EVENTS - BLOCK_EVENTS, EVENTS]

@@ -52,6 +52,7 @@ SERVED = {
     "getMe": ("get", "/v1/me"),
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
+    "getMetrics": ("get", "/metrics"),
 }
 OPEN = {"getHealth", "getReadiness"}
 BODIES = {"spawn", "respawn", "stopRun", "sendMessage", "stopSession"}
