@@ -9,6 +9,7 @@ from application.log.event_log import LogUnavailable
 from application.ports.open_work import OpenWork, OpenWorkCounts
 from application.telemetry.log_totals import LogTotals
 from application.telemetry.request_totals import RequestTotals
+from application.telemetry.span_export import SpanTotals
 
 COUNT_SECONDS_MAX = 2.0
 """How long the database may take: who watches it has to be told that it does not answer."""
@@ -17,13 +18,14 @@ COUNT_SECONDS_MAX = 2.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
     """Put together by the composition root. `lane_width` is by the active configuration, `tail`
-    the last position that was followed."""
+    the last position that was followed; `spans` is None where none are sent."""
 
     log_id: UUID
     totals: LogTotals
     open_work: OpenWork
     tail: Callable[[], int]
     lane_width: Callable[[], int]
+    spans: SpanTotals | None = None
     requests: RequestTotals = field(default_factory=RequestTotals)
 
 

@@ -71,6 +71,27 @@ def header_problem(value: str) -> str | None:
     return None
 
 
+def sendable_headers(headers: dict[str, str | SecretReference]) -> dict[str, object]:
+    """The headers of a section, which are secrets; the error of one that cannot be sent names it,
+    and never its value."""
+    names: set[str] = set()
+    for name, value in headers.items():
+        at, plain = pointer_of([name]).removeprefix("/"), name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            raise section_error("headers", "is not the name of a header", at=at)
+        if plain in _SET_BY_SPAWNLOG:
+            raise section_error("headers", "is set by spawnlog for each request", at=at)
+        if plain in names:
+            raise section_error("headers", "stands here twice, in another case", at=at)
+        names.add(plain)
+        complaint = None
+        if isinstance(value, str) and not variables_in(value):
+            complaint = header_problem(value)
+        if complaint is not None:
+            raise section_error("headers", complaint, at=at)
+    return dict(headers)
+
+
 def _url(url: str | SecretReference) -> str | SecretReference:
     # With a reference in it, it is looked at when it is used.
     if isinstance(url, SecretReference) or variables_in(url):
@@ -96,22 +117,7 @@ class Hook(OwnSection):
     @field_validator("headers")
     @classmethod
     def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
-        names: set[str] = set()
-        for name, value in headers.items():
-            at, plain = pointer_of([name]).removeprefix("/"), name.lower()
-            if not _HEADER_NAME.fullmatch(name):
-                raise section_error("headers", "is not the name of a header", at=at)
-            if plain in _SET_BY_SPAWNLOG:
-                raise section_error("headers", "is set by spawnlog for each request", at=at)
-            if plain in names:
-                raise section_error("headers", "stands here twice, in another case", at=at)
-            names.add(plain)
-            complaint = None
-            if isinstance(value, str) and not variables_in(value):
-                complaint = header_problem(value)
-            if complaint is not None:
-                raise section_error("headers", complaint, at=at)
-        return dict(headers)
+        return sendable_headers(headers)
 
 
 class HooksSection(OwnSection):

@@ -24,7 +24,7 @@ from application.execution.dispatch import Dispatcher
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.launch import LaunchComposer
-from application.log.envelope import Actor
+from application.log.envelope import WRITER_VERSION, Actor
 from application.log.unit_of_work import CommandLog, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
@@ -57,6 +57,8 @@ from application.steps.thread_binding import ThreadBindingStep
 from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
 from application.telemetry.measurements import Measurements
+from application.telemetry.span_export import SpanExport
+from application.telemetry.trace_context import TraceContexts
 from application.workers.event_counter import COUNT_SECONDS, EventCounter
 from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
@@ -87,6 +89,7 @@ from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.identity import LogIdentity, identify
+from infrastructure.outbound.otlp.receiver import OtlpReceiver
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
@@ -186,6 +189,11 @@ def build_script_runner(launcher: ProcessLauncher, file_of: FileOf) -> ScriptsBy
     return ScriptsByUri(files, HttpScripts(file_of))
 
 
+def otlp_headers(loaded: LoadedConfiguration, settings: Settings) -> dict[str, str]:
+    """The headers with which spans are sent, secrets and all. ConfigurationError."""
+    return {name: loaded.resolve(value) for name, value in settings.telemetry.headers.items()}
+
+
 _log = logging.getLogger("spawnlog")
 
 
@@ -204,6 +212,7 @@ class ServerProcess:
         self.directory = directory
         self._connecting = DatabaseConnector(database)
         self._stack = AsyncExitStack()
+        self._spans: SpanExport | None = None
         self.closing = False
         self.on_end: Callable[[], None] = lambda: None
         self._stopped: asyncio.Future[None] | None = None
@@ -234,6 +243,7 @@ class ServerProcess:
         self._connecting.on_connection = self.log.remembered.forget
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
+        self._start_spans()
         registry = PostgresRegistry(pool, self.log.remembered, self.log.tail.is_respawned)
         contents = PostgresContents(pool)
         identities = RandomIdentities()
@@ -245,6 +255,24 @@ class ServerProcess:
         await self.configurations.activate(self._loaded, Actor(kind="system"))
         seal = ChildTokenSigner(self.directory.child_token_key())
         return await self._build_workers(work, pool, seal, url)
+
+    def _start_spans(self) -> None:
+        endpoint = self.settings.telemetry.otlp_endpoint
+        if endpoint is None:
+            return
+        identity = {
+            "service.name": "spawnlog",
+            "service.version": WRITER_VERSION,
+            "service.instance.id": holder_name(),
+            "spawnlog.log": str(self.log.log_id),
+        }
+        receiver = OtlpReceiver(
+            endpoint, lambda: otlp_headers(self._loaded, self.settings), identity
+        )
+        self._spans = SpanExport(self.log, TraceContexts(self.log), receiver)
+        self.log.on_commit = self._spans.take
+        self._spans.start()
+        self._stack.push_async_callback(self._spans.close)
 
     def _end(self, why: str) -> None:
         """This process can do no more work here: what it holds is taken over once it is gone."""
@@ -377,6 +405,7 @@ class ServerProcess:
         return Measurements(
             log_id=self.log.log_id,
             totals=self.log.totals,
+            spans=self._spans.totals if self._spans is not None else None,
             open_work=PostgresOpenWork(pool),
             tail=lambda: self.log.tail.position,
             lane_width=lambda: defaults().configuration.subagent_defaults.max_concurrent,

@@ -63,6 +63,7 @@ class PostgresLog:
         self._of_streams = CoalescedReads(pool, partial(events_of_streams, self._mapper))
         self.tail = LogTail(connect, channel=channel)
         self.totals = LogTotals()
+        self.on_commit: Callable[[Sequence[RecordedEvent]], None] = lambda _: None
         self._writer = LogWriter(
             connect,
             channel=channel,
@@ -101,6 +102,7 @@ class PostgresLog:
     def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
         self.tail.take(events, runs)
         self.totals.take(events, runs)
+        self.on_commit(events)
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
         """Decide and record."""

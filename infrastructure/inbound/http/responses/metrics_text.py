@@ -13,6 +13,7 @@ from application.telemetry.duration_totals import DurationTotals
 from application.telemetry.log_totals import LogTotals
 from application.telemetry.measurements import Measured
 from application.telemetry.request_totals import RequestTotals
+from application.telemetry.span_export import SpanTotals
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -58,6 +59,8 @@ class _MeasuredCollector:
         yield from _of_log(measured.of.totals)
         yield from _of_requests(measured.of.requests)
         yield from _of_open_work(measured)
+        if measured.of.spans is not None:
+            yield _of_spans(measured.of.spans)
 
     def describe(self) -> "Iterable[Metric]":
         """Nothing beforehand: no other collector is registered beside this one."""
@@ -100,6 +103,15 @@ def _of_requests(requests: RequestTotals) -> "Iterator[Metric]":
         "Until the answer began.",
         ("method", "route"),
         dict[Labels, DurationTotals](list(requests.seconds.items())),
+    )
+
+
+def _of_spans(totals: SpanTotals) -> "Metric":
+    return _counter(
+        "spans",
+        "Spans that were sent, that were not taken, and events at which none were made.",
+        ("result",),
+        {("sent",): totals.sent, ("failed",): totals.failed, ("dropped",): totals.dropped},
     )
 
 

@@ -123,10 +123,11 @@ def test_metrics_are_for_those_who_may_read_the_whole_log(house: House) -> None:
         assert "spawnlog_build_info" in client.get("/metrics").text
 
 
-def test_a_server_that_nobody_scrapes_loads_no_library_for_it() -> None:
+def test_a_server_that_nobody_watches_loads_no_library_for_it() -> None:
     look = (
         "import sys, infrastructure.server.compose, infrastructure.inbound.http.application\n"
-        "print([one for one in sys.modules if one.startswith('prometheus_client')])"
+        "libraries = ('prometheus_client', 'opentelemetry.sdk', 'opentelemetry.exporter')\n"
+        "print([one for one in sys.modules if one.startswith(libraries)])"
     )
     found = subprocess.run(
         [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60
