@@ -21,7 +21,7 @@ from domain.run.events import RunAnnounced, RunEnded, SpawnRefused
 from domain.values.record import run_id_of, run_stream
 
 QUEUE_EVENTS_MAX = 10_000
-BATCH_EVENTS_MAX = 64
+BATCH_EVENTS_MAX = 256
 LINGER_SECONDS = 0.25
 """For so long what ends together is gathered: a request for each would be most of the work."""
 
@@ -87,7 +87,8 @@ class SpanExport:
     async def _send_on(self) -> None:
         while True:
             told = [await self._queue.get()]
-            await asyncio.sleep(LINGER_SECONDS)
+            if self._queue.qsize() < BATCH_EVENTS_MAX:
+                await asyncio.sleep(LINGER_SECONDS)
             while len(told) < BATCH_EVENTS_MAX and not self._queue.empty():
                 told.append(self._queue.get_nowait())
             try:
@@ -132,14 +133,11 @@ class SpanExport:
             by_stream.setdefault(recorded.envelope.stream, []).append(recorded)
         found: list[Span] = []
         for one in told:
-            context = await self._contexts.of(one.run_id)
+            of_run = by_stream[run_stream(one.run_id)]
+            context = await self._contexts.of(one.run_id, of_run[0])
             if not context.is_sampled:
                 continue
-            events = [
-                each
-                for each in by_stream[run_stream(one.run_id)]
-                if each.envelope.position <= one.position
-            ]
+            events = [each for each in of_run if each.envelope.position <= one.position]
             if one.is_end:
                 found += spans_of_end(events, context)
             else:

@@ -90,8 +90,9 @@ class TraceContexts:
         self._log = log
         self._known = OrderedDict[UUID, TraceContext]()
 
-    async def of(self, run_id: UUID) -> TraceContext:
-        """The context of a run that is on record."""
+    async def of(self, run_id: UUID, first: RecordedEvent | None = None) -> TraceContext:
+        """The context of a run that is on record; its first event need not be read when it is at
+        hand."""
         walked: list[tuple[UUID, RecordedEvent]] = []
         context: TraceContext | None = None
         current: UUID | None = run_id
@@ -99,14 +100,15 @@ class TraceContexts:
             context = self._known.get(current)
             if context is not None:
                 break
-            first = await self._log.event_of(run_stream(current), 1)
-            if first is None:
+            begin = first or await self._log.event_of(run_stream(current), 1)
+            if begin is None:
                 break
-            walked.append((current, first))
-            brought = read_traceparent(first.envelope.provenance.traceparent)
-            current = run_above(first) if brought is None else None
-        for each, first in reversed(walked):
-            context = self._remember(each, context_of(first, context))
+            first = None
+            walked.append((current, begin))
+            brought = read_traceparent(begin.envelope.provenance.traceparent)
+            current = run_above(begin) if brought is None else None
+        for each, begin in reversed(walked):
+            context = self._remember(each, context_of(begin, context))
         assert context is not None, f"run {run_id} is not on record"
         return context
 

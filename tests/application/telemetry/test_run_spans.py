@@ -100,7 +100,8 @@ def test_an_announcement_stands_beside_the_run_and_is_linked_to_it() -> None:
     assert span is not None
     assert (span.name, span.parent_id) == ("announce main", 70)
     assert [one.span_id for one in span.links] == [span_id_of(run_id(1))]
-    assert span.ended == events[-1].envelope.recorded_at
+    recorded_at = [one.envelope.recorded_at for one in events]
+    assert [span.began, span.ended] == recorded_at[-2:]
     top = span_of_announcement(read, TOP)
     assert top is not None
     assert top.parent_id == span_id_of(run_id(1))
