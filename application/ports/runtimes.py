@@ -34,7 +34,7 @@ class Launch:
     `history_files` are the JSONL files of what was said in the session before, the earliest first.
     `delivery_origin` is where the session's thread is; with `deliver` the runtime brings its result
     there. `requester` is what the requester said of where it is. `run_timeout_seconds` 0 is without
-    limit.
+    limit. `traceparent` is for spans of its own, None where none are sent.
     """
 
     run_id: UUID
@@ -61,6 +61,7 @@ class Launch:
     lane: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None
+    traceparent: str | None = None
     token: str | None = field(repr=False)
 
 

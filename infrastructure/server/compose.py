@@ -113,7 +113,8 @@ STAGED_DELETIONS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDependencies:
-    """What a crew works with, and under whose name. `url` is where children call back."""
+    """What a crew works with, and under whose name. `url` is where children call back;
+    `traces` is None where no spans are sent."""
 
     coordination: Coordination
     transcripts: Transcripts
@@ -133,6 +134,7 @@ class WorkerDependencies:
     holder: Holder
     lease_seconds: float
     url: str | None
+    traces: TraceContexts | None = None
 
 
 def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
@@ -153,7 +155,13 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
     )
     launching = LaunchComposer(
-        work, needs.tokens, needs.folders, needs.credentials, needs.transcripts, needs.url
+        work,
+        needs.tokens,
+        needs.folders,
+        needs.credentials,
+        needs.transcripts,
+        needs.url,
+        needs.traces,
     )
     rooms = Bulkhead()
     executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
@@ -213,6 +221,7 @@ class ServerProcess:
         self._connecting = DatabaseConnector(database)
         self._stack = AsyncExitStack()
         self._spans: SpanExport | None = None
+        self._traces: TraceContexts | None = None
         self.closing = False
         self.on_end: Callable[[], None] = lambda: None
         self._stopped: asyncio.Future[None] | None = None
@@ -269,7 +278,8 @@ class ServerProcess:
         receiver = OtlpReceiver(
             endpoint, lambda: otlp_headers(self._loaded, self.settings), identity
         )
-        self._spans = SpanExport(self.log, TraceContexts(self.log), receiver)
+        self._traces = TraceContexts(self.log)
+        self._spans = SpanExport(self.log, self._traces, receiver)
         self.log.on_commit = self._spans.take
         self._spans.start()
         self._stack.push_async_callback(self._spans.close)
@@ -317,6 +327,7 @@ class ServerProcess:
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
                 url=url,
+                traces=self._traces,
             ),
         )
         self.executing = workers.executing

@@ -1,4 +1,4 @@
-"""Every query that a server repeats by itself, whether anything happens or not, those of each scrape
+"""Every query that a server repeats by itself, whether anything happens or not, those of a scrape
 of its metrics, and those about the log in time, whose pages are small however long it is.
 
 None may read what is over: beside a record of a million events an idle server costs as little as

@@ -44,7 +44,10 @@ def server(
 ) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("spans")
     folder.chmod(0o755)
-    waits = f'while [ ! -e "{gate}/$SPAWNLOG_RUN_ID" ]; do sleep 0.02; done; echo over'
+    waits = (
+        f'printf %s "$TRACEPARENT" > "{gate}/$SPAWNLOG_RUN_ID.trace";'
+        f' while [ ! -e "{gate}/$SPAWNLOG_RUN_ID" ]; do sleep 0.02; done; echo over'
+    )
     usage = {"usage": {"inputTokens": 70, "outputTokens": 7}}
     config = configuration(
         scripted("main", steps=[usage], result=CANARY),
@@ -93,6 +96,8 @@ def test_a_tree_is_one_trace(server: RunningServer, receiver: SpanServer, gate: 
     top, below, failed = map(receiver.of_run, (parent, child, broken))
     announced = receiver.of_run(child, "announce")
 
+    told = (gate / f"{parent}.trace").read_text("utf-8")
+    assert told == f"00-{top.trace}-{top.id}-01"
     assert {one.trace for one in (top, below, failed, announced)} == {parent.replace("-", "")}
     assert (top.name, below.name) == ("invoke_agent holder", "invoke_agent main")
     assert top.parent == ""
