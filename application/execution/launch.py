@@ -15,6 +15,7 @@ from application.ports.runtimes import CannotLaunch, Launch
 from application.ports.transcripts import TranscriptFile, Transcripts
 from application.spawn.plan import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
+from application.telemetry.trace_context import TraceContexts, traceparent_of_run
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.runtimes import Runtime, served_models_of
 from domain.context.fork import inherited_rows
@@ -54,7 +55,8 @@ class PreparedLaunch:
 
 
 class LaunchComposer:
-    """Composes prompts and launches from the record. `url` is where children call back."""
+    """Composes prompts and launches from the record. `url` is where children call back; with
+    `traces` they are told where spans of their own belong."""
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class LaunchComposer:
         credentials: Credentials,
         transcripts: Transcripts,
         url: str | None,
+        traces: TraceContexts | None = None,
     ) -> None:
         self._work = work
         self._tokens = tokens
@@ -71,6 +74,7 @@ class LaunchComposer:
         self._credentials = credentials
         self._transcripts = transcripts
         self.url = url
+        self._traces = traces
 
     async def prepare_with_texts(
         self, run: Run, child: QueuedChild | None = None, *, is_recorded: bool = True
@@ -135,6 +139,7 @@ class LaunchComposer:
             shared_context=shared.whole(),
             environment=await self._credentials.environment(pinned, run.agent_id),
             url=self.url,
+            traceparent=await self._traceparent(run) if is_recorded else None,
             token=self._tokens.mint(run.run_id, run.epoch),
         )
         start = StartRun(
@@ -148,6 +153,11 @@ class LaunchComposer:
             inherits=shared.inherits,
         )
         return PreparedLaunch(launch, start)
+
+    async def _traceparent(self, run: Run) -> str | None:
+        if self._traces is None:
+            return None
+        return traceparent_of_run(run.run_id, await self._traces.of(run.run_id))
 
     async def runtime_of(self, run: Run) -> Runtime | None:
         """What executes the run, as its agent is configured; None when nothing does."""

@@ -36,6 +36,7 @@ class Launch:
     there. `requester` is what the requester said of where it is. `run_timeout_seconds` 0 is without
     limit. `fallback_models` stand in for `model`, in their order. `environment` is that of a
     process; for a model it is where its endpoint is and what opens it, by the names of its runtime.
+    `traceparent` is for spans of its own, None where none are sent.
     """
 
     run_id: UUID
@@ -63,6 +64,7 @@ class Launch:
     lane: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None
+    traceparent: str | None = None
     token: str | None = field(repr=False)
 
 

@@ -11,6 +11,7 @@ from domain.configuration.hooks import HooksSection
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
 from domain.configuration.secrets import SecretReference, variable_named_by
 from domain.configuration.sections import Flag, NameText, Number, OwnSection, Whole, section_error
+from domain.configuration.telemetry import TelemetrySection
 from domain.configuration.webhooks import AnnounceSection
 from domain.values.session_key import fold_part
 
@@ -71,6 +72,9 @@ VARIABLES: Mapping[str, str] = {
     "lease_seconds": "SPAWNLOG_LEASE_SECONDS",
     "drain_seconds": "SPAWNLOG_DRAIN_SECONDS",
 }
+OTLP_ENDPOINT_VARIABLE = "SPAWNLOG_OTLP_ENDPOINT"
+"""It stands for a value within a section, unlike the others."""
+
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
@@ -114,6 +118,7 @@ class Settings(OwnSection):
     workspace_roots: Annotated[tuple[NameText, ...], Field(max_length=100)] = ()
     hooks: HooksSection = Field(default_factory=HooksSection)
     announce: AnnounceSection = Field(default_factory=AnnounceSection)
+    telemetry: TelemetrySection = Field(default_factory=TelemetrySection)
 
     @field_validator("host")
     @classmethod
@@ -157,6 +162,9 @@ def effective_settings(
     for field, variable in VARIABLES.items():
         if text := variables.get(variable, "").strip():
             values[field], sources[field] = _typed(field, text), variable
+    if endpoint := variables.get(OTLP_ENDPOINT_VARIABLE, "").strip():
+        values["telemetry"] = {**dict(file.telemetry), "otlp_endpoint": endpoint}
+        sources["telemetry"] = OTLP_ENDPOINT_VARIABLE
     for field, value in flags.items():
         if field not in VARIABLES:
             raise ValueError(f"no such setting: {field}")

@@ -25,7 +25,7 @@ from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.external import ExternalRuns
 from application.execution.launch import LaunchComposer
-from application.log.envelope import Actor
+from application.log.envelope import WRITER_VERSION, Actor
 from application.log.unit_of_work import CommandLog, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
@@ -57,6 +57,9 @@ from application.steps.run_steps import StepRunner
 from application.steps.thread_binding import ThreadBindingStep
 from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
+from application.telemetry.measurements import Measurements
+from application.telemetry.span_export import SpanExport
+from application.telemetry.trace_context import TraceContexts
 from application.workers.event_counter import COUNT_SECONDS, EventCounter
 from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
@@ -87,9 +90,11 @@ from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.identity import LogIdentity, identify
+from infrastructure.outbound.otlp.receiver import OtlpReceiver
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
+from infrastructure.outbound.read_model.open_work import PostgresOpenWork
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
@@ -110,7 +115,8 @@ STAGED_DELETIONS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDependencies:
-    """What a crew works with, and under whose name. `url` is where children call back."""
+    """What a crew works with, and under whose name. `url` is where children call back;
+    `traces` is None where no spans are sent."""
 
     coordination: Coordination
     transcripts: Transcripts
@@ -130,6 +136,7 @@ class WorkerDependencies:
     holder: Holder
     lease_seconds: float
     url: str | None
+    traces: TraceContexts | None = None
 
 
 def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
@@ -150,7 +157,13 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
     )
     launching = LaunchComposer(
-        work, needs.tokens, needs.folders, needs.credentials, needs.transcripts, needs.url
+        work,
+        needs.tokens,
+        needs.folders,
+        needs.credentials,
+        needs.transcripts,
+        needs.url,
+        needs.traces,
     )
     rooms = Bulkhead()
     executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
@@ -191,6 +204,11 @@ def build_script_runner(launcher: ProcessLauncher, file_of: FileOf) -> ScriptsBy
     return ScriptsByUri(files, HttpScripts(file_of))
 
 
+def otlp_headers(loaded: LoadedConfiguration, settings: Settings) -> dict[str, str]:
+    """The headers with which spans are sent, secrets and all. ConfigurationError."""
+    return {name: loaded.resolve(value) for name, value in settings.telemetry.headers.items()}
+
+
 _log = logging.getLogger("spawnlog")
 
 
@@ -209,6 +227,8 @@ class ServerProcess:
         self.directory = directory
         self._connecting = DatabaseConnector(database)
         self._stack = AsyncExitStack()
+        self._spans: SpanExport | None = None
+        self._traces: TraceContexts | None = None
         self.closing = False
         self.on_end: Callable[[], None] = lambda: None
         self._stopped: asyncio.Future[None] | None = None
@@ -239,6 +259,7 @@ class ServerProcess:
         self._connecting.on_connection = self.log.remembered.forget
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
+        self._start_spans()
         registry = PostgresRegistry(pool, self.log.remembered, self.log.tail.is_respawned)
         contents = PostgresContents(pool)
         identities = RandomIdentities()
@@ -250,6 +271,25 @@ class ServerProcess:
         await self.configurations.activate(self._loaded, Actor(kind="system"))
         seal = ChildTokenSigner(self.directory.child_token_key())
         return await self._build_workers(work, pool, seal, url)
+
+    def _start_spans(self) -> None:
+        endpoint = self.settings.telemetry.otlp_endpoint
+        if endpoint is None:
+            return
+        identity = {
+            "service.name": "spawnlog",
+            "service.version": WRITER_VERSION,
+            "service.instance.id": holder_name(),
+            "spawnlog.log": str(self.log.log_id),
+        }
+        receiver = OtlpReceiver(
+            endpoint, lambda: otlp_headers(self._loaded, self.settings), identity
+        )
+        self._traces = TraceContexts(self.log)
+        self._spans = SpanExport(self.log, self._traces, receiver)
+        self.log.on_commit = self._spans.take
+        self._spans.start()
+        self._stack.push_async_callback(self._spans.close)
 
     def _end(self, why: str) -> None:
         """This process can do no more work here: what it holds is taken over once it is gone."""
@@ -294,6 +334,7 @@ class ServerProcess:
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
                 url=url,
+                traces=self._traces,
             ),
         )
         self.executing = workers.executing
@@ -371,6 +412,7 @@ class ServerProcess:
             run_bars=PostgresRunBars(pool, self.log.remembered, self.log.tail.stages),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
+            measurements=self._measurements(pool),
             readiness=ReadinessCheck(self.log, lambda: self.closing),
             closing=lambda: self.closing,
             stopped=self._stopped,
@@ -378,6 +420,17 @@ class ServerProcess:
         self.models = McpEndpoint(services)
         self._stack.push_async_callback(self.models.close)
         return services
+
+    def _measurements(self, pool: AsyncConnectionPool[LogConnection]) -> Measurements:
+        defaults = self.configurations.current
+        return Measurements(
+            log_id=self.log.log_id,
+            totals=self.log.totals,
+            spans=self._spans.totals if self._spans is not None else None,
+            open_work=PostgresOpenWork(pool),
+            tail=lambda: self.log.tail.position,
+            lane_width=lambda: defaults().configuration.subagent_defaults.max_concurrent,
+        )
 
     async def drain(self) -> None:
         """Take no new work, let what is under way end, and end what does not."""

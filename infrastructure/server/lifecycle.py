@@ -41,7 +41,7 @@ def tune_garbage_collector() -> None:
 HTTP_GRACE_SECONDS = 5
 STOP_SECONDS_MAX = 15.0
 NOTE_SECONDS = 5.0
-START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts"})
+START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts", "telemetry"})
 """Read when the server starts, and not at a reload."""
 
 

@@ -1,5 +1,5 @@
-"""Every query that a server repeats by itself, whether anything happens or not, and those about the
-log in time, whose pages are small however long it is.
+"""Every query that a server repeats by itself, whether anything happens or not, those of a scrape
+of its metrics, and those about the log in time, whose pages are small however long it is.
 
 None may read what is over: beside a record of a million events an idle server costs as little as
 beside an empty one.
@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from application.ports.event_counts import BLOCK_EVENTS
+from application.ports.open_work import COUNTED_MAX
 from application.ports.registry import RunQuery
 from application.projections.fold import FOREVER
 from application.queries.events import POSITIONS_PASSED_MAX
@@ -49,6 +50,7 @@ from infrastructure.outbound.read_model.event_counts import (
     POSITIONS,
     RANGES,
 )
+from infrastructure.outbound.read_model.open_work import DUE, LANES, OTHERS
 from infrastructure.outbound.read_model.registry import WAITING_LANES
 from infrastructure.outbound.read_model.run_bars import (
     RUNS_OF_A_SESSION,
@@ -100,6 +102,11 @@ REPEATED: Mapping[str, RepeatedQuery] = {
     "events that are to be counted": RepeatedQuery(
         BLOCKS, [BLOCK_EVENTS, EVENTS - BLOCK_EVENTS, EVENTS]
     ),
+}
+SCRAPED: Mapping[str, RepeatedQuery] = {
+    "how many are in lanes": RepeatedQuery(LANES, []),
+    "how much is due": RepeatedQuery(DUE, []),
+    "how much else is open": RepeatedQuery(OTHERS, [COUNTED_MAX]),
 }
 _NOW, _THEN = moment_at_end(EVENTS), moment_at_end(EVENTS // 2)
 _RUNS_NAMED = [UUID(hashlib.md5(b"%d" % life).hexdigest()) for life in range(LIVE, LIVE + 5)]
@@ -251,7 +258,7 @@ def test_nothing_that_a_server_repeats_reads_what_is_over(database_url: str) -> 
         _fill_with_the_past(connection)
         for state, change in STATISTICS.items():
             change(connection)
-            for name, query in (*REPEATED.items(), *ASKED_IN_TIME.items()):
+            for name, query in (*REPEATED.items(), *SCRAPED.items(), *ASKED_IN_TIME.items()):
                 plan = _plan_of(connection, query)
                 if _pages_touched(plan) > PAGES_MAX:
                     walks[f"{name}, statistics {state}"] = plan

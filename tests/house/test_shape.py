@@ -21,6 +21,7 @@ SMALL_FOLDERS = {
     "infrastructure/outbound/guarded_http": "what adapters share that call others' addresses",
     "infrastructure/outbound/hooks": "the adapters of two ports",
     "infrastructure/outbound/log": "the adapter of the log's port and a process beside it",
+    "infrastructure/outbound/otlp": "the adapter of one port, whose library is an extra",
 }
 
 NOUNS_IN_ING = {

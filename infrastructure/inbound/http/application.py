@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
@@ -70,6 +71,17 @@ ROUTERS = (
 )
 
 
+_NO_TELEMETRY: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""The framework has its own, which would send paths and bodies to wherever the environment says.
+What is told of here comes from the record and from `/metrics`."""
+
+
 def create_application(services: Services, models: ProtocolEndpoint | None = None) -> FastAPI:
     """The application, ready to serve. `models` answers at `/mcp`."""
     application = FastAPI(
@@ -80,6 +92,7 @@ def create_application(services: Services, models: ProtocolEndpoint | None = Non
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers=_handlers(),
+        telemetry=_NO_TELEMETRY,
     )
     application.state.services = services
     # Before the routes that describe them and take what comes otherwise: to solve dependencies
@@ -104,6 +117,7 @@ def create_application(services: Services, models: ProtocolEndpoint | None = Non
             known=log.known_instant,
             recorded_at=log.recorded_at,
         ),
+        on_answer=services.measurements.requests.take,
     )
     application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application
@@ -129,7 +143,10 @@ class _PlainRoute(Route):
             return Match.NONE, {}
         matched, child = super().matches(scope)
         # What is asked in another way there is for the other route to say.
-        return (matched, child) if matched is Match.FULL else (Match.NONE, {})
+        if matched is not Match.FULL:
+            return Match.NONE, {}
+        # The framework tells the guard of its own routes only.
+        return matched, {**child, "route": self}
 
 
 PROBLEM_CODES: Mapping[type[Exception], str] = {**ERROR_CODES, UserError: "unavailable"}

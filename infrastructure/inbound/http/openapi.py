@@ -133,9 +133,10 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
     if "requestBody" in operation:
         operation["requestBody"]["content"]["application/json"]["example"] = examples["request"]
     for status, response in operation["responses"].items():
-        if status < "300" and "application/json" in response["content"]:
-            example = examples.get("responses", {}).get(status, examples["response"])
-            response["content"]["application/json"]["example"] = example
+        for media_type in {"application/json", "text/plain"} & set(response["content"]):
+            if status < "300":
+                example = examples.get("responses", {}).get(status, examples["response"])
+                response["content"][media_type]["example"] = example
         response["headers"] = {
             name: {"$ref": f"#/components/headers/{name}"} for name in POSITION_HEADERS
         }

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -12,6 +12,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
+from application.telemetry.log_totals import LogTotals
+from domain.run.state import Run
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.writer import LogWriter, require_writable
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -60,11 +62,13 @@ class PostgresLog:
         self._versions = CoalescedReads(pool, versions_at)
         self._of_streams = CoalescedReads(pool, partial(events_of_streams, self._mapper))
         self.tail = LogTail(connect, channel=channel)
+        self.totals = LogTotals()
+        self.on_commit: Callable[[Sequence[RecordedEvent]], None] = lambda _: None
         self._writer = LogWriter(
             connect,
             channel=channel,
             new_id=new_id,
-            on_append=self.tail.take,
+            on_append=self._take,
             fault_point=fault_point or LogFaultPoint(),
             remembered=self.remembered,
         )
@@ -95,9 +99,17 @@ class PostgresLog:
         await self._writer.close()
         await self.tail.close()
 
+    def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
+        self.tail.take(events, runs)
+        self.totals.take(events, runs)
+        self.on_commit(events)
+
     async def submit(self, submission: Submission[T]) -> Appended[T]:
         """Decide and record."""
-        return await self._writer.submit(submission)
+        began = time.monotonic()
+        appended = await self._writer.submit(submission)
+        self.totals.append_seconds.add(time.monotonic() - began)
+        return appended
 
     async def head(self) -> int:
         """The last position."""

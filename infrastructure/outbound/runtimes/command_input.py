@@ -123,4 +123,6 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
     }
     given = {name: value for name, value in own.items() if value is not None}
     configured = {name: value for name, value in launch.environment.items() if name not in own}
-    return minimal_environment(server) | configured | given
+    # An agent that is configured to send its spans elsewhere goes on doing so.
+    traced = {"TRACEPARENT": launch.traceparent} if launch.traceparent is not None else {}
+    return minimal_environment(server) | traced | configured | given

@@ -94,3 +94,25 @@ def test_loopback_hosts_may_be_served_without_authentication(host: str) -> None:
 def test_an_unknown_flag_is_a_mistake_of_the_program() -> None:
     with pytest.raises(ValueError, match="no such setting"):
         effective_settings(Settings(), {}, {"tokens": ()})
+
+
+def test_where_spans_are_sent_may_be_said_by_a_variable_and_keeps_the_headers_of_the_file() -> None:
+    headers = {"x-key": "${KEY}"}
+    file = Settings.model_validate(
+        {"telemetry": {"otlpEndpoint": "http://file:4318", "headers": headers}}
+    )
+    variables = {"SPAWNLOG_OTLP_ENDPOINT": "http://variable:4318/"}
+    assert effective_settings(file, {}, {}).telemetry.otlp_endpoint == "http://file:4318"
+    telemetry = effective_settings(file, variables, {}).telemetry
+    assert telemetry.otlp_endpoint == "http://variable:4318"
+    assert telemetry.headers == headers
+    foreign = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://foreign:4318"}
+    assert effective_settings(Settings(), foreign, {}).telemetry.otlp_endpoint is None
+
+
+@pytest.mark.parametrize("endpoint", ["4318", "http://u:s3c@h", "http://h/?key=s3c", "ftp://h"])
+def test_what_is_no_endpoint_is_an_error_of_its_variable(endpoint: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        effective_settings(Settings(), {"SPAWNLOG_OTLP_ENDPOINT": endpoint}, {})
+    assert [problem.source for problem in caught.value.problems] == ["SPAWNLOG_OTLP_ENDPOINT"]
+    assert "s3c" not in str(caught.value)

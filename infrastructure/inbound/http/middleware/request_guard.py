@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,6 +21,9 @@ SECURITY_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
+OnAnswer = Callable[[str, str | None, int, float], None]
+"""Hears of each answer that begins: method, template of its route, status, and after how long."""
+
 _CONTROL = re.compile(rb"%[01]")
 _log = logging.getLogger("spawnlog.http")
 
@@ -44,11 +48,13 @@ class RequestGuard:
         hosts: Iterable[str],
         marks: PositionHeaders,
         budget: BodyBudget | None = None,
+        on_answer: OnAnswer = lambda *_: None,
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._marks = marks
         self._budget = budget or BodyBudget()
+        self._on_answer = on_answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
@@ -58,6 +64,7 @@ class RequestGuard:
         scope = {**scope, "path": protect_encoded_slashes(scope)}
         intake = BodyIntake(receive, self._budget)
         started = False
+        began = time.monotonic()
 
         async def marked(message: Message) -> None:
             nonlocal started
@@ -67,6 +74,7 @@ class RequestGuard:
                     message["status"], message.get("headers", ())
                 )
                 message["headers"] = [*headers, *SECURITY_HEADERS]
+                self._tell_answer(scope, message["status"], time.monotonic() - began)
             await intake.answer(message, send)
 
         try:
@@ -81,6 +89,9 @@ class RequestGuard:
                 await problem_response(_internal_problem(), scope)(scope, receive, marked)
         finally:
             intake.release()
+
+    def _tell_answer(self, scope: Scope, status: int, seconds: float) -> None:
+        self._on_answer(scope["method"], _route_of(scope), status, seconds)
 
     def _check_request(self, scope: Scope, intake: BodyIntake) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
@@ -99,6 +110,14 @@ class RequestGuard:
             if name == b"content-length":
                 intake.declare(value)
         _require_usable_path(scope)
+
+
+def _route_of(scope: Scope) -> str | None:
+    """The template of the route that took the request; None when none did. A route that the
+    framework does not tell of, and that has no parameters, is its path."""
+    if "route" in scope:
+        return getattr(scope["route"], "path", None)
+    return scope["path"] if "endpoint" in scope and not scope.get("path_params") else None
 
 
 def authority_of(origin: str) -> str:

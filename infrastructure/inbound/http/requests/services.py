@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from application.commands.services import CommandServices
 from application.delivery.webhooks import WebhookSender
 from application.queries.access import TokenVerifier
+from application.telemetry.measurements import Measurements
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +25,5 @@ class Services(CommandServices):
     sending: WebhookSender
     tokens: TokenVerifier | None
     hosts: frozenset[str]
+    measurements: Measurements
     readiness: Callable[[], Awaitable[Readiness]]

@@ -1,11 +1,20 @@
-"""`/healthz` and `/readyz`: for those who watch the server; no token is needed."""
+"""`/healthz`, `/readyz` and `/metrics`: for those who watch the server."""
+
+import asyncio
 
 import orjson
 from fastapi import APIRouter, Response
 
 from application.concurrency.tasks import with_timeout
-from infrastructure.inbound.http.requests.caller import InjectedServices, json_response
+from application.queries.access import require_scope, require_whole_log
+from application.telemetry.measurements import measure
+from infrastructure.inbound.http.requests.caller import (
+    ByCaller,
+    InjectedServices,
+    json_response,
+)
 from infrastructure.inbound.http.responses.described import endpoint_responses
+from infrastructure.inbound.http.responses.metrics_text import MEDIA_TYPE, metrics_text
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import HealthAnswer, ReadinessAnswer
 
@@ -48,3 +57,32 @@ async def readyz(services: InjectedServices) -> Response:
         raise HttpProblem("unavailable", "the database does not answer in time") from None
     body = {"status": "ready", "head": head, "tail": services.tail.position}
     return json_response(services, body, head)
+
+
+@router.get(
+    "/metrics",
+    operation_id="getMetrics",
+    summary="Metrics",
+    description=(
+        "Counts and durations in the text format of Prometheus: what this server has recorded and"
+        " answered since it started, and how much of the whole log is open now. It needs a token"
+        " with the scope `read` and the sessions `*`. While the database does not answer,"
+        " `spawnlog_database_up` is 0 and what is counted there is left out."
+    ),
+    responses={
+        **endpoint_responses(),
+        200: {
+            "description": "The metrics",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+    },
+    response_class=Response,
+)
+async def metrics(services: InjectedServices, caller: ByCaller) -> Response:
+    """What the server measures."""
+    require_scope(caller, "read")
+    require_whole_log(caller)
+    measured = await measure(services.measurements)
+    # The first time a library is loaded, and each time some hundred lines are written.
+    text = await asyncio.to_thread(metrics_text, measured)
+    return Response(text, headers={"Content-Type": MEDIA_TYPE})

@@ -24,7 +24,6 @@ SESSION = "agent:main:main"
         "/v1/runs/",
         "/v1/spawns/",
         "/v1/config/revisions/1000",
-        "/metrics",
         "/docs",
         "/v1/runs/0/compare?with=1",
         "/v1/runs/0/explain",

@@ -56,6 +56,7 @@ SERVED = {
     "getMe": ("get", "/v1/me"),
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
+    "getMetrics": ("get", "/metrics"),
 }
 REPORTS = {"claimRun", "prolongClaim", "reportTranscript", "endRun"}
 OPEN = {"getHealth", "getReadiness"}

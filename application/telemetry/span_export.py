@@ -1,0 +1,146 @@
+"""Sends the spans of what this process has recorded, behind the record and never in its way.
+
+What is sent is remembered nowhere: spans that were on their way when a server died are not sent
+again, and a start sends none of what was before it. At most once, so; the record is complete.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from application.concurrency.tasks import cancel_all, with_timeout
+from application.log.envelope import RecordedEvent
+from application.log.event_log import EventLog, LogUnavailable
+from application.ports.spans import Span, SpanReceiver, SpansNotSent
+from application.telemetry.run_spans import READ_TYPES, span_of_announcement, spans_of_end
+from application.telemetry.trace_context import TraceContexts
+from domain.run.events import RunAnnounced, RunEnded, SpawnRefused
+from domain.values.record import run_id_of, run_stream
+
+QUEUE_EVENTS_MAX = 10_000
+BATCH_EVENTS_MAX = 256
+LINGER_SECONDS = 0.25
+"""For so long what ends together is gathered: a request for each would be most of the work."""
+
+CLOSE_SECONDS_MAX = 3.0
+_log = logging.getLogger("spawnlog.telemetry")
+
+
+class _NotedEvent(NamedTuple):
+    """An event that spans are made at."""
+
+    run_id: UUID
+    position: int
+    is_end: bool
+
+
+class SpanTotals:
+    """Since the start: spans that the receiver took, that it did not take, and events at which none
+    were made, for want of room or of the database."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.failed = 0
+        self.dropped = 0
+
+
+class SpanExport:
+    """One a process that is told where to send spans."""
+
+    def __init__(self, log: EventLog, contexts: TraceContexts, receiver: SpanReceiver) -> None:
+        self._log = log
+        self._contexts = contexts
+        self._receiver = receiver
+        self._queue = asyncio.Queue[_NotedEvent](QUEUE_EVENTS_MAX)
+        self._task: asyncio.Task[None] | None = None
+        self._is_failing = False
+        self.totals = SpanTotals()
+
+    def take(self, events: Sequence[RecordedEvent]) -> None:
+        """Events that this process has committed. It neither waits nor fails."""
+        for envelope, event in events:
+            if isinstance(event, RunEnded | SpawnRefused | RunAnnounced):
+                run_id = run_id_of(envelope.stream)
+                assert run_id is not None
+                is_end = not isinstance(event, RunAnnounced)
+                try:
+                    self._queue.put_nowait(_NotedEvent(run_id, envelope.position, is_end))
+                except asyncio.QueueFull:
+                    self.totals.dropped += 1
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._task = asyncio.create_task(self._send_on(), name="span export")
+
+    async def close(self) -> None:
+        """Send what is waiting, for some seconds at most, then stop."""
+        if self._task is not None:
+            with contextlib.suppress(TimeoutError):
+                await with_timeout(self._queue.join(), CLOSE_SECONDS_MAX)
+            await cancel_all([self._task])
+            self._task = None
+        await self._receiver.close()
+
+    async def _send_on(self) -> None:
+        while True:
+            told = [await self._queue.get()]
+            if self._queue.qsize() < BATCH_EVENTS_MAX:
+                await asyncio.sleep(LINGER_SECONDS)
+            while len(told) < BATCH_EVENTS_MAX and not self._queue.empty():
+                told.append(self._queue.get_nowait())
+            try:
+                await self._send(told)
+            except SpansNotSent as why:
+                self._note_failure(str(why))
+            except LogUnavailable as why:
+                self.totals.dropped += len(told)
+                self._note_failure(str(why))
+            except Exception:
+                self.totals.dropped += len(told)
+                _log.exception("spans of %d events could not be made", len(told))
+            finally:
+                for _ in told:
+                    self._queue.task_done()
+
+    async def _send(self, told: Sequence[_NotedEvent]) -> None:
+        spans = await self._spans(told)
+        if not spans:
+            return
+        try:
+            await self._receiver.send(spans)
+        except SpansNotSent:
+            self.totals.failed += len(spans)
+            raise
+        self.totals.sent += len(spans)
+        if self._is_failing:
+            _log.warning("spans are taken again")
+            self._is_failing = False
+
+    def _note_failure(self, why: str) -> None:
+        if not self._is_failing:
+            _log.warning("spans are not sent: %s", why)
+        self._is_failing = True
+
+    async def _spans(self, told: Sequence[_NotedEvent]) -> list[Span]:
+        streams = sorted({run_stream(one.run_id) for one in told})
+        until = max(one.position for one in told)
+        read = await self._log.read_streams(streams, types=READ_TYPES, until=until)
+        by_stream: dict[str, list[RecordedEvent]] = {}
+        for recorded in read:
+            by_stream.setdefault(recorded.envelope.stream, []).append(recorded)
+        found: list[Span] = []
+        for one in told:
+            of_run = by_stream[run_stream(one.run_id)]
+            context = await self._contexts.of(one.run_id, of_run[0])
+            if not context.is_sampled:
+                continue
+            events = [each for each in of_run if each.envelope.position <= one.position]
+            if one.is_end:
+                found += spans_of_end(events, context)
+            else:
+                announcement = span_of_announcement(events, context)
+                found += [announcement] if announcement is not None else []
+        return found

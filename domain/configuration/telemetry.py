@@ -1,0 +1,41 @@
+"""The `spawnlog.telemetry` section: where spans are sent."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, field_validator
+
+from domain.configuration.hooks import (
+    HEADERS_MAX,
+    URL_CHARACTERS_MAX,
+    check_headers,
+    url_problem,
+)
+from domain.configuration.secrets import SecretReference, SecretText
+from domain.configuration.sections import OwnSection, Text, section_error
+
+
+def _endpoint(url: str) -> str:
+    complaint = url_problem(url)
+    if complaint is None and urlsplit(url).query:
+        complaint = "must not have a query; put what is secret into headers"
+    if complaint is not None:
+        raise section_error("otlp_endpoint", complaint)
+    return url.rstrip("/")
+
+
+class TelemetrySection(OwnSection):
+    """Spans are sent when there is an endpoint, and only then: to `/v1/traces` below it, by OTLP
+    over HTTP. `headers` are secrets."""
+
+    otlp_endpoint: (
+        Annotated[Text, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_endpoint)] | None
+    ) = None
+    headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
+        default_factory=dict, repr=False
+    )
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
+        return check_headers(headers)

@@ -1,0 +1,207 @@
+"""Measurements in the text format of Prometheus.
+
+The library that writes it is loaded when it is asked for: a server that nobody scrapes does
+without.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from application.log.envelope import WRITER_VERSION
+from application.telemetry.duration_totals import DurationTotals
+from application.telemetry.log_totals import LogTotals
+from application.telemetry.measurements import Measured
+from application.telemetry.request_totals import RequestTotals
+from application.telemetry.span_export import SpanTotals
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.metrics_core import Metric
+
+Labels = tuple[str, ...]
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_text(measured: Measured) -> bytes:
+    """All of them, and what the operating system says of the process."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_MeasuredCollector(measured))
+    return generate_latest(registry) + generate_latest(_process_registry())
+
+
+@cache
+def _process_registry() -> "CollectorRegistry":
+    from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    return registry
+
+
+class _MeasuredCollector:
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+
+    def collect(self) -> "Iterator[Metric]":
+        """Every family of metrics."""
+        measured = self._measured
+        log_id = str(measured.of.log_id)
+        yield _gauge(
+            "build_info",
+            "The release, and the log that it serves.",
+            ("version", "log"),
+            {(WRITER_VERSION, log_id): 1},
+        )
+        yield from _of_log(measured.of.totals)
+        yield from _of_requests(measured.of.requests)
+        yield from _of_open_work(measured)
+        if measured.of.spans is not None:
+            yield _of_spans(measured.of.spans)
+
+    def describe(self) -> "Iterable[Metric]":
+        """Nothing beforehand: no other collector is registered beside this one."""
+        return ()
+
+
+def _of_log(totals: LogTotals) -> "Iterator[Metric]":
+    events = totals.events
+    yield _counter(
+        "events_appended", "Events that this process recorded.", ("type",), _by_one(events)
+    )
+    yield _counter(
+        "spawns",
+        "Spawns that this process took, and those of them that became a child.",
+        ("step",),
+        {("requested",): events["SpawnRequested"], ("accepted",): events["SessionCreated"]},
+    )
+    yield _counter("spawns_refused", "Spawns that were refused.", ("rule",), _by_one(totals.rules))
+    yield _counter("runs_ended", "Runs that are over.", ("outcome",), _by_one(totals.outcomes))
+    yield _counter(
+        "tokens", "Tokens that runtimes reported.", ("direction",), _by_one(totals.tokens)
+    )
+    yield _histogram("run_seconds", "How long runs were at work.", (), {(): totals.run_seconds})
+    yield _histogram(
+        "append_seconds",
+        "From a command to its durable record, the wait for its turn included.",
+        (),
+        {(): totals.append_seconds},
+    )
+
+
+def _of_requests(requests: RequestTotals) -> "Iterator[Metric]":
+    answers: dict[Labels, int] = {
+        (method, route, str(status)): count
+        for (method, route, status), count in list(requests.answers.items())
+    }
+    yield _counter("http_requests", "Answers.", ("method", "route", "status"), answers)
+    yield _histogram(
+        "http_request_seconds",
+        "Until the answer began.",
+        ("method", "route"),
+        dict[Labels, DurationTotals](list(requests.seconds.items())),
+    )
+
+
+def _of_spans(totals: SpanTotals) -> "Metric":
+    return _counter(
+        "spans",
+        "Spans that were sent, that were not taken, and events at which none were made.",
+        ("result",),
+        {("sent",): totals.sent, ("failed",): totals.failed, ("dropped",): totals.dropped},
+    )
+
+
+def _of_open_work(measured: Measured) -> "Iterator[Metric]":
+    counts = measured.open
+    yield _gauge("tail_position", "The last event followed.", (), {(): measured.tail})
+    yield _gauge("lane_width", "Runs that a lane lets work at once.", (), {(): measured.lane_width})
+    yield _gauge("database_up", "Whether the database answered.", (), {(): int(counts is not None)})
+    if counts is None:
+        return
+    yield _gauge("log_position", "The last event of the log.", (), {(): counts.head})
+    yield _gauge(
+        "tail_lag_events",
+        "Events of the log that this process has not followed yet.",
+        (),
+        {(): max(0, counts.head - measured.tail)},
+    )
+    yield _gauge(
+        "lane_runs",
+        "Runs of a lane that have a slot, and that wait for one.",
+        ("lane", "depth", "state"),
+        {
+            (one.lane, str(one.depth), state): number
+            for one in counts.lanes
+            for state, number in (("running", one.running), ("queued", one.queued))
+        },
+    )
+    due: dict[Labels, int] = {
+        ("prepare",): 0,
+        ("wait",): 0,
+        ("run",): 0,
+        ("continue",): 0,
+        ("announce",): 0,
+    }
+    yield _gauge(
+        "runs_due",
+        "Runs by what has to be done for them next.",
+        ("work",),
+        {**due, **_by_one(counts.due)},
+    )
+    yield _gauge(
+        "runs_with_effects",
+        "Runs with something outside that is to be told, sent or undone.",
+        (),
+        {(): counts.effects},
+    )
+    yield _gauge(
+        "parked_announcements",
+        "Announcements that are not sent any more until somebody redrives them.",
+        (),
+        {(): counts.parked},
+    )
+
+
+def _by_one(counts: Mapping[str, int]) -> dict[Labels, int]:
+    # In one step: another thread counts on meanwhile.
+    return {(name,): count for name, count in list(counts.items())}
+
+
+def _gauge(name: str, text: str, labels: Labels, values: Mapping[Labels, int]) -> "Metric":
+    from prometheus_client.metrics_core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(f"spawnlog_{name}", text, labels=labels)
+    for those, value in values.items():
+        family.add_metric(those, value)
+    return family
+
+
+def _counter(name: str, text: str, labels: Labels, values: Mapping[Labels, int]) -> "Metric":
+    from prometheus_client.metrics_core import CounterMetricFamily
+
+    family = CounterMetricFamily(f"spawnlog_{name}", text, labels=labels)
+    for those, value in values.items():
+        family.add_metric(those, value)
+    return family
+
+
+def _histogram(
+    name: str,
+    text: str,
+    labels: Labels,
+    values: Mapping[Labels, DurationTotals],
+) -> "Metric":
+    from prometheus_client.metrics_core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(f"spawnlog_{name}", text, labels=labels)
+    for those, totals in values.items():
+        buckets = [
+            ("+Inf" if bound == float("inf") else str(bound), count)
+            for bound, count in totals.up_to_bounds()
+        ]
+        family.add_metric(those, buckets, totals.seconds)
+    return family

@@ -1,0 +1,192 @@
+"""Spans as a receiver gets them, from a real server: trees, traces of callers, deaths."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.servers.running_server import (
+    RunningServer,
+    command,
+    configuration,
+    scripted,
+    wait_for,
+)
+from tests.support.servers.span_server import SpanServer
+
+pytestmark = pytest.mark.server
+
+CANARY = "the-task-nobody-may-see"
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SECRET = "canary-header-value"
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[SpanServer]:
+    with SpanServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gate")
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, receiver: SpanServer, gate: Path
+) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("spans")
+    folder.chmod(0o755)
+    waits = (
+        f'printf %s "$TRACEPARENT" > "{gate}/$SPAWNLOG_RUN_ID.trace";'
+        f' while [ ! -e "{gate}/$SPAWNLOG_RUN_ID" ]; do sleep 0.02; done; echo over'
+    )
+    usage = {"usage": {"inputTokens": 70, "outputTokens": 7}}
+    config = configuration(
+        scripted("main", steps=[usage], result=CANARY),
+        scripted("broken", outcome="error", error="no luck"),
+        command("holder", "sh", "-c", waits),
+        maxSpawnDepth=2,
+    )
+    config["spawnlog"]["telemetry"] = {
+        "otlpEndpoint": receiver.url,
+        "headers": {"x-scope": "${SPAN_HEADER}"},
+    }
+    # What the machine says to every program is not for this one.
+    environment = {
+        "SPAN_HEADER": SECRET,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
+        "FASTAPI_OTEL_AUTO_CONFIGURE": "true",
+    }
+    with RunningServer(folder / "data", config, environment=environment) as running:
+        yield running
+    assert SECRET not in running.log()
+    assert "Traceback" not in running.log()
+
+
+def spawned(server: RunningServer, requester: str, **more: str) -> tuple[str, str]:
+    """The run and the session of a child that was accepted."""
+    trace = {"traceparent": more.pop("traceparent")} if "traceparent" in more else {}
+    body = {"requester": {"sessionKey": requester}, "task": CANARY, **more}
+    answer = server.http.post("/v1/spawns", json=body, headers=trace)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["runId"], answer.json()["childSessionKey"]
+
+
+def a_tree(server: RunningServer, gate: Path, **more: str) -> tuple[str, str, str]:
+    """A child that has two of its own, one of which fails; all are announced."""
+    parent, key = spawned(server, "agent:main:main", agentId="holder", **more)
+    children = [spawned(server, key, agentId=agent)[0] for agent in ("main", "broken")]
+    (gate / parent).touch()
+    for run_id in (*children, parent):
+        server.run(run_id, "announced")
+    return parent, children[0], children[1]
+
+
+def test_a_tree_is_one_trace(server: RunningServer, receiver: SpanServer, gate: Path) -> None:
+    parent, child, broken = a_tree(server, gate)
+
+    top, below, failed = map(receiver.of_run, (parent, child, broken))
+    announced = receiver.of_run(child, "announce")
+
+    told = (gate / f"{parent}.trace").read_text("utf-8")
+    assert told == f"00-{top.trace}-{top.id}-01"
+    assert {one.trace for one in (top, below, failed, announced)} == {parent.replace("-", "")}
+    assert (top.name, below.name) == ("invoke_agent holder", "invoke_agent main")
+    assert top.parent == ""
+    assert {below.parent, failed.parent, announced.parent} == {top.id}
+    assert announced.links == (below.id,)
+    assert below.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert below.attributes["gen_ai.agent.name"] == "main"
+    assert below.attributes["gen_ai.usage.input_tokens"] == 70
+    assert below.attributes["spawnlog.outcome"] == "success"
+    assert failed.is_error
+    assert not below.is_error
+    assert failed.attributes["error.type"] == "error"
+    stages = {one.name for one in receiver.spans if one.parent == below.id}
+    assert stages == {"prepare", "queue", "execute"}
+    assert below.resource["service.name"] == "spawnlog"
+    assert receiver.headers["x-scope"] == SECRET
+    assert CANARY not in repr(receiver.spans)
+    assert all("spawnlog.run.id" in one.attributes for one in receiver.spans)
+
+
+def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
+    server: RunningServer, receiver: SpanServer, gate: Path
+) -> None:
+    parent, child, _ = a_tree(server, gate, traceparent=f"00-{TRACE}-{CALLER}-01")
+    top, below = map(receiver.of_run, (parent, child))
+    assert (top.trace, top.parent) == (TRACE, CALLER)
+    assert (below.trace, below.parent) == (TRACE, top.id)
+
+    unwanted, _ = spawned(server, "agent:main:main", traceparent=f"00-{TRACE}-{CALLER}-00")
+    server.run(unwanted, "announced")
+    refused = server.spawn(agentId="nobody").json()
+    span = receiver.of_run(refused["runId"])
+    assert span.attributes["error.type"] == refused["rule"]
+    assert not [one for one in receiver.spans if one.attributes["spawnlog.run.id"] == unwanted]
+
+
+def test_a_server_that_was_killed_sends_nothing_again(
+    server: RunningServer, receiver: SpanServer
+) -> None:
+    before, _ = spawned(server, "agent:main:main")
+    server.run(before, "announced")
+    receiver.of_run(before, "announce")
+    server.kill()
+    server.start()
+    behind, _ = spawned(server, "agent:main:main")
+    server.run(behind, "announced")
+    receiver.of_run(behind, "announce")
+    assert [
+        one for one, times in Counter(span.id for span in receiver.spans).items() if times > 1
+    ] == []
+
+
+def test_a_receiver_that_takes_nothing_hinders_nobody(
+    server: RunningServer, receiver: SpanServer
+) -> None:
+    receiver.status = 400
+    run_id, _ = spawned(server, "agent:main:main")
+    assert server.run(run_id, "announced")["stage"] in ("announced", "archived")
+    wait_for("spans to be counted as failed", lambda: result(server, "failed"))
+    receiver.status = 200
+    run_id, _ = spawned(server, "agent:main:main")
+    receiver.of_run(run_id)
+    assert result(server, "sent") > 0
+
+
+def result(server: RunningServer, name: str) -> float:
+    """How many spans met this."""
+    return next(
+        sample.value
+        for family in text_string_to_metric_families(server.http.get("/metrics").text)
+        for sample in family.samples
+        if sample.name == "spawnlog_spans_total" and sample.labels["result"] == name
+    )
+
+
+def test_without_the_library_a_server_that_is_to_send_spans_says_what_to_install(
+    tmp_path: Path,
+) -> None:
+    begin = (
+        "import sys; sys.modules['opentelemetry.exporter'] = None\n"
+        "from infrastructure.inbound.command_line.main import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", begin, "serve", "--data-dir", str(tmp_path / "data"), "--port", "0"],
+        env={"SPAWNLOG_OTLP_ENDPOINT": "http://127.0.0.1:4318", "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert "install spawnlog[otel]" in ended.stderr

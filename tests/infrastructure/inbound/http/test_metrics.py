@@ -1,0 +1,135 @@
+"""`/metrics`: what it tells after lives that are known, to whom, and that none pays who does not
+ask."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.http.problems import problem_of
+from tests.support.http.wire import client_of
+from tests.support.servers.http_server import House
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.server
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scraped(server: RunningServer) -> Samples:
+    """Every sample, by its name and labels."""
+    answer = server.http.get("/metrics")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def by(samples: Samples, name: str, label: str) -> dict[str, float]:
+    """The values of a metric by one of its labels."""
+    return {dict(labels)[label]: value for (each, labels), value in samples.items() if each == name}
+
+
+def one(samples: Samples, name: str, **labels: str) -> float:
+    """The value of a metric with these labels."""
+    return samples[name, frozenset(labels.items())]
+
+
+def recorded(server: RunningServer) -> list[dict[str, Any]]:
+    """Every event of the log."""
+    return list(server.http.get("/v1/events", params={"limit": 500}).json()["items"])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("metrics")
+    folder.chmod(0o755)
+    config = configuration(
+        scripted(steps=[{"usage": {"inputTokens": 70, "outputTokens": 7}}]),
+        scripted("broken", outcome="error", error="no luck"),
+        scripted("endless", steps=[{"afterMs": 600_000}]),
+        maxConcurrent=1,
+        maxSpawnDepth=1,
+    )
+    with RunningServer(folder / "data", config) as running:
+        yield running
+
+
+def test_counters_are_what_the_log_has_after_known_lives(server: RunningServer) -> None:
+    for agent in ("main", "main", "broken"):
+        run = server.spawn(agentId=agent).json()["runId"]
+        server.run(run, "announced")
+    rule = server.spawn(agentId="nobody").json()["rule"]
+    for _ in range(2):
+        assert server.spawn(agentId="endless").status_code == 201
+    wait_for("one to be at work", lambda: by(scraped(server), "spawnlog_runs_due", "work")["run"])
+
+    samples, events = scraped(server), recorded(server)
+
+    types = Counter(event["type"] for event in events)
+    assert by(samples, "spawnlog_events_appended_total", "type") == types
+    assert by(samples, "spawnlog_runs_ended_total", "outcome") == {"success": 2, "error": 1}
+    assert by(samples, "spawnlog_spawns_total", "step") == {"requested": 6, "accepted": 5}
+    assert by(samples, "spawnlog_spawns_refused_total", "rule") == {rule: 1}
+    assert by(samples, "spawnlog_tokens_total", "direction") == {"input": 140, "output": 14}
+    assert one(samples, "spawnlog_run_seconds_count") == 3
+    assert one(samples, "spawnlog_log_position") == events[-1]["position"]
+    assert one(samples, "spawnlog_tail_lag_events") == 0
+    assert one(samples, "spawnlog_append_seconds_count") > len(types)
+    assert one(samples, "spawnlog_database_up") == 1
+    lane = {"lane": "subagent", "depth": "1"}
+    assert one(samples, "spawnlog_lane_runs", **lane, state="running") == 1
+    assert one(samples, "spawnlog_lane_runs", **lane, state="queued") == 1
+    assert one(samples, "spawnlog_lane_width") == 1
+    assert one(samples, "process_open_fds") > 0
+
+
+def test_requests_are_counted_by_the_template_of_their_route(server: RunningServer) -> None:
+    run = server.spawn().json()["runId"]
+    for path in (f"/v1/runs/{run}", f"/v1/runs/{run}?at=0", "/v1/runs/nobody/events", "/nowhere/7"):
+        server.http.get(path)
+    server.http.post("/mcp", json={})
+
+    samples = scraped(server)
+
+    routes = set(by(samples, "spawnlog_http_requests_total", "route"))
+    assert {"/v1/spawns", "/v1/runs/{runId}", "/v1/runs/{runId}/events", "/mcp"} <= routes
+    assert not {route for route in routes if run in route or "nobody" in route or "7" in route}
+    asked = {"method": "GET", "route": "/v1/runs/{runId}"}
+    answered = sum(
+        value
+        for (name, labels), value in samples.items()
+        if name == "spawnlog_http_requests_total" and asked.items() <= dict(labels).items()
+    )
+    assert one(samples, "spawnlog_http_request_seconds_count", **asked) == answered > 1
+    other = {"method": "GET", "route": "other", "status": "404"}
+    assert one(samples, "spawnlog_http_requests_total", **other) == 1
+
+
+def test_metrics_are_for_those_who_may_read_the_whole_log(house: House) -> None:
+    with client_of(house.server.url) as nobody:
+        problem_of(nobody.get("/metrics"), 401, "unauthorized")
+    for name in ("reader", "spawner"):
+        with house.with_token(house.secrets[name]) as client:
+            problem_of(client.get("/metrics"), 403, "not_permitted")
+    with house.with_token(house.secrets["everything"]) as client:
+        assert "spawnlog_build_info" in client.get("/metrics").text
+
+
+def test_a_server_that_nobody_watches_loads_no_library_for_it() -> None:
+    look = (
+        "import sys, infrastructure.server.compose, infrastructure.inbound.http.application\n"
+        "libraries = ('prometheus_client', 'opentelemetry.sdk', 'opentelemetry.exporter')\n"
+        "print([one for one in sys.modules if one.startswith(libraries)])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "[]"

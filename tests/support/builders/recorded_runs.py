@@ -1,0 +1,74 @@
+"""Runs as the log has them, and a log that has nothing else."""
+
+from collections.abc import Sequence
+from typing import cast
+from uuid import UUID
+
+from application.log.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
+from application.log.event_log import EventLog
+from domain.run.events import RunEvent
+from domain.values.record import run_stream
+from tests.support.builders.storytelling import at, run_id
+
+EVENTS_A_RUN = 100
+
+
+def recorded(
+    number: int, events: Sequence[RunEvent], *, traceparent: str | None = None
+) -> list[RecordedEvent]:
+    """The run with this number, its events a second apart. `traceparent` came with the first."""
+    return [
+        RecordedEvent(
+            Envelope(
+                position=number * EVENTS_A_RUN + version,
+                stream=run_stream(run_id(number)),
+                version=version,
+                type=type(event).__name__,
+                type_version=1,
+                recorded_at=at(version),
+                occurred_at=at(version),
+                event_id=UUID(int=number * EVENTS_A_RUN + version, version=4),
+                command_id=UUID(int=number, version=4),
+                provenance=Provenance(
+                    run_id=run_id(number), traceparent=traceparent if version == 1 else None
+                ),
+                writer_version=WRITER_VERSION,
+                append_last=number * EVENTS_A_RUN + version,
+                chain_hash=bytes(32),
+            ),
+            event,
+        )
+        for version, event in enumerate(events, start=1)
+    ]
+
+
+class RecordedRuns:
+    """Answers for these events what a log answers."""
+
+    def __init__(self, *runs: Sequence[RecordedEvent]) -> None:
+        self._events = [event for run in runs for event in run]
+        self.reads = 0
+
+    def as_log(self) -> EventLog:
+        """For those that ask no more than what is below."""
+        return cast(EventLog, self)
+
+    async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
+        """One event of a stream."""
+        self.reads += 1
+        for one in self._events:
+            if (one.envelope.stream, one.envelope.version) == (stream, version):
+                return one
+        return None
+
+    async def read_streams(
+        self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
+    ) -> Sequence[RecordedEvent]:
+        """The events of these streams up to a position."""
+        return [
+            one
+            for one in self._events
+            if one.envelope.stream in streams
+            and one.envelope.position <= until
+            and (not types or one.envelope.type in types)
+        ]
