@@ -27,8 +27,8 @@ RUNS_LISTED_MAX = 200
 """So many of the newest runs of a session are looked through for those that ended lately, and for
 reports that were not acknowledged."""
 
-_TOLD = ("announced", "archived")
-_CREATED = ("session-created", "queued", "started", "ended", *_TOLD)
+_REPORTED = ("announced", "archived")
+_CREATED = ("session-created", "queued", "started", "ended", *_REPORTED)
 
 CONTINUATIONS_MAX = 1_000
 STEP_SECONDS_MAX = 10.0
@@ -117,7 +117,7 @@ async def awaited_runs(call: McpCall) -> list[Run]:
 async def unread_reports(call: McpCall) -> list[Run]:
     """The runs whose reports lie in the inbox of the session and were not acknowledged, among the
     newest, in the order of the inbox."""
-    unread = [one for one in await _newest_runs(call, _TOLD) if is_unread(one)]
+    unread = [one for one in await _newest_runs(call, _REPORTED) if is_unread(one)]
     return sorted(unread, key=inbox_position)
 
 
