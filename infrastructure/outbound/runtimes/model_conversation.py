@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     TextPart,
     TextPartDelta,
     ThinkingPart,
+    ToolCallPart,
     ToolReturnPart,
 )
 from pydantic_ai.settings import ModelSettings
@@ -219,7 +220,7 @@ class _Conversation:
                 case FunctionToolCallEvent(part=call):
                     self._calls[call.tool_call_id] = ToolEntry(
                         replace_unstorable(call.tool_name),
-                        replace_unstorable(call.args_as_json_str()),
+                        replace_unstorable(_written(call)),
                         None,
                     )
                 case FunctionToolResultEvent(part=ToolReturnPart() as result):
@@ -282,6 +283,11 @@ class _Conversation:
         for call in self._calls.values():
             self._entries.put_last(call)
         self._calls.clear()
+
+
+def _written(call: ToolCallPart) -> str:
+    """The arguments as the model wrote them, which may be no JSON."""
+    return call.args if isinstance(call.args, str) else call.args_as_json_str()
 
 
 def _is_yielded(output: str) -> bool:

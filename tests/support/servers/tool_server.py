@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 
 class ToolServer:
-    """Has `add`, `fail`, `hang`, `secret_of` and a `sessions_yield` that says what the true one
+    """Has `add`, `fail`, `hang`, `echo` and a `sessions_yield` that says what the true one
     says. `url` is where its tools are."""
 
     def __init__(self) -> None:

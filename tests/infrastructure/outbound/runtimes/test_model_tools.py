@@ -71,7 +71,7 @@ async def test_a_tool_of_a_server_is_called_by_the_servers_name_and_its_call_is_
     entries, end = await run_of(with_tools(endpoint, tools))
     assert pairs(entries)[0] == (
         "tool",
-        {"name": "desk_add", "input": '{"one":2,"other":3}', "output": "5"},
+        {"name": "desk_add", "input": '{"one": 2, "other": 3}', "output": "5"},
     )
     assert end.result == "It is 5."
     assert tools.authorizations == {f"Bearer {TOKEN}"}
@@ -106,6 +106,26 @@ async def test_a_tool_that_fails_is_for_the_model_to_read(
     entries, end = await run_of(with_tools(endpoint, tools))
     assert entries[0].kind == "tool"
     assert end.result == "It failed."
+
+
+async def test_a_call_with_the_wrong_arguments_is_told_with_what_was_wrong(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(call("desk_add", one="x"), calls=True), said(text("I give up.")))
+    entries, end = await run_of(with_tools(endpoint, tools))
+    assert [one.kind for one in entries] == ["tool", "message"]
+    assert "other" in str(entries[0].body["output"])
+    assert (end.result, tools.calls) == ("I give up.", [])
+
+
+async def test_a_call_that_is_no_json_is_told_as_it_is(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    broken = call("desk_add").replace(b'"arguments": "{}"', b'"arguments": "{one: "')
+    endpoint.answers("m", said(broken, calls=True), said(text("I give up.")))
+    entries, end = await run_of(with_tools(endpoint, tools))
+    assert [one.kind for one in entries] == ["tool", "message"]
+    assert (entries[0].body["input"], end.result) == ("{one: ", "I give up.")
 
 
 async def test_a_server_that_is_not_there_ends_the_run_by_its_name(endpoint: ModelEndpoint) -> None:
