@@ -29,7 +29,7 @@ from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
 from spawnlog.core.location import ServerAddress, locate_server
 from spawnlog.core.request import ItemT, LinesRequest, PageRequest, PageT, Request
-from spawnlog.core.retries import NO_RETRIES, Conversation, Pause, RetryLimits, attempts, exchange
+from spawnlog.core.retries import NO_RETRIES, Errand, Pause, RetryLimits, attempts, exchange
 from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
 from spawnlog.operations import control as of_control
 from spawnlog.operations import log as of_log
@@ -128,7 +128,7 @@ class AsyncClient:
     async def answer(self, request: Request[T]) -> ServerAnswer[T]:
         """The answer to a request of `spawnlog.operations`, with the position at which it is
         true; what the methods below give is its value."""
-        return await self.converse(exchange(request, self.retries))
+        return await self.perform(exchange(request, self.retries))
 
     async def items(self, request: PageRequest[Any, ItemT]) -> AsyncIterator[ItemT]:
         """The items of a list one after the other, from this page on."""
@@ -150,9 +150,9 @@ class AsyncClient:
         for line in reader.end():
             yield line
 
-    async def converse(self, conversation: Conversation[T]) -> T:
-        """Have a conversation with the server."""
-        return await _hold(conversation, self._reply)
+    async def perform(self, errand: Errand[T]) -> T:
+        """Do an errand: the steps that it yields, until it is over."""
+        return await _do(errand, self._reply)
 
     async def feed_events(self, feed: Feed[T]) -> AsyncGenerator[T]:
         """The events of a feed, over as many connections as that takes."""
@@ -191,7 +191,7 @@ class AsyncClient:
                     await response.aclose()
 
         try:
-            await _hold(attempts(request, limits, require_success), reply)
+            await _do(attempts(request, limits, require_success), reply)
             assert response is not None
             yield response
         finally:
@@ -300,23 +300,21 @@ class AsyncClient:
     revisions = _paged(of_server.list_revisions)
 
 
-async def _hold(
-    conversation: Conversation[T], reply: Callable[[Request[Any]], Awaitable[Reply]]
-) -> T:
-    """Do what a conversation asks for, until it is over."""
+async def _do(errand: Errand[T], reply: Callable[[Request[Any]], Awaitable[Reply]]) -> T:
+    """Take the steps of an errand, until it is over."""
     try:
-        step = next(conversation)
+        step = next(errand)
         while True:
             if isinstance(step, Pause):
                 await asyncio.sleep(step.seconds)
-                step = next(conversation)
+                step = next(errand)
                 continue
             try:
                 said = await reply(step)
             except SpawnlogError as error:
-                step = conversation.throw(error)
+                step = errand.throw(error)
             else:
-                step = conversation.send(said)
+                step = errand.send(said)
     except StopIteration as over:
         return over.value  # type: ignore[no-any-return]
 

@@ -33,33 +33,33 @@ class AsyncSpawnedRun(RunHandle):
 
     async def refresh(self) -> RunView | RunSummary:
         """How the run reads now; kept in `view`."""
-        return await self.client.converse(self._refresh())
+        return await self.client.perform(self._refresh())
 
     async def wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
     ) -> RunView | RunSummary:
         """The run once it is `started`, `ended`, `announced` or `archived`, or was refused.
         WaitTimeout when it takes longer than `seconds`; the run goes on."""
-        return await self.client.converse(self._wait(until, seconds=seconds))
+        return await self.client.perform(self._wait(until, seconds=seconds))
 
     async def result(self, *, seconds: float | None = None) -> str | None:
         """The text that the run came to, waited for; None when there is none, or when the token has
         no scope `content`. Of a run that yielded or was steered it is that of the run in its place.
         UnsuccessfulRun for any end but success."""
-        return await self.client.converse(self._result(seconds=seconds))
+        return await self.client.perform(self._result(seconds=seconds))
 
     async def stop(self, reason: str | None = None) -> StoppedAnswer:
         """Stop the run and all below it; `wait("ended")` until its processes are gone."""
-        return await self.client.converse(self._stop(reason))
+        return await self.client.perform(self._stop(reason))
 
     async def send(self, message: str) -> AsyncSpawnedRun:
         """Go on with the run's session: the run that the message becomes."""
-        return await self.client.converse(self._send(message))
+        return await self.client.perform(self._send(message))
 
     async def steer(self, message: str) -> AsyncSpawnedRun | FinishedAnswer:
         """End the run and go on with the message: the run in its place. One that was over stays as
         it is, and the answer says so."""
-        return await self.client.converse(self._steer(message))
+        return await self.client.perform(self._steer(message))
 
     def transcript(self, *, tools: bool | None = None) -> AsyncIterator[TranscriptEntryView]:
         """What the child said so far."""
@@ -90,11 +90,11 @@ class AsyncFamily(FamilyHandle):
         traceback: TracebackType | None,
     ) -> None:
         if error is not None and self.stop_on_error:
-            await self.client.converse(self._stop_runs(error))
+            await self.client.perform(self._stop_runs(error))
 
     async def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> AsyncSpawnedRun:
         """Spawn a child of the session. RefusalProblem with its rule when that is not permitted."""
-        (run,) = await self.client.converse(
+        (run,) = await self.client.perform(
             self._spawned(AsyncSpawnedRun, {**choices, "task": task})
         )
         return run  # type: ignore[no-any-return]
@@ -104,11 +104,11 @@ class AsyncFamily(FamilyHandle):
     ) -> list[AsyncSpawnedRun]:
         """Spawn a child for each task, side by side: all are accepted, or none is."""
         members: dict[str, Any] = {**choices, "task": list(tasks), "parallel": True}
-        return await self.client.converse(self._spawned(AsyncSpawnedRun, members))
+        return await self.client.perform(self._spawned(AsyncSpawnedRun, members))
 
     async def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
         """Stop the session: its own run, if it has one, and all below it."""
-        return await self.client.converse(self._stop(reason))
+        return await self.client.perform(self._stop(reason))
 
 
 class AsyncFollowedEvents(Generic[T]):

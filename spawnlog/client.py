@@ -20,7 +20,7 @@ from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
 from spawnlog.core.location import ServerAddress, locate_server
 from spawnlog.core.request import ItemT, LinesRequest, PageRequest, PageT, Request
-from spawnlog.core.retries import NO_RETRIES, Conversation, Pause, RetryLimits, attempts, exchange
+from spawnlog.core.retries import NO_RETRIES, Errand, Pause, RetryLimits, attempts, exchange
 from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
 from spawnlog.family import Family, FollowedEvents, SpawnedRun
 from spawnlog.operations import control as of_control
@@ -120,7 +120,7 @@ class Client:
     def answer(self, request: Request[T]) -> ServerAnswer[T]:
         """The answer to a request of `spawnlog.operations`, with the position at which it is
         true; what the methods below give is its value."""
-        return self.converse(exchange(request, self.retries))
+        return self.perform(exchange(request, self.retries))
 
     def items(self, request: PageRequest[Any, ItemT]) -> Iterator[ItemT]:
         """The items of a list one after the other, from this page on."""
@@ -138,9 +138,9 @@ class Client:
                 yield from reader.feed(chunk)
         yield from reader.end()
 
-    def converse(self, conversation: Conversation[T]) -> T:
-        """Have a conversation with the server."""
-        return _hold(conversation, self._reply)
+    def perform(self, errand: Errand[T]) -> T:
+        """Do an errand: the steps that it yields, until it is over."""
+        return _do(errand, self._reply)
 
     def feed_events(self, feed: Feed[T]) -> Generator[T]:
         """The events of a feed, over as many connections as that takes."""
@@ -174,7 +174,7 @@ class Client:
                     response.close()
 
         try:
-            _hold(attempts(request, limits, require_success), reply)
+            _do(attempts(request, limits, require_success), reply)
             assert response is not None
             yield response
         finally:
@@ -280,21 +280,21 @@ class Client:
     revisions = _paged(of_server.list_revisions)
 
 
-def _hold(conversation: Conversation[T], reply: Callable[[Request[Any]], Reply]) -> T:
-    """Do what a conversation asks for, until it is over."""
+def _do(errand: Errand[T], reply: Callable[[Request[Any]], Reply]) -> T:
+    """Take the steps of an errand, until it is over."""
     try:
-        step = next(conversation)
+        step = next(errand)
         while True:
             if isinstance(step, Pause):
                 time.sleep(step.seconds)
-                step = next(conversation)
+                step = next(errand)
                 continue
             try:
                 said = reply(step)
             except SpawnlogError as error:
-                step = conversation.throw(error)
+                step = errand.throw(error)
             else:
-                step = conversation.send(said)
+                step = errand.send(said)
     except StopIteration as over:
         return over.value  # type: ignore[no-any-return]
 

@@ -33,33 +33,33 @@ class SpawnedRun(RunHandle):
 
     def refresh(self) -> RunView | RunSummary:
         """How the run reads now; kept in `view`."""
-        return self.client.converse(self._refresh())
+        return self.client.perform(self._refresh())
 
     def wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
     ) -> RunView | RunSummary:
         """The run once it is `started`, `ended`, `announced` or `archived`, or was refused.
         WaitTimeout when it takes longer than `seconds`; the run goes on."""
-        return self.client.converse(self._wait(until, seconds=seconds))
+        return self.client.perform(self._wait(until, seconds=seconds))
 
     def result(self, *, seconds: float | None = None) -> str | None:
         """The text that the run came to, waited for; None when there is none, or when the token has
         no scope `content`. Of a run that yielded or was steered it is that of the run in its place.
         UnsuccessfulRun for any end but success."""
-        return self.client.converse(self._result(seconds=seconds))
+        return self.client.perform(self._result(seconds=seconds))
 
     def stop(self, reason: str | None = None) -> StoppedAnswer:
         """Stop the run and all below it; `wait("ended")` until its processes are gone."""
-        return self.client.converse(self._stop(reason))
+        return self.client.perform(self._stop(reason))
 
     def send(self, message: str) -> SpawnedRun:
         """Go on with the run's session: the run that the message becomes."""
-        return self.client.converse(self._send(message))
+        return self.client.perform(self._send(message))
 
     def steer(self, message: str) -> SpawnedRun | FinishedAnswer:
         """End the run and go on with the message: the run in its place. One that was over stays as
         it is, and the answer says so."""
-        return self.client.converse(self._steer(message))
+        return self.client.perform(self._steer(message))
 
     def transcript(self, *, tools: bool | None = None) -> Iterator[TranscriptEntryView]:
         """What the child said so far."""
@@ -90,21 +90,21 @@ class Family(FamilyHandle):
         traceback: TracebackType | None,
     ) -> None:
         if error is not None and self.stop_on_error:
-            self.client.converse(self._stop_runs(error))
+            self.client.perform(self._stop_runs(error))
 
     def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> SpawnedRun:
         """Spawn a child of the session. RefusalProblem with its rule when that is not permitted."""
-        (run,) = self.client.converse(self._spawned(SpawnedRun, {**choices, "task": task}))
+        (run,) = self.client.perform(self._spawned(SpawnedRun, {**choices, "task": task}))
         return run  # type: ignore[no-any-return]
 
     def spawn_all(self, tasks: Sequence[str], **choices: Unpack[SpawnChoices]) -> list[SpawnedRun]:
         """Spawn a child for each task, side by side: all are accepted, or none is."""
         members: dict[str, Any] = {**choices, "task": list(tasks), "parallel": True}
-        return self.client.converse(self._spawned(SpawnedRun, members))
+        return self.client.perform(self._spawned(SpawnedRun, members))
 
     def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
         """Stop the session: its own run, if it has one, and all below it."""
-        return self.client.converse(self._stop(reason))
+        return self.client.perform(self._stop(reason))
 
 
 class FollowedEvents(Generic[T]):

@@ -1,5 +1,5 @@
 """A run that a program holds on to, and a session whose family it spawns: what both kinds of client
-make of them, as conversations."""
+make of them, as errands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from spawnlog.core.errors import InvalidSetting, SpawnlogError
-from spawnlog.core.retries import Conversation, RetryLimits, exchange
+from spawnlog.core.retries import Errand, RetryLimits, exchange
 from spawnlog.core.wait import WaitUntil, goes_on_in, result_of, wait_for_message, wait_for_run
 from spawnlog.operations import control, runs
 from spawnlog.operations.bodies import RequesterObject
@@ -60,7 +60,7 @@ class RunHandle:
         client: _KnowsLimits = self.client
         return client.retries
 
-    def _refresh(self) -> Conversation[RunView | RunSummary]:
+    def _refresh(self) -> Errand[RunView | RunSummary]:
         """How the run reads now."""
         self.view = (yield from exchange(runs.get_run(self.run_id), self._limits)).value
         self.child_session_key = self.view.child_session_key
@@ -68,7 +68,7 @@ class RunHandle:
 
     def _wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
-    ) -> Conversation[RunView | RunSummary]:
+    ) -> Errand[RunView | RunSummary]:
         """The run once it is `started`, `ended`, `announced` (its result is in its requester's
         inbox) or `archived`, or was refused. Without `seconds` it has no end but that. WaitTimeout
         when it takes longer; the run goes on."""
@@ -81,7 +81,7 @@ class RunHandle:
         self.child_session_key = self.view.child_session_key
         return self.view
 
-    def _result(self, *, seconds: float | None = None) -> Conversation[str | None]:
+    def _result(self, *, seconds: float | None = None) -> Errand[str | None]:
         """The text that the run came to, waited for. Where the run yielded or was steered it is
         that of the run in its place, which this handle stands for from then on. None when there is
         none, or when the token has no scope `content`. UnsuccessfulRun for any end but success."""
@@ -94,13 +94,13 @@ class RunHandle:
                 return result_of(run)
             self.run_id = following
 
-    def _stop(self, reason: str | None = None) -> Conversation[StoppedAnswer]:
+    def _stop(self, reason: str | None = None) -> Errand[StoppedAnswer]:
         """Stop the run and all below it. One that executes is over when its processes are gone:
         wait for `ended`."""
         request = control.stop_run(self.run_id, reason=reason)
         return (yield from exchange(request, self._limits)).value
 
-    def _send(self, message: str) -> Conversation[Self]:
+    def _send(self, message: str) -> Errand[Self]:
         """Go on with the session of this run: the run that the message becomes. While the one
         before it is at work it waits for that."""
         request = control.send_message(self.run_id, message)
@@ -113,7 +113,7 @@ class RunHandle:
             warnings=getattr(sent, "warnings", ()),
         )
 
-    def _steer(self, message: str) -> Conversation[Self | FinishedAnswer]:
+    def _steer(self, message: str) -> Errand[Self | FinishedAnswer]:
         """End the run at work and go on with the message: the run in its place. When it was over
         already, nothing happened, and the answer says so."""
         request = control.send_message(self.run_id, message, mode="steer")
@@ -154,7 +154,7 @@ class FamilyHandle:
         client: _KnowsLimits = self.client
         return client.retries
 
-    def _spawned(self, kind: type[Any], members: Mapping[str, Any]) -> Conversation[list[Any]]:
+    def _spawned(self, kind: type[Any], members: Mapping[str, Any]) -> Errand[list[Any]]:
         if len(self._runs) >= SPAWNED_MAX:
             raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
         request = runs.spawn(requester=self.requester, **members)
@@ -166,12 +166,12 @@ class FamilyHandle:
         self._runs += made
         return made
 
-    def _stop(self, reason: str | None = None) -> Conversation[SessionStoppedAnswer]:
+    def _stop(self, reason: str | None = None) -> Errand[SessionStoppedAnswer]:
         """Stop the session: its own run, if it has one, and all below it."""
         request = control.stop_session(self.key, reason=reason)
         return (yield from exchange(request, self._limits)).value
 
-    def _stop_runs(self, error: BaseException) -> Conversation[None]:
+    def _stop_runs(self, error: BaseException) -> Errand[None]:
         """Stop what was spawned here, since `error` leaves it. Why a run could not be stopped is a
         note on that error, which nothing takes the place of."""
         # By the kind alone: its text may hold what is nobody's business.

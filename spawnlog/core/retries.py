@@ -1,6 +1,6 @@
-"""How often and how long a request is sent again: a conversation that a client of either kind has.
+"""How often and how long a request is sent again: an errand that a client of either kind does.
 
-A conversation is a generator: it yields what is to be done (a request to send, a pause), is given
+An errand is a generator: it yields what is to be done (a request to send, a pause), is given
 what came of it, and returns its result. It never sends and never sleeps, so it is the same for a
 client that blocks and for one that awaits.
 """
@@ -30,7 +30,7 @@ class Pause:
 
 
 Step = Request[Any] | Pause
-Conversation = Generator[Step, Any, T]
+Errand = Generator[Step, Any, T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,12 @@ class RetryLimits:
 NO_RETRIES = RetryLimits(attempts_max=1)
 
 
-def exchange(request: Request[T], limits: RetryLimits) -> Conversation[ServerAnswer[T]]:
+def exchange(request: Request[T], limits: RetryLimits) -> Errand[ServerAnswer[T]]:
     """The answer to a request, tried again within the limits."""
     return attempts(request, limits, partial(read_answer, request))
 
 
-def attempts(
-    request: Request[Any], limits: RetryLimits, read: Callable[[Reply], T]
-) -> Conversation[T]:
+def attempts(request: Request[Any], limits: RetryLimits, read: Callable[[Reply], T]) -> Errand[T]:
     """What `read` makes of the reply to a request. What may pass (no connection, a server that is
     not ready, the same request under way) is tried again, if a second request does nothing more
     than the first."""

@@ -1,4 +1,4 @@
-"""Waiting for a run: conversations that outlive a server that is away for a moment."""
+"""Waiting for a run: errands that outlive a server that is away for a moment."""
 
 import time
 from dataclasses import replace
@@ -13,7 +13,7 @@ from spawnlog.core.errors import (
     WaitTimeout,
 )
 from spawnlog.core.request import Request
-from spawnlog.core.retries import Conversation, Pause, RetryLimits, exchange
+from spawnlog.core.retries import Errand, Pause, RetryLimits, exchange
 from spawnlog.operations.runs import get_run
 from spawnlog.operations.sessions import get_session
 
@@ -45,7 +45,7 @@ def wait_for_run(
     limits: RetryLimits,
     *,
     is_plain: bool = False,
-) -> Conversation[Any]:
+) -> Errand[Any]:
     """The run once it has come to `until`; `is_plain` as the JSON object that it is. WaitTimeout
     when it has not after `seconds` (None: no end); ServerUnreachable when the server stays away
     for a minute."""
@@ -85,7 +85,7 @@ def wait_for_run(
 
 def wait_for_message(
     run_id: str, session_key: str, seconds: float | None, limits: RetryLimits
-) -> Conversation[None]:
+) -> Errand[None]:
     """Until a message that waits in a session has become its run. UnsuccessfulRun when it was
     dropped."""
     end = None if seconds is None else time.monotonic() + seconds

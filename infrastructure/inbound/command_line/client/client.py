@@ -19,7 +19,7 @@ from spawnlog.core.errors import Problem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import LinesRequest, PageRequest, Request, command_request, sent_query
-from spawnlog.core.retries import NO_RETRIES, Conversation
+from spawnlog.core.retries import NO_RETRIES, Errand
 
 Parameters = Mapping[str, str | int | Sequence[str] | None]
 T = TypeVar("T")
@@ -130,10 +130,10 @@ class CommandClient:
         with failures_of_commands():
             yield from self.client.lines(request)
 
-    def converse(self, conversation: Conversation[T]) -> T:
-        """What a conversation with the server comes to."""
+    def perform(self, errand: Errand[T]) -> T:
+        """What an errand comes to."""
         with failures_of_commands():
-            return self.client.converse(conversation)
+            return self.client.perform(errand)
 
 
 @contextmanager

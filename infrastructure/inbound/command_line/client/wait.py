@@ -6,7 +6,7 @@ from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
 from spawnlog.core import wait
 from spawnlog.core.errors import WaitTimeout
-from spawnlog.core.retries import NO_RETRIES, Conversation
+from spawnlog.core.retries import NO_RETRIES, Errand
 from spawnlog.core.wait import WaitUntil
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def wait_for_run(
 
     A lost connection is taken up again; Unreachable when the server stays away for a minute.
     """
-    return client.converse(_run_or_how_it_is(run_id, until, seconds_max))
+    return client.perform(_run_or_how_it_is(run_id, until, seconds_max))
 
 
 def _run_or_how_it_is(
     run_id: str, until: WaitUntil, seconds_max: float | None
-) -> Conversation[JsonObject]:
+) -> Errand[JsonObject]:
     try:
         run: JsonObject = yield from wait.wait_for_run(
             run_id, until, seconds_max, NO_RETRIES, is_plain=True
@@ -42,4 +42,4 @@ def _run_or_how_it_is(
 
 def await_run(client: "CommandClient", run_id: str, child_session_key: str) -> None:
     """Wait until a message that waits has become its run. CommandFailed when it was dropped."""
-    client.converse(wait.wait_for_message(run_id, child_session_key, None, NO_RETRIES))
+    client.perform(wait.wait_for_message(run_id, child_session_key, None, NO_RETRIES))
