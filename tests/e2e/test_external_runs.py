@@ -95,6 +95,51 @@ def test_a_run_is_claimed_reported_and_announced_like_any_other(server: Executed
     assert server.run(following, "announced")["resultText"] == "No goats"
 
 
+def test_a_child_that_begins_with_its_parents_conversation_goes_on_behind_it(
+    server: Executed,
+) -> None:
+    mother = server.offered("tell your child")
+    claim = server.claimed(mother)
+    said = [{"kind": "message", "role": "assistant", "text": f"word {one}"} for one in range(3)]
+    server.report(mother, "transcript", epoch=claim["epoch"], first=1, entries=said)
+    asked = server.http.post(
+        "/v1/spawns",
+        json={
+            "requester": {"sessionKey": claim["launch"]["sessionKey"]},
+            "task": "listen",
+            "agentId": "outside",
+            "context": "fork",
+        },
+    )
+    below = asked.json()["runId"]
+    own = server.claimed(below)
+    assert len(own["launch"]["history"]) == 1
+    answer = [{"kind": "message", "role": "assistant", "text": "heard"}]
+    report = {"epoch": own["epoch"], "first": 1, "entries": answer}
+    for _ in range(2):
+        assert server.report(below, "transcript", **report).json()["next"] == 2
+    server.report(below, "end", epoch=own["epoch"], outcome="success")
+    assert server.run(below, "ended")["resultText"] == "heard"
+    told = server.http.get(f"/v1/runs/{below}/transcript").json()["items"]
+    texts = [one["body"].get("text") for one in told]
+    assert "word 2" in texts
+    assert texts[-2:] == [own["launch"]["message"], "heard"]
+    server.report(mother, "end", epoch=claim["epoch"], outcome="success", result="told")
+    assert server.run(mother, "announced")["resultText"] == "told"
+
+
+def test_more_than_is_kept_of_a_run_is_refused(server: Executed) -> None:
+    run_id = server.offered("long")
+    epoch = server.claimed(run_id)["epoch"]
+    long = [{"kind": "text", "text": "x" * 1_048_577}]
+    refused = server.report(run_id, "transcript", epoch=epoch, first=1, entries=long)
+    must_be_refused(refused, "too_large", 413)
+    end = {"epoch": epoch, "outcome": "success", "result": "\N{SHEEP}" * 300_000}
+    must_be_refused(server.report(run_id, "end", **end), "too_large", 413)
+    server.report(run_id, "end", epoch=epoch, outcome="success")
+    assert server.run(run_id, "announced")["resultText"] is None
+
+
 def test_of_two_executors_one_has_the_run_and_is_told_the_same_again(server: Executed) -> None:
     run_id = server.offered("race")
     answers: dict[str, httpx2.Response] = {}
