@@ -64,13 +64,16 @@ class OtlpReceiver:
         assert self._resource is not None
         result = self._exporter.export([readable_span(span, self._resource) for span in spans])
         if result is not SpanExportResult.SUCCESS:
-            raise SpansNotSent(f"{self._url} did not take {len(spans)} spans")
+            raise SpansNotSent(
+                f"{self._url} did not take {len(spans)} of them; see that it is there, and that"
+                " spawnlog.telemetry.headers are what it asks for"
+            )
 
     def _open(self) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
 
-        # It says every failure by itself, with what the receiver answered.
+        # It says every failure by itself, with what the receiver answered, which may be anything.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
         self._resource = Resource.create(dict(self._identity))
         self._exporter = OTLPSpanExporter(
