@@ -24,6 +24,7 @@ from spawnlog.core.retries import NO_RETRIES, Errand, Pause, RetryLimits, attemp
 from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
 from spawnlog.family import Family, FollowedEvents, SpawnedRun
 from spawnlog.operations import control as of_control
+from spawnlog.operations import external_runs as of_external_runs
 from spawnlog.operations import log as of_log
 from spawnlog.operations import runs as of_runs
 from spawnlog.operations import server as of_server
@@ -243,6 +244,10 @@ class Client:
     write_preamble = _answered(of_control.write_preamble)
     clear_preamble = _answered(of_control.clear_preamble)
     yield_session = _answered(of_control.yield_session)
+    claim_run = _answered(of_external_runs.claim_run)
+    prolong_claim = _answered(of_external_runs.prolong_claim)
+    report_transcript = _answered(of_external_runs.report_transcript)
+    end_run = _answered(of_external_runs.end_run)
     get_session = _answered(of_sessions.get_session)
     get_session_tree = _answered(of_sessions.get_session_tree)
     list_announcements = _answered(of_sessions.list_announcements)

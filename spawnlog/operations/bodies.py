@@ -51,6 +51,16 @@ class TranscriptCutObject(TypedDict):
     upTo: int
 
 
+class UsageObject(TypedDict):
+    """Tokens, of one model."""
+
+    inputTokens: int
+    outputTokens: int
+    cacheReadTokens: NotRequired[int]
+    cacheWriteTokens: NotRequired[int]
+    model: NotRequired[str]
+
+
 class EntryObject(TypedDict):
     """One entry of a conversation that is told."""
 

@@ -15,8 +15,9 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from infrastructure.inbound.http.application import ROUTERS
-from infrastructure.inbound.http.openapi import BODIES, describe
+from infrastructure.inbound.http.openapi import BODIES, WITHOUT_KEY, describe
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfFilter
+from infrastructure.inbound.http.schemas.external_runs import UsageBody
 from infrastructure.inbound.http.schemas.respawn import TranscriptChoice
 from infrastructure.inbound.http.schemas.spawn import AttachAsBody, AttachmentBody, RequesterBody
 from infrastructure.inbound.http.schemas.transcript import EntryBody
@@ -24,9 +25,16 @@ from spawnlog import AsyncClient, Client
 from spawnlog.core.answer import model
 from spawnlog.core.models import MODULES
 from spawnlog.core.request import PageRequest, Request
-from spawnlog.operations import bodies, control, log, runs, server, sessions
+from spawnlog.operations import bodies, control, external_runs, log, runs, server, sessions
 
-MODULES_OF_OPERATIONS: tuple[ModuleType, ...] = (control, log, runs, server, sessions)
+MODULES_OF_OPERATIONS: tuple[ModuleType, ...] = (
+    control,
+    external_runs,
+    log,
+    runs,
+    server,
+    sessions,
+)
 BODY_MODELS = {one.__name__: one for one in BODIES}
 
 
@@ -180,7 +188,7 @@ def test_a_command_is_sent_again_only_with_a_key() -> None:
         request = function(**given)
         keyed = any(one["name"] == "Idempotency-Key" for one in described.get("parameters", ()))
         assert (request.idempotency_key is not None) == keyed, operation
-        assert request.again == (method == "GET" or keyed or operation == "whatIf"), operation
+        assert request.again == (method == "GET" or keyed or operation in WITHOUT_KEY), operation
 
 
 @pytest.mark.parametrize(
@@ -191,6 +199,7 @@ def test_a_command_is_sent_again_only_with_a_key() -> None:
         (bodies.AttachAsObject, AttachAsBody),
         (bodies.TranscriptCutObject, TranscriptChoice),
         (bodies.EntryObject, EntryBody),
+        (bodies.UsageObject, UsageBody),
         (bodies.DecisionFilterObject, WhatIfFilter),
     ],
 )
