@@ -289,6 +289,7 @@ class AsyncClient:
     get_revision = _answered(of_server.get_revision)
     get_me = _answered(of_server.get_me)
     get_health = _answered(of_server.get_health)
+    get_metrics = _answered(of_server.get_metrics)
     get_readiness = _answered(of_server.get_readiness)
 
     # Item by item, over as many pages as that takes.

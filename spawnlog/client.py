@@ -269,6 +269,7 @@ class Client:
     get_revision = _answered(of_server.get_revision)
     get_me = _answered(of_server.get_me)
     get_health = _answered(of_server.get_health)
+    get_metrics = _answered(of_server.get_metrics)
     get_readiness = _answered(of_server.get_readiness)
 
     # Item by item, over as many pages as that takes.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spawnlog.core.errors import ForeignAnswer, Problem, problem_of
 from spawnlog.core.models import MODULES
-from spawnlog.core.request import Request
+from spawnlog.core.request import TEXT, Request
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -74,9 +74,11 @@ def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
 
 
 def read_value(names: tuple[str, ...], content: bytes) -> Any:
-    """JSON as the model of these that fits best. ForeignAnswer when none does."""
+    """JSON as the model of these that fits best, or a text. ForeignAnswer when none does."""
     from pydantic import ValidationError
 
+    if names == (TEXT,):
+        return content.decode("utf-8", "replace")
     try:
         return _adapter(names).validate_json(content)
     except ValidationError as error:
@@ -99,6 +101,8 @@ def _adapter(names: tuple[str, ...]) -> "TypeAdapter[Any]":
 
 def model(name: str) -> Any:
     """The model of that name."""
+    if name == TEXT:
+        return str
     return getattr(import_module(MODULES[name]), name)
 
 

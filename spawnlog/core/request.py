@@ -107,6 +107,10 @@ def _member(page: object, name: str) -> object:
     return getattr(page, snake, None)
 
 
+TEXT = "str"
+"""In the place of a model: the answer is a text."""
+
+
 def read_request(
     operation: str, path: str, query: Mapping[str, QueryValue], *answers: str
 ) -> Request[Any]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    from infrastructure.inbound.http.schemas.external_runs import (
+    from infrastructure.inbound.http.schemas.answers import (
         ClaimedAnswer,
         EndedAnswer,
         HeartbeatAnswer,

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from spawnlog.core.request import (
+    TEXT,
     PageRequest,
     Request,
     page_request,
@@ -84,6 +85,11 @@ def get_me(*, min_position: int | None = None) -> Request[CallerView]:
 def get_health() -> Request[HealthAnswer]:
     """Alive."""
     return read_request("getHealth", "/healthz", {}, "HealthAnswer")
+
+
+def get_metrics() -> Request[str]:
+    """What the server has counted, in the text format of Prometheus."""
+    return read_request("getMetrics", "/metrics", {}, TEXT)
 
 
 def get_readiness() -> Request[ReadinessAnswer]:

@@ -150,7 +150,7 @@ def test_an_answer_is_read_as_the_model_that_it_was_written_with(operation: str)
     if operation == "patchSharedContext":
         names["changes"] = {}
     request = function(**names)
-    answered = ROUTES[operation].response_model
+    answered = ROUTES[operation].response_model or str
     models = LINES if operation == "whatIf" else get_args(answered) or (answered,)
     assert {model(name) for name in request.answers} == set(models)
     # What a type checker is told is what is read.
@@ -166,11 +166,11 @@ def test_an_answer_is_read_as_the_model_that_it_was_written_with(operation: str)
 
 def test_no_model_is_named_that_no_operation_reads() -> None:
     read = {name for operation in OPERATIONS for name in _answers(operation)}
-    assert set(MODULES) == read | {"EventView"}
+    assert set(MODULES) == read - {"str"} | {"EventView"}
 
 
 def _answers(operation: str) -> tuple[str, ...]:
-    answered = ROUTES[operation].response_model
+    answered = ROUTES[operation].response_model or str
     models = LINES if operation == "whatIf" else get_args(answered) or (answered,)
     return tuple(one.__name__ for one in models)
 

@@ -20,16 +20,18 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
+from infrastructure.inbound.http.schemas.answers import (
+    ClaimedAnswer,
+    EndedAnswer,
+    HeartbeatAnswer,
+    ReportedAnswer,
+)
 from infrastructure.inbound.http.schemas.external_runs import (
     REPORT_VALUES_MAX,
     ClaimBody,
-    ClaimedAnswer,
     EndBody,
-    EndedAnswer,
-    HeartbeatAnswer,
     HeartbeatBody,
     ReportBody,
-    ReportedAnswer,
 )
 from infrastructure.inbound.http.schemas.transcript import provided_entry
 

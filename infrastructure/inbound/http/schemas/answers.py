@@ -1,12 +1,12 @@
 """What is answered to commands and about the server. The answers to commands are kept as JSON for
 repeated requests; these are their schemas."""
 
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from application.queries.views.run import AttachedFileView
 from application.queries.views.view import View
-from domain.run.facts import SpawnMode
+from domain.run.facts import RunOutcome, SpawnMode
 
 
 class AttachmentsReceipt(View):
@@ -176,3 +176,40 @@ class ReadinessAnswer(View):
     status: Literal["ready"]
     head: int
     tail: int
+
+
+class ClaimedAnswer(View):
+    """The run is yours. `launch` is what a command would be given on its input (`stdin-json`),
+    `token` the child's own for `url`, good until the run has ended; it is told to nobody else."""
+
+    run_id: UUID
+    epoch: int
+    lease_seconds: float
+    url: str | None
+    token: str | None
+    launch: dict[str, Any]
+
+
+class HeartbeatAnswer(View):
+    """Whether to go on. With `stop` end what you execute and report the end: the lease is not
+    prolonged any more. `by` is who wanted that, `reason` what was said with it."""
+
+    run_id: UUID
+    stop: Literal["stopped", "steered", "yielded"] | None
+    by: str | None
+    reason: str | None
+    lease_seconds: float
+
+
+class ReportedAnswer(View):
+    """The entries are on record; `next` is the number of the one after them."""
+
+    run_id: UUID
+    next: int
+
+
+class EndedAnswer(View):
+    """How the run ended, as it is on record."""
+
+    run_id: UUID
+    outcome: RunOutcome

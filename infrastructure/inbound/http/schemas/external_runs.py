@@ -1,7 +1,6 @@
-"""What executors send and are answered: claims, signs of life, transcripts, ends."""
+"""What executors send: claims, signs of life, transcripts, ends."""
 
-from typing import Annotated, Any, Literal
-from uuid import UUID
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,7 +11,6 @@ from application.execution.external import (
     REPORT_ENTRIES_MAX,
     RESULT_BYTES_MAX,
 )
-from application.queries.views.view import View
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, USAGES_MAX, UsageEntry
 from domain.run.facts import RunOutcome
 from infrastructure.inbound.http.requests.bodies import Body
@@ -106,40 +104,3 @@ class EndBody(Body):
     result: Annotated[str, Field(max_length=RESULT_BYTES_MAX)] | None = None
     error: Annotated[str, Field(max_length=ERROR_CHARACTERS_MAX)] | None = None
     usage: Annotated[list[UsageBody], Field(max_length=USAGES_MAX)] | None = None
-
-
-class ClaimedAnswer(View):
-    """The run is yours. `launch` is what a command would be given on its input (`stdin-json`),
-    `token` the child's own for `url`, good until the run has ended; it is told to nobody else."""
-
-    run_id: UUID
-    epoch: int
-    lease_seconds: float
-    url: str | None
-    token: str | None
-    launch: dict[str, Any]
-
-
-class HeartbeatAnswer(View):
-    """Whether to go on. With `stop` end what you execute and report the end: the lease is not
-    prolonged any more. `by` is who wanted that, `reason` what was said with it."""
-
-    run_id: UUID
-    stop: Literal["stopped", "steered", "yielded"] | None
-    by: str | None
-    reason: str | None
-    lease_seconds: float
-
-
-class ReportedAnswer(View):
-    """The entries are on record; `next` is the number of the one after them."""
-
-    run_id: UUID
-    next: int
-
-
-class EndedAnswer(View):
-    """How the run ended, as it is on record."""
-
-    run_id: UUID
-    outcome: RunOutcome
