@@ -124,18 +124,30 @@ def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
 ) -> None:
     server.endpoint.answers(
         "boss",
-        said(call("sessions_spawn", task="Add.", agentId="clerk", label="sum"), calls=True),
+        said(
+            call(
+                "sessions_spawn",
+                task=["Add.", "Multiply."],
+                parallel=True,
+                agentId="clerk",
+                label="sum",
+            ),
+            calls=True,
+        ),
         said(text("I wait."), call("sessions_yield"), calls=True),
-        said(text("The clerk says 5.")),
+        said(text("The clerk says 5 and 6.")),
     )
-    server.endpoint.answers("clerk", said(text("It is 5."), usage(10, 10)))
+    server.endpoint.answers(
+        "clerk", said(text("It is 5."), usage(10, 10)), said(text("It is 6."), usage(10, 10))
+    )
     run = server.run(server.accepted("boss", "Have it added."), "ended")
     offered = {one["function"]["name"] for one in asked_as(server, "boss")[0]["tools"]}
     assert {"sessions_spawn", "sessions_yield", "subagents_wait"} <= offered
     assert "sessions_send" not in offered
-    until_session_says(server, run["childSessionKey"], "The clerk says 5.")
+    until_session_says(server, run["childSessionKey"], "The clerk says 5 and 6.")
     told = asked_as(server, "boss")[-1]["messages"]
     assert "It is 5." in told[-1]["content"]
+    assert "It is 6." in told[-1]["content"]
     assert "sessions_yield" in str(told)
 
 
