@@ -134,8 +134,8 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key() -> None:
         ("{session: {scope: 'globl'}}", '1:19: session.scope: must be one of "per-sender", "global"; did you mean "global"?'),
         (
             "{agents: {defaults: {runtime: {type: 'comand'}}}}",
-            '1:38: agents.defaults.runtime.type: must be one of "command", "scripted", "worker", '
-            '"model", "embedded", "acp"; did you mean "command"?',
+            '1:38: agents.defaults.runtime.type: must be one of "command", "scripted", "external", '
+            '"worker", "model", "embedded", "acp"; did you mean "command"?',
         ),
         ("{agents: {defaults: {runtime: {}}}}", '1:31: agents.defaults.runtime: must be an object with a "type"'),
         (
