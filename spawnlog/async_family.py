@@ -116,7 +116,9 @@ class AsyncFollowedEvents(Generic[T]):
     `async with` to let go."""
 
     def __init__(self, client: AsyncClient, feed: Feed[T]) -> None:
+        self._client = client
         self._feed = feed
+        self._is_closed = False
         self._events = client.feed_events(feed)
 
     @property
@@ -129,7 +131,15 @@ class AsyncFollowedEvents(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        return await anext(self._events)
+        while True:
+            try:
+                return await anext(self._events)
+            except StopAsyncIteration:
+                if self._is_closed:
+                    raise
+                # A step before was cancelled, which ends the connection and not the stream: the
+                # feed knows how far it is.
+                self._events = self._client.feed_events(self._feed)
 
     async def __aenter__(self) -> Self:
         return self
@@ -144,4 +154,5 @@ class AsyncFollowedEvents(Generic[T]):
 
     async def close(self) -> None:
         """Let go of the connection."""
+        self._is_closed = True
         await self._events.aclose()

@@ -111,7 +111,9 @@ class FollowedEvents(Generic[T]):
     """Events as they are recorded, without end: iterate over it, and leave its `with` to let go."""
 
     def __init__(self, client: Client, feed: Feed[T]) -> None:
+        self._client = client
         self._feed = feed
+        self._is_closed = False
         self._events = client.feed_events(feed)
 
     @property
@@ -124,7 +126,15 @@ class FollowedEvents(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        return next(self._events)
+        while True:
+            try:
+                return next(self._events)
+            except StopIteration:
+                if self._is_closed:
+                    raise
+                # A step before was interrupted, which ends the connection and not the stream: the
+                # feed knows how far it is.
+                self._events = self._client.feed_events(self._feed)
 
     def __enter__(self) -> Self:
         return self
@@ -139,4 +149,5 @@ class FollowedEvents(Generic[T]):
 
     def close(self) -> None:
         """Let go of the connection."""
+        self._is_closed = True
         self._events.close()

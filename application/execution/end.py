@@ -10,6 +10,7 @@ from datetime import datetime
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
+from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
@@ -96,13 +97,18 @@ class RunFinalizer:
         self._archiving = archiving
 
     async def end(
-        self, run: Run, end: RuntimeEnd, unwritten: Sequence[TranscriptEntry] | None = None
+        self,
+        run: Run,
+        end: RuntimeEnd,
+        unwritten: Sequence[TranscriptEntry] | None = None,
+        *,
+        actor: Actor = SYSTEM,
     ) -> Run:
-        """Seal and record. `unwritten` are all entries of a run of which none is written. May be
-        repeated: the second append is refused. Raises `LogUnavailable` when entries come faster
-        than they are sealed."""
+        """Seal and record. `actor` is who reported it, `unwritten` are all entries of a run of
+        which none is written. May be repeated: the second append is refused. Raises
+        `LogUnavailable` when entries come faster than they are sealed."""
         return await with_fresh_reads(
-            lambda _: self._seal_and_end(run, end, unwritten),
+            lambda _: self._seal_and_end(run, end, unwritten, actor=actor),
             GROWS,
             conflicts=(TranscriptGrew,),
         )
@@ -125,12 +131,13 @@ class RunFinalizer:
         end: RuntimeEnd,
         unwritten: Sequence[TranscriptEntry] | None,
         alive_until: datetime | None = None,
+        actor: Actor = SYSTEM,
     ) -> Run:
         try:
             text_store = await self._work.text_store(run)
         except ContentsErased as erased:
             _log.warning("run %s ends without its texts: %s", run.run_id, erased)
-            return await self._end_erased(run, end)
+            return await self._end_erased(run, end, actor)
         error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
         transcript = None
         if run.started_at is not None:
@@ -153,13 +160,15 @@ class RunFinalizer:
         )
         archive = self._archiving.follow_up(run) if announcement is not None else None
         follow_ups = [one for one in (announcement, archive) if one is not None]
-        appended = await self._work.record_end(run, command, text_store, transcript, follow_ups)
+        appended = await self._work.record_end(
+            run, command, text_store, transcript, follow_ups, actor
+        )
         if transcript is not None:
             self._files.add(appended.runs[run.run_id], transcript.lines)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 
-    async def _end_erased(self, run: Run, end: RuntimeEnd) -> Run:
+    async def _end_erased(self, run: Run, end: RuntimeEnd, actor: Actor) -> Run:
         """Nothing may be said of it any more, but that it is over and how."""
         command = EndRun(
             epoch=run.epoch,
@@ -169,7 +178,7 @@ class RunFinalizer:
             signal=end.signal,
             usage=await self._usage(run, end),
         )
-        appended = await self._work.record(run, (command,))
+        appended = await self._work.record(run, (command,), actor=actor)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 

@@ -196,14 +196,15 @@ class ExternalRuns:
             run = await self._take(run, executor, lease_seconds, actor)
         elif not run.holder.startswith(f"{HOLDER_PREFIX}{executor}:"):
             raise ClaimedElsewhere
-        else:
+        elif not _is_to_end(run):
             await self._prolong(run, lease_seconds)
         launch = await self._start(run, actor) if run.stage == "queued" else None
         run = await self._work.run(run_id)
         if launch is None:
             launch = await self._launch_again(run)
         await self._tell(run)
-        await self._prolong(run, lease_seconds)
+        if not _is_to_end(run):
+            await self._prolong(run, lease_seconds)
         return ClaimedRun(run.epoch, launch, lease_seconds)
 
     async def _external(self, run_id: UUID) -> Run:
@@ -214,6 +215,8 @@ class ExternalRuns:
 
     async def _take(self, run: Run, executor: str, lease_seconds: float, actor: Actor) -> Run:
         """Out of the lane, when there is room. The lease is there before what needs it."""
+        limit = run.plan.run_timeout_seconds if run.plan is not None else 0
+        lease_seconds = min(lease_seconds, limit) if limit else lease_seconds
         holder = f"{HOLDER_PREFIX}{executor}:{self._work.identities.event_id().hex[-8:]}"
         await self._coordination.renew(holder, url=None, lease_seconds=lease_seconds)
         configuration = self._work.configurations.current().configuration
@@ -256,7 +259,9 @@ class ExternalRuns:
         try:
             _, prepared = await self._launching.prepare_with_texts(run)
         except (CannotLaunch, SecretMissing) as cannot:
-            raise RunOver(await self._sealing.end(run, _not_launched(cannot))) from None
+            # It is at work: what cannot be given again is no reason to end it.
+            text = f"what the run was given cannot be given again: {cannot}; report its end"
+            raise NotOffered(text) from None
         assert run.system_prompt is not None
         assert run.message is not None
         texts = await self._work.contents.texts([run.system_prompt, run.message])
@@ -307,18 +312,18 @@ class ExternalRuns:
             raise await self._why_not(run_id, epoch)
         return reported + len(fresh) + 1
 
-    async def end(self, run_id: UUID, epoch: int, end: ReportedEnd) -> Run:
+    async def end(self, run_id: UUID, epoch: int, end: ReportedEnd, actor: Actor) -> Run:
         """The run is over, as its executor says; what was said before is said again.
 
         Raises `ClaimOver`, `RunOver`, `ReportTooLarge`.
         """
         return await with_fresh_reads(
-            lambda _: self._try_end(run_id, epoch, end),
+            lambda _: self._try_end(run_id, epoch, end, actor),
             _CHANGES_TOO_FAST,
             conflicts=(LostClaim, WrongStage),
         )
 
-    async def _try_end(self, run_id: UUID, epoch: int, end: ReportedEnd) -> Run:
+    async def _try_end(self, run_id: UUID, epoch: int, end: ReportedEnd, actor: Actor) -> Run:
         run = await self._external(run_id)
         if run.stage in OVER and run.epoch == epoch and run.end_reason in (REPORTED, *PAUSES):
             return run
@@ -328,14 +333,17 @@ class ExternalRuns:
         result = end.result if end.result is not None else reading.result
         if len((result or "").encode()) > RESULT_BYTES_MAX:
             raise ReportTooLarge(f"a result may have {RESULT_BYTES_MAX} bytes at most")
+        # Stopped is what somebody wanted who is on record.
+        was_stopped = end.outcome != "stopped" or run.stop_requested_by is not None
+        outcome: RunOutcome = end.outcome if was_stopped or _is_to_end(run) else "error"
         reported = RuntimeEnd(
-            outcome=end.outcome,
+            outcome=outcome,
             reason=REPORTED,
             result=self._without_token(run, result) if result else None,
             error=self._without_token(run, end.error) if end.error else None,
-            usages=reading.usages if end.usages is None else end.usages,
+            usages=reading.usages if end.usages is None else self._usages(run, end.usages),
         )
-        ended = await self._sealing.end(run, reported)
+        ended = await self._sealing.end(run, reported, actor=actor)
         assert run.holder is not None
         with contextlib.suppress(LogUnavailable):
             await self._coordination.leave(run.holder)
@@ -395,6 +403,12 @@ class ExternalRuns:
         }
         return TranscriptEntry(entry.kind, body)
 
+    def _usages(self, run: Run, usages: Sequence[UsageEntry]) -> tuple[UsageEntry, ...]:
+        return tuple(
+            replace(one, model=self._without_token(run, one.model)) if one.model else one
+            for one in usages
+        )
+
     def _without_token(self, run: Run, text: str) -> str:
         """The one secret that an executor is given stays out of what it says."""
         return replace_unstorable(text).replace(self._tokens.mint(run.run_id, run.epoch), REDACTED)
@@ -418,6 +432,11 @@ class ExternalRuns:
                 await self._sealing.end(await self._work.run(run_id), end)
             except Rejected as claimed:
                 _log.info("run %s is not given up: %s", run_id, claimed)
+            except LogUnavailable:
+                raise
+            except Exception:
+                # Those behind it are not held up by one that cannot be ended.
+                _log.exception("run %s cannot be given up", run_id)
             else:
                 ended += 1
         return ended
@@ -485,3 +504,8 @@ def _parsed(entry: RecordedEntry) -> ParsedEntry:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _is_to_end(run: Run) -> bool:
+    """Whether its executor is to end it: its lease is not prolonged then."""
+    return run.stop_requested_by is not None or run.is_steered or run.yielded_by is not None

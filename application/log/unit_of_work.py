@@ -179,6 +179,7 @@ class CommandLog:
         text_store: TextStore,
         transcript: EndedTranscript | None,
         follow_ups: Sequence[Submission[Any]],
+        actor: Actor = SYSTEM,
     ) -> Appended[None]:
         """Record the end of a run with the seal of its transcript, if it has one. Raises
         `TranscriptGrew` when there are rows that it does not know: a holder that was only frozen
@@ -198,7 +199,7 @@ class CommandLog:
         return await self.submit(
             tuple(dict.fromkeys(streams_of(run))),
             decide,
-            provenance_of(run),
+            provenance_of(run, actor),
             about=frozenset((run.run_id,)),
             transcript=run.run_id if transcript is not None else None,
             follow_ups=follow_ups,

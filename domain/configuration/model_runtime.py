@@ -25,6 +25,9 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,31}")
 EndpointUrl = Annotated[SecretText, AfterValidator(check_url)]
 
 
+_NAMES_OF_SPAWNLOG = frozenset({"agents", "runs", "session", "sessions", "shared", "subagents"})
+
+
 class McpServer(OwnSection):
     """A server of tools that speaks MCP over HTTP. `headers` are secrets."""
 
@@ -86,6 +89,9 @@ class ModelRuntime(SharedSection):
             at = pointer_of([name]).removeprefix("/")
             if not _SERVER_NAME.fullmatch(name):
                 message = "must be 1 to 32 letters, digits and hyphens: its tools begin with it"
+                raise section_error("mcp_servers", message, at=at)
+            if name.lower() in _NAMES_OF_SPAWNLOG:
+                message = "is the beginning of tools of spawnlog: give the server another name"
                 raise section_error("mcp_servers", message, at=at)
             if name.lower() in seen:
                 raise section_error("mcp_servers", "stands here twice, in another case", at=at)

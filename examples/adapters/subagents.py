@@ -10,6 +10,7 @@ import uuid
 import httpx2
 
 WAIT = {"wait": "30s", "until": "announced"}
+OVER = ("announced", "archived", "refused")
 REFUSALS = ("spawn_forbidden", "spawn_error")
 
 
@@ -32,11 +33,16 @@ async def answer_of_subagent(task: str, agent_id: str | None = None) -> str:
         if answer.is_error and answer.json().get("code") in REFUSALS:
             return f"No sub-agent was spawned: {answer.json()['detail']}"
         answer.raise_for_status()
-        run = {"runId": answer.json()["runId"], "announcedAt": None}
-        while run["announcedAt"] is None:
+        run = {"runId": answer.json()["runId"], "stage": None}
+        while run["stage"] not in OVER:
             answer = await client.get(f"/v1/runs/{run['runId']}", params=WAIT)
             answer.raise_for_status()
             run = answer.json()
+            if run["continuedBy"] is not None:
+                # It ended its turn to wait, or was told more: another run goes on in its place.
+                run = {"runId": run["continuedBy"], "stage": None}
+    if run["stage"] == "refused":
+        return f"No sub-agent was spawned: {run['error'] or 'it was refused'}"
     if run["outcome"] == "success":
         return run["resultText"] or "It is done, and said nothing."
     return f"The sub-agent ended as {run['outcome']}: {run['error'] or 'it did not say why'}"

@@ -169,7 +169,8 @@ def said_before(paths):
     if len(text) > HISTORY_CHARACTERS_MAX:
         text = f"[…]{text[-HISTORY_CHARACTERS_MAX:]}"
     # What was said may say anything, and ends where we say that it ends.
-    text = text.replace(SAID_BEFORE, "earlier")
+    while SAID_BEFORE in text:
+        text = text.replace(SAID_BEFORE, "earlier")
     return f"<{SAID_BEFORE}>\n{text}\n</{SAID_BEFORE}>"
 
 

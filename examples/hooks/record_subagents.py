@@ -11,7 +11,10 @@ the coding agent is to do is JSON on stdout. `settings.json` beside it names the
 
 The environment says where: SPAWNLOG_URL, SPAWNLOG_TOKEN (scopes `spawn` and `read`), and maybe
 SPAWNLOG_REQUESTER_AGENT (`main`) and SPAWNLOG_HOOKS_DIR, a folder for what it remembers of the
-sub-agents at work. A server that cannot be reached stops nobody from working: it says so on stderr.
+sub-agents at work. A server that cannot be reached, or cannot answer, stops nobody from working:
+the hook says so on stderr. Nothing that the hooks are given tells two sub-agents of one type apart
+that begin at the same moment: their runs may be swapped. And one whose tool was allowed here and
+denied elsewhere leaves its run to the next one of its type.
 """
 
 import contextlib
@@ -59,7 +62,11 @@ def ask(method: str, path: str, body: object = None, **headers: str) -> dict[str
             return dict(json.load(answer))
     except urllib.error.HTTPError as error:
         with error:
-            raise Refused(json.load(error)) from None
+            try:
+                problem = json.load(error)
+            except ValueError:
+                problem = {"detail": f"the answer was {error.code}"}
+        raise Refused(problem) from None
 
 
 def requester_of(hook: dict[str, Any]) -> str:
@@ -98,6 +105,8 @@ def spawn(hook: dict[str, Any]) -> dict[str, Any] | None:
     try:
         ask("POST", "/v1/spawns", body, **{"Idempotency-Key": hook["tool_use_id"]})
     except Refused as refused:
+        if refused.code not in ("spawn_forbidden", "spawn_error"):
+            raise
         return denied(str(refused))
     return None
 
@@ -133,7 +142,7 @@ def start(hook: dict[str, Any]) -> dict[str, Any] | None:
         try:
             mine = ask("POST", f"/v1/runs/{run['runId']}/claim", claim)
         except Refused as refused:
-            if refused.code not in ("claimed_elsewhere", "run_over"):
+            if refused.code not in ("claimed_elsewhere", "run_over", "not_offered"):
                 raise
             continue
         with remembered(hook) as known:
@@ -160,6 +169,8 @@ def keep(hook: dict[str, Any]) -> dict[str, Any] | None:
         try:
             answer = ask("POST", f"/v1/runs/{known['runId']}/heartbeat", beat)
         except Refused as refused:
+            if refused.code not in ("run_over", "claim_over"):
+                raise
             return denied(str(refused))
     if answer["stop"] is None:
         return None

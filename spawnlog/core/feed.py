@@ -50,13 +50,13 @@ class Feed(Generic[T]):
         self.position: int | None = int(after) if isinstance(after, str) else None
         self._resumes = False
         self._connected = False
-        self._opened = 0.0
+        self._opened: float | None = None
         self._tries = 0
         self._absent_since = 0.0
 
     def request(self) -> Request[Any]:
         """The request for the next connection."""
-        self._opened = time.monotonic()
+        self._opened = None
         if not self._resumes:
             return self._request
         headers = {**self._request.headers, "Last-Event-ID": str(self.position)}
@@ -64,7 +64,7 @@ class Feed(Generic[T]):
 
     def opened(self, headers: Mapping[str, str]) -> None:
         """The server began to answer."""
-        self._connected = True
+        self._connected, self._opened = True, time.monotonic()
         if self.position is None:
             self.position = number_in(headers, "spawnlog-position")
         self._resumes = self.position is not None
@@ -100,7 +100,7 @@ class Feed(Generic[T]):
         if not _passes(failure):
             raise failure
         now = time.monotonic()
-        if now - self._opened > PAUSE_SECONDS_MAX:
+        if self._opened is not None and now - self._opened > PAUSE_SECONDS_MAX:
             self._tries = 0  # it was a connection, though a silent one
         if self._tries == 0:
             self._absent_since = now

@@ -59,14 +59,14 @@ def locate_server(
     given = url or variables.get("SPAWNLOG_URL", "").strip()
     bare = ServerAddress(_validate_url(given or recorded or DEFAULT_URL))
     if token is not None:
-        return ServerAddress(bare.url, _validate_token(token.strip(), "the argument `token`"))
+        return ServerAddress(bare.url, validate_token(token.strip(), "the argument `token`"))
     if token := variables.get("SPAWNLOG_TOKEN", "").strip():
-        return ServerAddress(bare.url, _validate_token(token, "SPAWNLOG_TOKEN"))
+        return ServerAddress(bare.url, validate_token(token, "SPAWNLOG_TOKEN"))
     if not (bare.url == recorded or bare.is_on_this_machine):
         return bare
     file = directory / ADMIN_TOKEN_FILE
     text = _read_small_file(file).strip()
-    return ServerAddress(bare.url, _validate_token(text, str(file))) if text else bare
+    return ServerAddress(bare.url, validate_token(text, str(file))) if text else bare
 
 
 def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
@@ -116,13 +116,14 @@ def _validate_url(text: str) -> str:
     if not plain or parts.username is not None or parts.query or parts.fragment:
         raise InvalidSetting(f"not an address of a server; {advice}")
     if parts.path not in ("", "/") or any(
-        sign.isspace() or not sign.isprintable() for sign in text
+        sign.isspace() or not sign.isprintable() or sign in "?#\\" for sign in text
     ):
         raise InvalidSetting(f"not an address of a server; {advice}")
     return text.removesuffix("/")
 
 
-def _validate_token(token: str, source: str) -> str:
-    if not token.isascii() or not token.isprintable() or " " in token:
+def validate_token(token: str, source: str) -> str:
+    """The token. InvalidSetting, without it, when it cannot be one."""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidSetting(f"{source} does not hold a token: it must be one word of ASCII signs")
     return token

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 
 from spawnlog.core.errors import ForeignAnswer, InvalidSetting, ServerUnreachable, SpawnlogError
-from spawnlog.core.location import ServerAddress
+from spawnlog.core.location import ServerAddress, validate_token
 from spawnlog.core.request import Request
 
 CONNECT_SECONDS = 5.0
@@ -31,6 +31,7 @@ class Wire:
             "Accept": "application/json",
         }
         if address.token is not None:
+            validate_token(address.token, "the address")
             self._headers["Authorization"] = f"Bearer {address.token}"
 
     def settings(self) -> dict[str, Any]:
@@ -56,7 +57,8 @@ class Wire:
                 raise InvalidSetting(f"{name} must be printable ASCII signs")
         headers = {**self._headers, **request.headers}
         seconds = SILENCE_SECONDS_MAX if streams else self._answer_seconds + request.wait_seconds
-        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
+        # A request that waits for a connection of its own is not answered late: it is sent late.
+        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS, pool=None)
         return httpx2.Request(
             request.method,
             _url(self.address.url + request.target),
@@ -79,6 +81,9 @@ class Wire:
                     " where it is",
                     key,
                 )
+            case httpx2.LocalProtocolError():
+                # Its text may hold what was to be sent.
+                return InvalidSetting(f"what was to be sent to {url} is no request of HTTP")
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return InvalidSetting(f"cannot speak to {url}: {error}")
             case _:

@@ -1,5 +1,6 @@
 """What both clients make of servers that are away, answer wrongly or break off."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -18,6 +19,10 @@ from spawnlog import (
     SpawnlogError,
     StreamCutShort,
 )
+from spawnlog.core import feed
+from spawnlog.core.location import ServerAddress
+from spawnlog.operations import log
+from tests.support.servers.http_server import House
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
@@ -294,3 +299,48 @@ def test_a_token_stands_in_no_text_of_a_client(api: RecordedApi) -> None:
             client.get_readiness()
         assert api.asked[0].headers["authorization"] == f"Bearer {token}"
         assert token not in f"{client!r} {client.address!r} {lost.value!r} {vars(lost.value)}"
+
+
+@pytest.mark.parametrize("token", ["", "secret-token\n", "two secrets", "sécret"])
+def test_a_token_that_can_be_none_is_refused_without_being_told(token: str) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(InvalidSetting) as caught:
+            kind(address=ServerAddress("http://127.0.0.1:1", token))
+        assert not token or token not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://h:1?", "http://h:1#", "http://h:1\\a"])
+def test_an_address_that_would_lead_elsewhere_is_refused(url: str) -> None:
+    with pytest.raises(InvalidSetting):
+        Client(url, token="a-token")
+
+
+def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(feed.time, "monotonic", lambda: now[0])
+    following: feed.Feed[Any] = feed.Feed(log.list_events())
+    following.request()
+    following.opened({})
+    for _ in range(60):
+        now[0] += 5.01
+        following.request()
+        try:
+            following.pause_seconds(ServerUnreachable("it did not answer in time"))
+        except ServerUnreachable:
+            break
+    assert now[0] < 1000 + 2 * feed.ABSENT_SECONDS_MAX
+
+
+async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
+    key = house.session("followed")
+    async with AsyncClient(house.server.url, token=house.server.token) as client:
+        run = house.accepted(key)
+        house.server.run(run["runId"], "announced")
+        events = client.follow_events(after=house.head(), tree=key)
+        async with events:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await anext(events)
+            house.accepted(key)
+            async with asyncio.timeout(20):
+                assert (await anext(events)).type == "SpawnRequested"

@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolReturnPart,
 )
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.models.openai import OpenAIChatModelSettings
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from application.ports.runtimes import Launch
@@ -61,6 +61,9 @@ _EFFORTS = {
     "max": "high",
 }
 
+
+MARGIN_BYTES = 4096
+"""What masking may add to a text that is as long as an entry may be."""
 
 _CUT_OFF = "the endpoint cut the answer off at its own limit of tokens"
 
@@ -167,7 +170,9 @@ class _Conversation:
             toolsets=await opened_tools(launch, runtime, connections),
         )
         effort = effort_of(launch.thinking)
-        settings = ModelSettings(extra_body={"reasoning_effort": effort}) if effort else None
+        settings = OpenAIChatModelSettings(openai_continuous_usage_stats=True)
+        if effort:
+            settings["extra_body"] = {"reasoning_effort": effort}
         limits = UsageLimits(
             request_limit=runtime.requests_max,
             tool_calls_limit=runtime.tool_calls_max,
@@ -195,8 +200,12 @@ class _Conversation:
                 async with node.stream(run.ctx) as answer:
                     await self._take_events(answer)
                     await self._take_usage(answer.response.usage)
-                    if answer.response.finish_reason == "length":
+                    reason = answer.response.finish_reason
+                    if reason == "length":
                         raise OutputLimitPassed(_CUT_OFF)
+                    if reason not in ("stop", "tool_call"):
+                        text = f"the endpoint ended its answer with {reason or 'an unknown reason'}"
+                        raise ConversationFailed("exit", text)
             elif Agent.is_call_tools_node(node):
                 async with node.stream(run.ctx) as events:
                     await self._take_events(events)
@@ -238,6 +247,8 @@ class _Conversation:
         text = replace_unstorable("".join(self._said))
         self._said.clear()
         self._said_characters = 0
+        if len(text) * 4 > LINE_BYTES_MAX:
+            text = text.encode()[: LINE_BYTES_MAX - MARGIN_BYTES].decode(errors="ignore")
         return MessageEntry("assistant", text) if text.strip() else None
 
     async def _tell_said(self) -> None:
@@ -246,10 +257,12 @@ class _Conversation:
             await self._entries.put(message)
 
     async def _take_result(self, result: ToolReturnPart) -> None:
-        call = self._calls.pop(result.tool_call_id, None)
+        call = self._calls.get(result.tool_call_id)
         output = replace_unstorable(result.model_response_str())
         name = replace_unstorable(result.tool_name)
         await self._entries.put(ToolEntry(name, call.input if call else None, output))
+        # Of one whose output is too much it is told that it was called.
+        self._calls.pop(result.tool_call_id, None)
         if result.tool_name == YIELD_TOOL and _is_yielded(output):
             self._has_yielded = True
 

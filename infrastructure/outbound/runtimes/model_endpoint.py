@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx2
 from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionStreamOptionsParam
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.fallback import FallbackModel
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -158,6 +159,17 @@ def endpoint_client(runtime: ModelRuntime) -> httpx2.AsyncClient:
     return bounded_client(runtime.timeout_seconds, sent=sent)
 
 
+class _CountingModel(OpenAIChatModel):
+    """Takes the last count of an answer's tokens. An endpoint that counts in each piece tells the
+    sum so far; it is not asked to."""
+
+    def _get_stream_options(
+        self,
+        model_settings: OpenAIChatModelSettings,  # noqa: ARG002
+    ) -> ChatCompletionStreamOptionsParam:
+        return {"include_usage": True}
+
+
 def endpoint_model(
     runtime: ModelRuntime,
     client: httpx2.AsyncClient,
@@ -176,7 +188,7 @@ def endpoint_model(
     provider = OpenAIProvider(openai_client=openai)
     models = [
         _AnsweringModel(
-            OpenAIChatModel(
+            _CountingModel(
                 split_model_reference(one)[1] or one, provider=provider, profile=_PROFILE
             ),
             one,

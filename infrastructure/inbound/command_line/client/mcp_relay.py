@@ -18,6 +18,7 @@ import httpx2
 
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
+from spawnlog.core.errors import SpawnlogError
 from spawnlog.core.location import ServerAddress
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
@@ -145,9 +146,13 @@ class McpRelay:
                     " characters at most"
                 )
             headers[b"Spawnlog-Session"] = session.strip().encode()
+        self._headers = headers
+        self._http = self._client()
+
+    def _client(self) -> httpx2.AsyncClient:
         server = self._server
-        self._http = httpx2.AsyncClient(
-            headers=headers,
+        return httpx2.AsyncClient(
+            headers=self._headers,
             timeout=httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=CALLS_MAX + 1),
             verify=not (server.is_on_this_machine and server.url.startswith("http:")),
@@ -157,7 +162,7 @@ class McpRelay:
     async def run(self, lines: AsyncIterator[bytes]) -> int:
         """Relay until the lines end. What a client cancels, or leaves behind, is no longer waited
         for; the runs go on. Gives how many requests were left without their answer."""
-        async with self._http:
+        try:
             async for line in lines:
                 if line.strip():
                     await self._take(line)
@@ -170,6 +175,8 @@ class McpRelay:
                 self._say(error_message(request_id, SERVER_ERROR, text))
             await asyncio.gather(*left.values(), return_exceptions=True)
             return len(left)
+        finally:
+            await self._http.aclose()
 
     async def _take(self, line: bytes) -> None:
         if len(line) > MESSAGE_BYTES_MAX:
@@ -234,8 +241,7 @@ class McpRelay:
         except _NoMessage as problem:
             text = str(problem)
         except (httpx2.ConnectError, httpx2.ProxyError):
-            # One that was started again may listen elsewhere: the next message goes there.
-            self._server = self._locate()
+            self._locate_again()
             text = (
                 f"no server answers at {asked}: start one with `spawnlog serve`, or say"
                 " where it is with --url or --data-dir"
@@ -247,6 +253,16 @@ class McpRelay:
             )
         if message.id is not None and not answered:
             self._say(error_message(message.id, SERVER_ERROR, text))
+
+    def _locate_again(self) -> None:
+        """One that was started again may listen elsewhere: the next message goes there, by a client
+        of its own, since what was not looked at on this machine is looked at elsewhere."""
+        try:
+            server = self._locate()
+        except SpawnlogError:
+            return
+        if server != self._server:
+            self._server, self._http = server, self._client()
 
     def _note_version(self, message: RelayedMessage, body: JsonObject) -> None:
         if message.method == "initialize":

@@ -36,6 +36,9 @@ def host_of(authority: str) -> str:
         return ""
 
 
+METHOD_NOT_ALLOWED = 405
+
+
 class RequestGuard:
     """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
     over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
@@ -91,7 +94,10 @@ class RequestGuard:
             intake.release()
 
     def _tell_answer(self, scope: Scope, status: int, seconds: float) -> None:
-        self._on_answer(scope["method"], _route_of(scope), status, seconds)
+        # A method that a route has not is said before it is known who asks: such answers are
+        # counted together, so that nobody uses up the room for others.
+        route = _route_of(scope) if status != METHOD_NOT_ALLOWED else None
+        self._on_answer(scope["method"], route, status, seconds)
 
     def _check_request(self, scope: Scope, intake: BodyIntake) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]

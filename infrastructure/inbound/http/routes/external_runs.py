@@ -149,7 +149,7 @@ async def end_run(
     body, _ = await read_body(request, EndBody)
     usages = None if body.usage is None else tuple(one.entry() for one in body.usage)
     end = ReportedEnd(outcome=body.outcome, result=body.result, error=body.error, usages=usages)
-    ended = await services.external.end(run_id, body.epoch, end)
+    ended = await services.external.end(run_id, body.epoch, end, caller.actor)
     assert ended.outcome is not None
     return await _respond(services, EndedAnswer(run_id=run_id, outcome=ended.outcome))
 

@@ -17,6 +17,7 @@ from infrastructure.outbound.runtimes.model_conversation import _Conversation
 from tests.support.builders.launches import all_of, model_launch, pairs
 from tests.support.servers.model_endpoint import (
     CUT,
+    DONE,
     HANG,
     KEY,
     ModelEndpoint,
@@ -255,7 +256,27 @@ async def test_a_run_uses_no_more_tokens_than_it_may(endpoint: ModelEndpoint) ->
 async def test_a_message_is_no_longer_than_an_entry_may_be(endpoint: ModelEndpoint) -> None:
     endpoint.answers("m", said(*[text("x" * 100_000)] * 11))
     entries, end = await run_of(model_launch(endpoint.url, model="m"))
-    assert (entries, end.outcome, end.reason) == ([], "error", "output_limit")
+    assert (end.outcome, end.reason) == ("error", "output_limit")
+    (entry,) = entries
+    assert entry.kind == "message"
+    assert len(str(entry.body["text"])) > 1_000_000, "what was said until then"
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "error"])
+async def test_an_answer_that_did_not_end_by_itself_is_no_success(
+    endpoint: ModelEndpoint, reason: str
+) -> None:
+    endpoint.answers("m", (text("the whole trut"), chunk({}, reason), DONE))
+    _, end = await run_of(model_launch(endpoint.url, model="m"))
+    assert (end.outcome, end.result) == ("error", "the whole trut")
+
+
+async def test_of_counts_in_each_piece_the_last_one_counts(endpoint: ModelEndpoint) -> None:
+    pieces = (text("a"), usage(100, 1), text("b"), usage(100, 2), chunk({}, "stop"), usage(100, 3))
+    endpoint.answers("m", (*pieces, DONE))
+    _, end = await run_of(model_launch(endpoint.url, model="m"))
+    assert end.usages == (UsageEntry(100, 3, "m"),)
+    assert endpoint.bodies[0]["stream_options"] == {"include_usage": True}
 
 
 async def test_an_answer_that_the_endpoint_cut_off_is_no_success(endpoint: ModelEndpoint) -> None:
