@@ -95,6 +95,35 @@ def test_a_run_is_claimed_reported_and_announced_like_any_other(server: Executed
     assert server.run(following, "announced")["resultText"] == "No goats"
 
 
+def test_the_end_is_recorded_with_its_reporter_and_no_stop_that_nobody_wanted(
+    server: Executed,
+) -> None:
+    run_id = server.offered("stop by itself")
+    claim = server.claimed(run_id)
+    usage = [{"model": f"m-{claim['token']}", "inputTokens": 1, "outputTokens": 1}]
+    ended = server.report(
+        run_id, "end", epoch=claim["epoch"], outcome="stopped", error="I give up", usage=usage
+    )
+    assert ended.json()["outcome"] == "error"
+    run = server.run(run_id, "announced")
+    assert (run["outcome"], run["error"]) == ("error", "I give up")
+    events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    (end,) = [one for one in events if one["type"] == "RunEnded"]
+    assert end["actor"]["kind"] != "system"
+    assert claim["token"] not in json.dumps(events)
+
+
+def test_a_claim_that_is_repeated_after_a_stop_prolongs_nothing(server: Executed) -> None:
+    run_id = server.offered("be stopped")
+    claim = server.claimed(run_id)
+    assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code in (200, 202)
+    assert server.claimed(run_id)["epoch"] == claim["epoch"]
+    beat = server.report(run_id, "heartbeat", epoch=claim["epoch"]).json()
+    assert beat["stop"] == "stopped"
+    server.report(run_id, "end", epoch=claim["epoch"], outcome="stopped")
+    assert server.run(run_id, "announced")["outcome"] == "stopped"
+
+
 def test_a_child_that_begins_with_its_parents_conversation_goes_on_behind_it(
     server: Executed,
 ) -> None:
