@@ -1,7 +1,9 @@
 """Waiting for a run: errands that outlive a server that is away for a moment."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from spawnlog.core.errors import (
@@ -50,25 +52,19 @@ def wait_for_run(
     when it has not after `seconds` (None: no end); ServerUnreachable when the server stays away
     for a minute."""
     end = None if seconds is None else time.monotonic() + seconds
-    contact = time.monotonic()
-    pause_seconds = PAUSE_SECONDS_MIN
+
+    def left() -> float:
+        return (
+            POLL_SECONDS if end is None else max(min(POLL_SECONDS, end - time.monotonic()), 0.001)
+        )
+
+    def asking() -> Request[Any]:
+        request: Request[Any] = get_run(run_id, wait=left(), until=until)
+        return replace(request, answers=()) if is_plain else request
+
     while True:
-        asked = time.monotonic()
-        left = POLL_SECONDS if end is None else max(min(POLL_SECONDS, end - asked), 0.001)
-        request: Request[Any] = get_run(run_id, wait=left, until=until)
-        try:
-            answer = yield from exchange(
-                replace(request, answers=()) if is_plain else request, limits
-            )
-        except (ServerUnreachable, Problem) as lost:
-            if isinstance(lost, Problem) and lost.status not in UNREADY_STATUSES:
-                raise
-            now = time.monotonic()
-            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
-                raise
-            yield Pause(pause_seconds)
-            pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
-            continue
+        asked, waits = time.monotonic(), left()
+        answer = yield from _outlasting(asking, limits, end)
         run, now = answer.value, time.monotonic()
         stage = run.get("stage") if is_plain else run.stage
         if has_reached(stage, until):
@@ -77,10 +73,35 @@ def wait_for_run(
             raise WaitTimeout(
                 f"run {run_id} is {stage}, and not {until}, after {seconds:g} s; it goes on", run
             )
-        contact, pause_seconds = now, PAUSE_SECONDS_MIN
-        if now - asked < min(left, 1.0):
+        if now - asked < min(waits, 1.0):
             # A server that answers at once does not wait; it must not be asked in a hot loop.
             yield Pause(PAUSE_SECONDS_MIN)
+
+
+def _outlasting(
+    asking: Callable[[], Request[Any]], limits: RetryLimits, end: float | None
+) -> Errand[Any]:
+    """The answer to what is asked, by a server that may be away for a minute."""
+    contact, pause_seconds = time.monotonic(), PAUSE_SECONDS_MIN
+    while True:
+        try:
+            return (yield from exchange(asking(), _until(limits, end)))
+        except (ServerUnreachable, Problem) as lost:
+            if isinstance(lost, Problem) and lost.status not in UNREADY_STATUSES:
+                raise
+            now = time.monotonic()
+            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
+                raise
+        yield Pause(pause_seconds)
+        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
+
+
+def _until(limits: RetryLimits, end: float | None) -> RetryLimits:
+    """The limits, when no attempt may begin behind the end of the wait."""
+    if end is None:
+        return limits
+    left = max(0.0, end - time.monotonic())
+    return replace(limits, seconds_max=min(limits.seconds_max, left))
 
 
 def wait_for_message(
@@ -89,13 +110,16 @@ def wait_for_message(
     """Until a message that waits in a session has become its run. UnsuccessfulRun when it was
     dropped."""
     end = None if seconds is None else time.monotonic() + seconds
+    pause_seconds = MESSAGE_POLL_SECONDS
     while True:
         # In this order: a message that has left the queue is a run by then, or nothing.
         plain: Request[Any] = replace(get_session(session_key), answers=())
-        queue = (yield from exchange(plain, limits)).value.get("queue")
+        answer = yield from _outlasting(partial(_same, plain), limits, end)
+        queue = answer.value.get("queue")
         is_queued = any(one.get("runId") == run_id for one in queue or ())
         try:
-            yield from exchange(replace(get_run(run_id), answers=()), limits)
+            run: Request[Any] = replace(get_run(run_id), answers=())
+            yield from _outlasting(partial(_same, run), limits, end)
         except NotFoundProblem:
             if not is_queued and queue is not None:
                 raise UnsuccessfulRun(
@@ -106,7 +130,12 @@ def wait_for_message(
             return
         if end is not None and time.monotonic() >= end:
             raise WaitTimeout(f"the message of run {run_id} waits still; it goes on", None)
-        yield Pause(MESSAGE_POLL_SECONDS)
+        yield Pause(pause_seconds)
+        pause_seconds = min(pause_seconds * 1.5, PAUSE_SECONDS_MAX)
+
+
+def _same(request: Request[Any]) -> Request[Any]:
+    return request
 
 
 def result_of(run: Any) -> str | None:
