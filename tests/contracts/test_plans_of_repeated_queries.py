@@ -22,6 +22,7 @@ from application.ports.open_work import COUNTED_MAX
 from application.ports.registry import RunQuery
 from application.projections.fold import FOREVER
 from application.queries.events import POSITIONS_PASSED_MAX
+from domain.run.facts import EXTERNAL_LANE
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
@@ -39,6 +40,7 @@ from infrastructure.outbound.read_model.coordination import (
     LOST,
     PROLONG,
     RENEW,
+    UNCLAIMED,
 )
 from infrastructure.outbound.read_model.event_counts import (
     BEGUN_AND_ENDED,
@@ -84,10 +86,15 @@ PAGES_MAX = 200
 _CLAIM = {"holder": "somebody", "seconds": 30, "limit": 50}
 _NO_CLAIMS = {"kinds": [], "run_ids": [], "holders": [], "seconds": 30}
 REPEATED: Mapping[str, RepeatedQuery] = {
-    "the lease is renewed": RepeatedQuery(RENEW, {"holder": "s", "url": None, "seconds": 30}),
+    "the lease is renewed": RepeatedQuery(
+        RENEW, {"holder": "s", "url": None, "seconds": 30, "not_after": None}
+    ),
     "lost runs": RepeatedQuery(LOST, [200]),
     "runs held under one's own name": RepeatedQuery(HELD, ["somebody", 200]),
     "lanes in which a run waits": RepeatedQuery(WAITING_LANES, [8, 8]),
+    "runs that nobody outside has claimed": RepeatedQuery(
+        UNCLAIMED, {"lane": EXTERNAL_LANE, "seconds": 3600, "limit": 200}
+    ),
     "announcements that are due": RepeatedQuery(CLAIM_DUE, {**_CLAIM, "kind": "announce"}),
     "archives that are due": RepeatedQuery(CLAIM_DUE, {**_CLAIM, "kind": "archive"}),
     "what is to be undone or told": RepeatedQuery(CLAIM_EFFECTS, {**_CLAIM, "kind": "effects"}),
