@@ -320,7 +320,7 @@ def test_an_address_that_would_lead_elsewhere_is_refused(url: str) -> None:
 
 def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(feed.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("spawnlog.core.feed.time.monotonic", lambda: now[0])
     following: feed.Feed[Any] = feed.Feed(log.list_events())
     following.request()
     following.opened({})
