@@ -31,7 +31,8 @@ export async function arrive(connect) {
   const listed = await client.call("subagents", { action: "list" });
   saw.back = listed.active.map((one) => one.runId === held.runId);
   saw.stopped = (await client.call("subagents", { action: "stop", target: held.runId })).status;
-  const last = await client.call("subagents_wait", { timeoutSeconds: 30 });
+  // What the first wait gave was read: only what came behind it is given now.
+  const last = await client.call("subagents_wait", { timeoutSeconds: 30, after: waited.after });
   saw.last = last.done.map((one) => one.run.outcome);
   await client.close();
   console.log(JSON.stringify(saw));
