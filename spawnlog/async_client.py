@@ -101,7 +101,7 @@ class AsyncClient:
         self.address = address or locate_server(url, data_dir, os.environ, token=token)
         self.retries = retries or RetryLimits()
         self._wire = Wire(self.address, answer_seconds, agent)
-        self._http = httpx2.AsyncClient(**self._wire.settings())
+        self._http = self._wire.opened(httpx2.AsyncClient)
 
     @classmethod
     def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:

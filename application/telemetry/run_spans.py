@@ -68,7 +68,7 @@ def spans_of_end(events: Sequence[RecordedEvent], context: TraceContext) -> list
             }
         ),
         events=tuple(_moments(events)),
-        links=_links(begin, context),
+        links=_links(first, context),
         failure=_failure(end),
     )
     return [span, *_stages(events, span, begin.run_id)]
@@ -146,11 +146,13 @@ def _moments(events: Sequence[RecordedEvent]) -> Iterator[SpanEvent]:
             yield SpanEvent("agent_overridden", envelope.recorded_at, attributes)
 
 
-def _links(begin: SpawnRequested | MessageReceived, context: TraceContext) -> Sequence[SpanLink]:
-    """To the run before, in a session that goes on."""
-    if isinstance(begin, MessageReceived) and not context.is_parent_remote:
-        return (SpanLink(context.trace_id, span_id_of(begin.continues)),)
-    return ()
+def _links(first: RecordedEvent, context: TraceContext) -> Sequence[SpanLink]:
+    """To the run before, in a session that goes on; not where a caller's trace was brought along,
+    since the run before may be in another one."""
+    begin = first.event
+    if not isinstance(begin, MessageReceived) or first.envelope.provenance.traceparent is not None:
+        return ()
+    return (SpanLink(context.trace_id, span_id_of(begin.continues)),)
 
 
 def _of_plan(events: Sequence[RecordedEvent]) -> Given:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from spawnlog.core.errors import InvalidSetting, SpawnlogError
+from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.retries import Errand, RetryLimits, exchange
 from spawnlog.core.wait import WaitUntil, goes_on_in, result_of, wait_for_message, wait_for_run
 from spawnlog.operations import control, runs
@@ -176,8 +176,14 @@ class FamilyHandle:
         note on that error, which nothing takes the place of."""
         # By the kind alone: its text may hold what is nobody's business.
         reason = f"the program that spawned it ended with {type(error).__name__}"
-        for run in self._runs:
+        for number, run in enumerate(self._runs, 1):
             try:
                 yield from exchange(control.stop_run(run.run_id, reason=reason), self._limits)
+            except ServerUnreachable as failure:
+                # Nobody would hear of the others either, and each would take as long.
+                left = len(self._runs) - number
+                others = f" and {left} more" if left else ""
+                error.add_note(f"run {run.run_id}{others} could not be stopped: {failure.message}")
+                return
             except SpawnlogError as failure:
                 error.add_note(f"run {run.run_id} could not be stopped: {failure.message}")

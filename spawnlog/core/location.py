@@ -119,7 +119,14 @@ def _validate_url(text: str) -> str:
         sign.isspace() or not sign.isprintable() or sign in "?#\\" for sign in text
     ):
         raise InvalidSetting(f"not an address of a server; {advice}")
+    if not text.isascii() or not all(0 < len(one) < 64 for one in _labels(parts.hostname or "")):
+        raise InvalidSetting(f"not the name of a host, which is ASCII (xn--…); {advice}")
     return text.removesuffix("/")
+
+
+def _labels(host: str) -> list[str]:
+    """The parts of a name; an address of IPv6 is one."""
+    return [host] if ":" in host else host.removesuffix(".").split(".")
 
 
 def validate_token(token: str, source: str) -> str:

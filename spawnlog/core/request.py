@@ -177,7 +177,10 @@ def command_request(
 def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
     """The members as JSON; those that are None were not given, unless None says something."""
     given = {name: one for name, one in body.items() if one is not None or not drop_none}
-    return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
+    try:
+        return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidSetting(f"a member of the request is nothing that JSON has: {error}") from None
 
 
 def _plain(value: object) -> object:

@@ -1,14 +1,17 @@
 """What clients of both kinds share of HTTP: how a request is put on the wire, and what a failure of
 the connection is to a caller."""
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 
 from spawnlog.core.errors import ForeignAnswer, InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.location import ServerAddress, validate_token
 from spawnlog.core.request import Request
+
+H = TypeVar("H")
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
@@ -23,6 +26,8 @@ class Wire:
     """Requests to one server, as HTTP has them. Its token is in no text of it."""
 
     def __init__(self, address: ServerAddress, answer_seconds: float, agent: str) -> None:
+        if not (agent.isascii() and agent.isprintable()):
+            raise InvalidSetting("agent must be printable ASCII signs")
         self.address = address
         self._answer_seconds = answer_seconds
         self._headers = {
@@ -34,8 +39,15 @@ class Wire:
             validate_token(address.token, "the address")
             self._headers["Authorization"] = f"Bearer {address.token}"
 
-    def settings(self) -> dict[str, Any]:
-        """What a client of httpx2 is made with."""
+    def opened(self, kind: Callable[..., H]) -> H:
+        """A client of httpx2, of either kind. InvalidSetting when the environment has a proxy or
+        certificates that cannot be used."""
+        try:
+            return kind(**self._settings())
+        except (ValueError, ImportError, OSError) as error:
+            raise InvalidSetting(f"cannot speak to {self.address.url}: {error}") from None
+
+    def _settings(self) -> dict[str, Any]:
         return {
             # Certificates take a tenth of a second to load, and here none is looked at.
             "verify": not (

@@ -357,3 +357,45 @@ def test_a_wait_for_a_message_outlives_a_server_that_is_away() -> None:
     for _ in range(3):
         assert isinstance(errand.throw(ServerUnreachable("nobody answers")), Pause)
         assert isinstance(errand.send(None), Request)
+
+
+@pytest.mark.parametrize(
+    "context", [{"a": float("nan")}, {"a": {("a", "b"): 1}}, {"a": [[]] * 2 + [object()]}]
+)
+def test_a_value_that_json_has_not_is_our_error(context: dict[str, Any]) -> None:
+    with Client("http://127.0.0.1:1", token="a-token") as client, pytest.raises(InvalidSetting):
+        client.spawn("look", SESSION, shared_context=context)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://b\u00fccher.example", "http://a..b", f"http://{'a' * 64}.b"]
+)
+def test_a_host_that_can_be_none_is_our_error(url: str) -> None:
+    with pytest.raises(InvalidSetting):
+        Client(url, token="a-token")
+
+
+def test_an_agent_that_no_header_can_hold_is_our_error() -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(InvalidSetting, match="agent"):
+            kind("http://127.0.0.1:1", token="a-token", agent="\u00e4")
+
+
+@pytest.mark.parametrize("proxy", ["socks9://127.0.0.1:1", "nonsense://x"])
+def test_a_proxy_that_cannot_be_used_is_our_error(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    for kind in (Client, AsyncClient):
+        with pytest.raises(InvalidSetting, match="cannot speak to"):
+            kind("http://server.example", token="a-token")
+
+
+def test_a_family_that_is_left_while_nobody_answers_asks_once() -> None:
+    with Client("http://127.0.0.1:1", token="a-token", retries=RetryLimits(attempts_max=1)) as one:
+        family = one.session(SESSION)
+        family._runs = [one.run(RUN), one.run(RUN)]
+        error = ValueError("of the program")
+        one.perform(family._stop_runs(error))
+    (note,) = error.__notes__
+    assert note.startswith(f"run {RUN} and 1 more could not be stopped: no server answers at ")

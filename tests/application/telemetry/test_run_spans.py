@@ -89,8 +89,14 @@ def test_a_run_that_goes_on_with_a_session_is_linked_to_the_one_before() -> None
     told = (received, planned(), queued(), claimed(), started(), ended())
     span, *_ = spans_of_end(recorded(2, told), BELOW)
     assert [one.span_id for one in span.links] == [span_id_of(received.continues)]
+    # A session that a caller's trace opened is one trace as well.
     remote = BELOW._replace(is_parent_remote=True)
-    assert spans_of_end(recorded(2, told), remote)[0].links == ()
+    assert len(spans_of_end(recorded(2, told), remote)[0].links) == 1
+    brought = [*recorded(2, told)]
+    envelope = brought[0].envelope
+    provenance = envelope.provenance._replace(traceparent=f"00-{'7' * 32}-{'8' * 16}-01")
+    brought[0] = brought[0]._replace(envelope=envelope._replace(provenance=provenance))
+    assert spans_of_end(brought, remote)[0].links == (), "the run before is in another trace"
 
 
 def test_an_announcement_stands_beside_the_run_and_is_linked_to_it() -> None:
