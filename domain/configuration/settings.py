@@ -69,12 +69,14 @@ VARIABLES: Mapping[str, str] = {
     "host": "SPAWNLOG_HOST",
     "port": "SPAWNLOG_PORT",
     "no_auth": "SPAWNLOG_NO_AUTH",
+    "no_page": "SPAWNLOG_NO_PAGE",
     "lease_seconds": "SPAWNLOG_LEASE_SECONDS",
     "drain_seconds": "SPAWNLOG_DRAIN_SECONDS",
 }
 OTLP_ENDPOINT_VARIABLE = "SPAWNLOG_OTLP_ENDPOINT"
 """It stands for a value within a section, unlike the others."""
 
+_FLAGS = ("no_auth", "no_page")
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
@@ -107,6 +109,7 @@ class Settings(OwnSection):
     host: Annotated[NameText, Field(max_length=253)] = "127.0.0.1"
     port: Annotated[Whole, Field(ge=0, le=65_535)] = 8700
     no_auth: Flag = False
+    no_page: Flag = False
     lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
     drain_seconds: Annotated[Number, Field(ge=0, le=3600)] = 10
     external_claim_seconds: Annotated[Number, Field(ge=1, le=604_800)] = 3600
@@ -168,7 +171,7 @@ def effective_settings(
     for field, value in flags.items():
         if field not in VARIABLES:
             raise ValueError(f"no such setting: {field}")
-        if value is not None and not (field == "no_auth" and value is False):
+        if value is not None and not (field in _FLAGS and value is False):
             values[field], sources[field] = value, "--" + field.replace("_", "-")
     try:
         settings = Settings.model_validate(values)
@@ -191,7 +194,7 @@ def effective_settings(
 
 def _typed(field: str, text: str) -> object:
     """A variable's text as the field's type; what does not fit stays text and is refused."""
-    if field == "no_auth":
+    if field in _FLAGS:
         return True if text.lower() in _YES else False if text.lower() in _NO else text
     if field not in ("port", "lease_seconds", "drain_seconds"):
         return text

@@ -25,6 +25,7 @@ class ServeOptions:
     host: str | None = None
     port: int | None = None
     no_auth: bool | None = None
+    no_page: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.application import create_application
 from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
 from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.web.pages import page_routes
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
 from infrastructure.server.compose import ServerProcess
 
@@ -41,7 +42,9 @@ def tune_garbage_collector() -> None:
 HTTP_GRACE_SECONDS = 5
 STOP_SECONDS_MAX = 15.0
 NOTE_SECONDS = 5.0
-START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts", "telemetry"})
+START_SETTINGS = frozenset(
+    {"lease_seconds", "drain_seconds", "allowed_hosts", "telemetry", "no_page"}
+)
 """Read when the server starts, and not at a reload."""
 
 
@@ -81,7 +84,8 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
         loop.add_signal_handler(signal.SIGHUP, _reload, process, config)
         if process.settings.no_auth:
             _log.warning("authentication is off: every program on this machine may do everything")
-        server = _UvicornServer(_uvicorn(create_application(services, process.models)))
+        page = () if process.settings.no_page else page_routes()
+        server = _UvicornServer(_uvicorn(create_application(services, process.models, page)))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         await _wait_for_first(server.accepts, serving)
         if serving.done():

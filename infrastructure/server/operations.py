@@ -400,6 +400,7 @@ def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings
         "host": options.host,
         "port": options.port,
         "no_auth": options.no_auth,
+        "no_page": options.no_page,
     }
     try:
         loaded = load(_config_path(options))

@@ -1,7 +1,7 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from application.commands.errors import ERROR_CODES
@@ -82,8 +82,12 @@ _NO_TELEMETRY: TelemetryConfig = {
 What is told of here comes from the record and from `/metrics`."""
 
 
-def create_application(services: Services, models: ProtocolEndpoint | None = None) -> FastAPI:
-    """The application, ready to serve. `models` answers at `/mcp`."""
+def create_application(
+    services: Services,
+    models: ProtocolEndpoint | None = None,
+    page: Sequence[BaseRoute] = (),
+) -> FastAPI:
+    """The application, ready to serve. `models` answers at `/mcp`, `page` are routes of files."""
     application = FastAPI(
         title="spawnlog",
         version=WRITER_VERSION,
@@ -106,6 +110,7 @@ def create_application(services: Services, models: ProtocolEndpoint | None = Non
         application.router.routes += tuple(protocol_routes(services, models))
     for router in ROUTERS:
         application.include_router(router)
+    application.router.routes += tuple(page)
     log = services.work.log
     application.add_middleware(
         RequestGuard,

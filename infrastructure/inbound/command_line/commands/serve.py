@@ -24,6 +24,10 @@ def serve(
             "--no-auth", help="Let any program of this machine in. [env: SPAWNLOG_NO_AUTH]"
         ),
     ] = False,
+    no_page: Annotated[
+        bool,
+        typer.Option("--no-page", help="Serve no web page. [env: SPAWNLOG_NO_PAGE]"),
+    ] = False,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
@@ -33,7 +37,9 @@ def serve(
     from infrastructure.server.operations import serve as serve_until_stopped
 
     options = home.serve_options()
-    asked = replace(options, host=host, port=port, no_auth=True if no_auth else None)
+    asked = replace(
+        options, host=host, port=port, no_auth=no_auth or None, no_page=no_page or None
+    )
     raise typer.Exit(serve_until_stopped(asked))
 
 

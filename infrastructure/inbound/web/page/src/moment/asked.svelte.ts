@@ -1,0 +1,106 @@
+// What a view has asked for: one request at a time, and always the newest question next.
+
+import { untrack } from 'svelte'
+
+import { read, RequestFailed, type Answer, type Parameters } from '../api/requests'
+import { session } from '../session.svelte'
+import { moment } from './moment.svelte'
+
+export interface Question {
+  path: string
+  parameters?: Parameters
+  /** Whether it takes `at`; a question that does not is never kept. */
+  isAsOf?: boolean
+}
+
+const RETRY_MS = 1_000
+
+/** A response as of the page's moment, kept up to date while that is live. */
+export class Asked<T> {
+  /** The last response; it stays while the next one is on its way. */
+  value = $state.raw<T | null>(null)
+  /** As of which position that is. */
+  position = $state(0)
+  problem = $state.raw<RequestFailed | null>(null)
+  isBusy = $state(false)
+
+  #answered = ''
+  #asking = false
+  #next: { question: Question; key: string } | null = null
+  #ending = new AbortController()
+  #retry: ReturnType<typeof setTimeout> | undefined
+
+  /** `question` is asked again whenever something in it changes; null asks nothing. With
+   * `isFollowing` false the answer stays while the log grows. */
+  constructor(question: () => Question | null, isFollowing: () => boolean = () => true) {
+    $effect(() => {
+      const asked = question()
+      const at = moment.at
+      const logs = moment.logs
+      if (at === null && isFollowing()) void moment.refresh
+      if (asked === null) {
+        this.#next = null
+        return
+      }
+      const key = JSON.stringify([asked, at, logs])
+      untrack(() => this.#ask(asked, key))
+    })
+    $effect(() => () => {
+      this.#ending.abort()
+      clearTimeout(this.#retry)
+    })
+  }
+
+  #ask(question: Question, key: string): void {
+    clearTimeout(this.#retry)
+    this.#next = { question, key }
+    if (!this.#asking) void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    this.#asking = true
+    this.isBusy = true
+    while (this.#next !== null && !this.#ending.signal.aborted) {
+      const { question, key } = this.#next
+      this.#next = null
+      try {
+        const answer = await this.#read(question)
+        moment.takeNote(answer)
+        // A server that is behind the one that answered before tells nothing new.
+        if (key === this.#answered && answer.position < this.position) continue
+        this.#answered = key
+        this.value = answer.body
+        this.position = answer.position
+        this.problem = null
+      } catch (error) {
+        if (this.#ending.signal.aborted) break
+        if (!(error instanceof RequestFailed)) throw error
+        if (error.status === 401) session.refuse()
+        this.problem = error
+        if (!error.isOutage) {
+          // What was asked before has nothing to do with this question.
+          if (key !== this.#answered) this.value = null
+          continue
+        }
+        if (this.#next === null) this.#askAgain(question, key, error.retryAfterMs ?? RETRY_MS)
+      }
+    }
+    this.#asking = false
+    this.isBusy = false
+  }
+
+  #read(question: Question): Promise<Answer<T>> {
+    const parameters = { ...question.parameters }
+    const isAsOf = question.isAsOf !== false
+    if (isAsOf && moment.at !== null) parameters['at'] = moment.at
+    if (moment.at === null && moment.head > 0) parameters['minPosition'] = moment.head
+    return read<T>(question.path, parameters, {
+      signal: this.#ending.signal,
+      isForever: isAsOf && moment.isForever,
+    })
+  }
+
+  #askAgain(question: Question, key: string, afterMs: number): void {
+    this.#retry = setTimeout(() => this.#ask(question, key), afterMs)
+  }
+}

@@ -1,0 +1,182 @@
+// As of when everything is shown, and where the log ends: one for the whole page.
+
+import { forgetAnswers, read, type Answer } from '../api/requests'
+import { followLog, type Recorded, type StreamState } from '../api/stream'
+import type { MomentView } from '../api/shapes'
+import { readAddress, writeAddress, type Address, type View } from './address'
+
+const REFRESH_EVERY_MS = 250
+const REPLACE_EVERY_MS = 150
+
+class Moment {
+  address = $state.raw<Address>(readAddress(location.pathname, location.search))
+  /** The last position that is known, and its instant. */
+  head = $state(0)
+  headAt = $state<string | null>(null)
+  /** Grows when live views have to be asked again, at most four times a second. */
+  refresh = $state(0)
+  stream = $state<StreamState>('connecting')
+  /** Where what is shown stands: the position that the asked moment means. */
+  position = $state(0)
+  recordedAt = $state<string | null>(null)
+  /** Grows with each log: everything that was of another one is thrown away. */
+  logs = $state(0)
+
+  #log = ''
+  #refreshTimer: ReturnType<typeof setTimeout> | undefined
+  #replaceTimer: ReturnType<typeof setTimeout> | undefined
+  #refreshedAt = 0
+  #replacedAt = 0
+
+  get at(): string | null {
+    return this.address.at
+  }
+
+  get isLive(): boolean {
+    return this.address.at === null
+  }
+
+  /** Whether a response as of the moment stays as it is for ever. */
+  get isForever(): boolean {
+    const at = this.address.at
+    return at !== null && at.startsWith('pos:') && Number(at.slice(4)) <= this.head
+  }
+
+  filter(name: string): string | null {
+    return this.address.filters.find(([key]) => key === name)?.[1] ?? null
+  }
+
+  filterValues(name: string): string[] {
+    return this.address.filters.filter(([key]) => key === name).map(([, value]) => value)
+  }
+
+  /** Begins to follow the address and the log; gives the end of it. */
+  start(): () => void {
+    const onPop = (): void => {
+      this.address = readAddress(location.pathname, location.search)
+    }
+    addEventListener('popstate', onPop)
+    const end = followLog(
+      () => this.head,
+      (recorded) => this.#recorded(recorded),
+      (state) => {
+        const wasLost = this.stream === 'lost'
+        this.stream = state
+        if (state === 'open' && wasLost) this.#refreshSoon()
+      },
+    )
+    return () => {
+      removeEventListener('popstate', onPop)
+      end()
+      clearTimeout(this.#refreshTimer)
+      clearTimeout(this.#replaceTimer)
+    }
+  }
+
+  /** Goes to a view; `at` and filters that are not named stay or go as they say. */
+  go(view: View, id: string | null = null, filters: [string, string][] = []): void {
+    this.#push({ view, id, at: this.address.at, filters })
+  }
+
+  /** Shows everything as of another moment, null for live. While `isScrubbing` the address follows
+   * at intervals and no history is made. */
+  show(at: string | null, isScrubbing = false): void {
+    if (at === this.address.at) return
+    const address = { ...this.address, at }
+    if (!isScrubbing) this.#push(address)
+    else {
+      this.address = address
+      this.#replaceSoon()
+    }
+  }
+
+  setFilters(name: string, values: string[]): void {
+    const others = this.address.filters.filter(([key]) => key !== name)
+    const filters = [...others, ...values.filter(Boolean).map((v): [string, string] => [name, v])]
+    this.address = { ...this.address, filters }
+    this.#replaceSoon()
+  }
+
+  /** The link to something, as of the same moment. */
+  link(view: View, id: string | null = null, filters: [string, string][] = []): string {
+    return writeAddress({ view, id, at: this.address.at, filters })
+  }
+
+  linkAt(at: string | null): string {
+    return writeAddress({ ...this.address, at })
+  }
+
+  /** Takes note of which log a response is of, and where that stands. False: it is of an earlier
+   * log than the one that is shown, or was overtaken. */
+  takeNote(answer: Answer<unknown>): void {
+    this.#ofLog(answer.log)
+    if (answer.position > this.head) {
+      this.head = answer.position
+      this.headAt = answer.recordedAt
+    }
+  }
+
+  /** Finds where the asked moment stands. */
+  async locate(signal: AbortSignal): Promise<void> {
+    const at = this.address.at
+    if (at === null) return
+    const answer = await read<MomentView>('/v1/moments', { at, around: 0 }, { signal })
+    this.takeNote(answer)
+    if (this.address.at !== at) return
+    this.position = answer.body.position
+    this.recordedAt = answer.body.recordedAt
+  }
+
+  #recorded(recorded: Recorded): void {
+    this.#ofLog(recorded.log)
+    if (recorded.position <= this.head) return
+    this.head = recorded.position
+    this.headAt = recorded.recordedAt
+    this.#refreshSoon()
+  }
+
+  #ofLog(log: string): void {
+    if (log === '' || log === this.#log) return
+    const isAnother = this.#log !== ''
+    this.#log = log
+    if (!isAnother) return
+    forgetAnswers()
+    this.head = 0
+    this.headAt = null
+    this.position = 0
+    this.recordedAt = null
+    this.logs += 1
+    this.#push({ view: 'runs', id: null, at: null, filters: [] })
+    this.#refreshSoon()
+  }
+
+  #refreshSoon(): void {
+    if (this.#refreshTimer !== undefined) return
+    const wait = Math.max(0, this.#refreshedAt + REFRESH_EVERY_MS - performance.now())
+    this.#refreshTimer = setTimeout(() => {
+      this.#refreshTimer = undefined
+      this.#refreshedAt = performance.now()
+      this.refresh += 1
+    }, wait)
+  }
+
+  #push(address: Address): void {
+    clearTimeout(this.#replaceTimer)
+    this.#replaceTimer = undefined
+    const target = writeAddress(address)
+    if (target !== location.pathname + location.search) history.pushState(null, '', target)
+    this.address = address
+  }
+
+  #replaceSoon(): void {
+    if (this.#replaceTimer !== undefined) return
+    const wait = Math.max(0, this.#replacedAt + REPLACE_EVERY_MS - performance.now())
+    this.#replaceTimer = setTimeout(() => {
+      this.#replaceTimer = undefined
+      this.#replacedAt = performance.now()
+      history.replaceState(null, '', writeAddress(this.address))
+    }, wait)
+  }
+}
+
+export const moment = new Moment()

@@ -1,0 +1,56 @@
+// How values read.
+
+/** An instant in UTC, to the second: `2026-03-01 09:00:00`. */
+export function instant(at: string | null | undefined): string {
+  return at ? at.slice(0, 19).replace('T', ' ') : ''
+}
+
+/** The part of it that tells it from its neighbours: `09:00:00.123`. */
+export function clock(at: string | null | undefined): string {
+  return at ? at.slice(11, 23).replace('Z', '') : ''
+}
+
+export function duration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
+  const seconds = milliseconds / 1_000
+  if (seconds < 60) return `${seconds.toFixed(1)}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes}m ${Math.floor(seconds % 60)}s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`
+}
+
+export function millisecondsBetween(from: string, to: string): number {
+  return Date.parse(to) - Date.parse(from)
+}
+
+export function count(of: number): string {
+  return of.toLocaleString('en-US')
+}
+
+export function shortId(id: string): string {
+  return id.slice(0, 8)
+}
+
+/**
+ * A text with its control characters and marks of direction made visible, so that it can neither
+ * hide nor reorder anything: U+202E becomes `⟨202E⟩`. Line feed and tab stay.
+ */
+export function visible(text: string): string {
+  return text.replace(CONTROL, (mark) => `⟨${mark.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`)
+}
+
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
+
+const SHOWN_CHARS_MAX = 200_000
+
+/** The beginning of a long text, and how many characters are left out. */
+export function cut(text: string, most = SHOWN_CHARS_MAX): { text: string; left: number } {
+  return text.length <= most ? { text, left: 0 } : { text: text.slice(0, most), left: text.length - most }
+}
+
+/** An argument as a POSIX shell takes it. */
+export function quoted(argument: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,71 @@
+// Who looks: the token of this browser, and what it is good for.
+
+import { forgetAnswers, onTokenChange, read, RequestFailed, writeToken } from './api/requests'
+import type { CallerView } from './api/shapes'
+
+export type Scope = CallerView['scopes'][number]
+
+class Session {
+  caller = $state.raw<CallerView | null>(null)
+  state = $state<'asking' | 'signed-in' | 'signed-out' | 'away'>('asking')
+  problem = $state<string | null>(null)
+
+  may(scope: Scope): boolean {
+    const scopes = this.caller?.scopes ?? []
+    return scopes.includes(scope) || scopes.includes('admin')
+  }
+
+  get seesEverything(): boolean {
+    return this.caller?.patterns.includes('*') ?? false
+  }
+
+  /** Finds out who looks. Where authentication is off nobody needs a token. */
+  async begin(): Promise<void> {
+    onTokenChange(() => void this.#ask())
+    await this.#ask()
+  }
+
+  async signIn(token: string): Promise<void> {
+    writeToken(token.trim())
+    await this.#ask()
+    if (this.state === 'signed-out') {
+      writeToken(null)
+      this.problem = 'The server does not know this token. Copy the whole of it.'
+    }
+  }
+
+  /** In all tabs of this browser. */
+  signOut(): void {
+    writeToken(null)
+    forgetAnswers()
+    this.caller = null
+    this.problem = null
+    this.state = 'signed-out'
+  }
+
+  /** The token was good and is not any more. */
+  refuse(): void {
+    if (this.state !== 'signed-in') return
+    this.signOut()
+    this.problem = 'The token is not valid any more. Sign in again.'
+  }
+
+  async #ask(): Promise<void> {
+    forgetAnswers()
+    this.problem = null
+    try {
+      this.caller = (await read<CallerView>('/v1/me')).body
+      this.state = 'signed-in'
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error
+      this.caller = null
+      this.state = error.status === 401 ? 'signed-out' : 'away'
+      if (this.state === 'away') {
+        this.problem = error.message
+        setTimeout(() => void this.#ask(), 1_000)
+      }
+    }
+  }
+}
+
+export const session = new Session()

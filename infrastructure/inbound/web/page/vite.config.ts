@@ -1,0 +1,9 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte'
+import { defineConfig } from 'vite'
+
+// The policy of the page allows files of its own server only: nothing is inlined.
+export default defineConfig({
+  plugins: [svelte()],
+  base: '/ui/',
+  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+})

@@ -1,0 +1,69 @@
+"""The routes of the page: `/`, `/ui/` and its files. What is on it comes over the HTTP API."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from infrastructure.inbound.web.built_files import BuiltFile, find_built_files, read_built_files
+from infrastructure.inbound.web.policy import DOCUMENT_HEADERS
+
+ROOT = "/ui/"
+DOCUMENT = "index.html"
+_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_NOT_BUILT = (
+    "The page was not built here. In a checkout `make page` builds it; then start the server again."
+    "\nThe HTTP API is there without it: /openapi.json describes it.\n"
+)
+
+
+def page_routes(folder: Path | None = None) -> Sequence[BaseRoute]:
+    """The routes of the page in `folder`, by default where it was built. Where it was not, they say
+    so."""
+    folder = folder or find_built_files()
+    if folder is None:
+        return [Route(path, _say_not_built) for path in ("/", "/ui", ROOT + "{path:path}")]
+    files = _Files(read_built_files(folder))
+    return [
+        Route("/", _lead_to_page),
+        Route("/ui", _lead_to_page),
+        Route(ROOT + "assets/{name}", files.send_asset),
+        # Every view has an address of its own, and is the same document.
+        Route(ROOT + "{path:path}", files.send_document),
+    ]
+
+
+async def _say_not_built(_: Request) -> Response:
+    return PlainTextResponse(_NOT_BUILT, 404)
+
+
+async def _lead_to_page(_: Request) -> Response:
+    return RedirectResponse(ROOT, 307)
+
+
+class _Files:
+    def __init__(self, files: Mapping[str, BuiltFile]) -> None:
+        self._files = files
+
+    async def send_document(self, request: Request) -> Response:
+        """The document, whatever view is meant. It names the files of its build, so it is asked
+        for anew each time."""
+        return _response(
+            request, self._files[DOCUMENT], {"cache-control": "no-cache", **DOCUMENT_HEADERS}
+        )
+
+    async def send_asset(self, request: Request) -> Response:
+        """A file; its name says what is in it, so it never changes."""
+        file = self._files.get(f"assets/{request.path_params['name']}")
+        if file is None:
+            return PlainTextResponse("There is no such file; load the page again.\n", 404)
+        return _response(request, file, _FOREVER)
+
+
+def _response(request: Request, file: BuiltFile, headers: Mapping[str, str]) -> Response:
+    headers = {**headers, "vary": "accept-encoding", "content-type": file.media_type}
+    if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, headers={**headers, "content-encoding": "gzip"})
+    return Response(file.content, headers=headers)
