@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model run quick check test soak simulate fix bench bench-peers mcp-clients adapters docs constraints clean
+.PHONY: help demo demo-model run quick check test soak simulate fix bench bench-peers mcp-clients adapters page browser docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -33,10 +33,13 @@ demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell it
 demo-model: $(INSTALLED) $(MODEL)/.installed ## one real child of a small real model on this machine (built once)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo-model.sh $(MODEL)/bin/python
 
-run: $(INSTALLED) ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
+run: page ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 	@$(BIN)/spawnlog serve --config examples/spawnlog.json5 --port $(PORT) --data-dir "$(DATA_DIR)"
 
-test: $(INSTALLED) ## the whole test suite, on its own embedded PostgreSQL
+page: $(INSTALLED) ## build the web page (its Node and packages once, into .build)
+	@$(BIN)/python build_page.py
+
+test: page ## the whole test suite, on its own embedded PostgreSQL
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 soak: $(INSTALLED) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
@@ -54,11 +57,12 @@ quick: $(INSTALLED) ## format, lint, types of the product, tests that are pure: 
 	@$(BIN)/python -m pytest -q -m "not db and not process and not server and not kill and not long" \
 		--hypothesis-profile=quick $(PARALLEL) $(TESTS)
 
-check: $(INSTALLED) ## format, lint, types, import floors, tests that start no server
+check: page ## format, lint, types, import floors, tests that start no server
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python build_page.py check
 	@$(BIN)/python -m pytest -m "not server and not kill and not long" $(PARALLEL) $(TESTS)
 
 fix: $(INSTALLED) ## format, and mend what the linter can mend
@@ -80,10 +84,15 @@ adapters: $(INSTALLED) ## install the libraries that examples/adapters are for, 
 		-r examples/adapters/requirements.txt
 	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
 
-docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
+browser: ## install Chromium, which tests of the page need (Debian and Ubuntu, as root)
+	@command -v chromium >/dev/null || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; }
+
+docs: $(INSTALLED) ## draw the lifecycle in README.md; docs/cases.md, docs/rules.md, shapes of the page
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list
+	@$(BIN)/python -m tests.support.page.shapes
 
 constraints: $(INSTALLED) ## write the versions installed now into constraints.txt
 	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \

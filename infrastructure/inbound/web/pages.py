@@ -19,17 +19,22 @@ _NOT_BUILT = (
 )
 
 
-def page_routes(folder: Path | None = None) -> Sequence[BaseRoute]:
+_WANTS_TOKEN = b'<meta name="authentication" content="token">'
+_WANTS_NONE = b'<meta name="authentication" content="none">'
+
+
+def page_routes(*, wants_token: bool = True, folder: Path | None = None) -> Sequence[BaseRoute]:
     """The routes of the page in `folder`, by default where it was built. Where it was not, they say
-    so."""
+    so. The document says whether the server `wants_token`: to find out by asking is an error in
+    the console of the browser."""
     folder = folder or find_built_files()
     if folder is None:
         return [Route(path, _say_not_built) for path in ("/", "/ui", ROOT + "{path:path}")]
-    files = _Files(read_built_files(folder))
+    files = _Files(read_built_files(folder), wants_token=wants_token)
     return [
         Route("/", _lead_to_page),
         Route("/ui", _lead_to_page),
-        Route(ROOT + "assets/{name}", files.send_asset),
+        Route(ROOT + "assets/{name:path}", files.send_asset),
         # Every view has an address of its own, and is the same document.
         Route(ROOT + "{path:path}", files.send_document),
     ]
@@ -44,15 +49,18 @@ async def _lead_to_page(_: Request) -> Response:
 
 
 class _Files:
-    def __init__(self, files: Mapping[str, BuiltFile]) -> None:
+    def __init__(self, files: Mapping[str, BuiltFile], *, wants_token: bool) -> None:
         self._files = files
+        document = files[DOCUMENT]
+        if not wants_token:
+            content = document.content.replace(_WANTS_TOKEN, _WANTS_NONE)
+            document = BuiltFile(document.media_type, content, None)
+        self._document = document
 
     async def send_document(self, request: Request) -> Response:
         """The document, whatever view is meant. It names the files of its build, so it is asked
         for anew each time."""
-        return _response(
-            request, self._files[DOCUMENT], {"cache-control": "no-cache", **DOCUMENT_HEADERS}
-        )
+        return _response(request, self._document, {"cache-control": "no-cache", **DOCUMENT_HEADERS})
 
     async def send_asset(self, request: Request) -> Response:
         """A file; its name says what is in it, so it never changes."""

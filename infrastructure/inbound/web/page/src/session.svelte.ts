@@ -1,9 +1,14 @@
 // Who looks: the token of this browser, and what it is good for.
 
-import { forgetAnswers, onTokenChange, read, RequestFailed, writeToken } from './api/requests'
+import { forgetAnswers, onTokenChange, read, readToken, RequestFailed, writeToken } from './api/requests'
 import type { CallerView } from './api/shapes'
 
 export type Scope = CallerView['scopes'][number]
+
+/** Whether the server wants a token, as it says in the document. */
+function wantsToken(): boolean {
+  return document.querySelector('meta[name=authentication]')?.getAttribute('content') !== 'none'
+}
 
 class Session {
   caller = $state.raw<CallerView | null>(null)
@@ -53,6 +58,11 @@ class Session {
   async #ask(): Promise<void> {
     forgetAnswers()
     this.problem = null
+    if (readToken() === null && wantsToken()) {
+      this.caller = null
+      this.state = 'signed-out'
+      return
+    }
     try {
       this.caller = (await read<CallerView>('/v1/me')).body
       this.state = 'signed-in'

@@ -25,7 +25,7 @@ const RETRY_FIRST_MS = 250
 const RETRY_MAX_MS = 5_000
 const SILENCE_MAX_MS = 45_000
 
-/** Follows the log from `head()` on, in this tab or through the one that does; gives its end. */
+/** Follows the log from `head()` on (0: from now on), in this tab or through the one that does; gives its end. */
 export function followLog(
   head: () => number,
   onRecorded: (recorded: Recorded) => void,
@@ -87,7 +87,7 @@ async function readOnce(
     if (newest) tell({ recorded: newest })
   }
   try {
-    const response = await fetch(targetOf('/v1/events', { after }), {
+    const response = await fetch(targetOf('/v1/events', { after: after || null }), {
       headers: { Accept: 'text/event-stream', ...authorization() },
       signal: silence.signal,
       cache: 'no-store',

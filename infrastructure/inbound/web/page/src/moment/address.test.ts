@@ -1,0 +1,19 @@
+import { describe, expect, test } from 'vitest'
+
+import { readAddress, writeAddress } from './address'
+
+describe('an address', () => {
+  test('reads as it was written', () => {
+    const address = {
+      view: 'run' as const, id: 'agent:main:a/b?c', at: 'run:late@refused',
+      filters: [['status', 'failed'], ['status', 'timeout'], ['label', 'a b&c']] as [string, string][],
+    }
+    const url = new URL(writeAddress(address), 'http://x')
+    expect(readAddress(url.pathname, url.search)).toEqual(address)
+  })
+
+  test.each(['/ui/', '/ui/nothing', '/ui/run/%E0%A4%A', '/', '/ui/constructor'])('that nobody wrote leads to a view: %s', (path) => {
+    expect(['runs', 'run']).toContain(readAddress(path, '?at=&x=').view)
+    expect(readAddress(path, '?at=&x=').filters).toEqual([])
+  })
+})

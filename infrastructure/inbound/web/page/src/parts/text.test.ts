@@ -1,0 +1,25 @@
+import { describe, expect, test } from 'vitest'
+
+import { cut, duration, quoted, visible } from './text'
+
+describe('a text of others', () => {
+  test('shows what would hide in it or turn it round', () => {
+    expect(visible('a\u202eb\u0007\u200b\ufeff')).toBe('a⟨202E⟩b⟨0007⟩⟨200B⟩⟨FEFF⟩')
+    expect(visible('two\nlines\tand a tab')).toBe('two\nlines\tand a tab')
+  })
+
+  test('is cut where it is too long', () => {
+    expect(cut('abc', 2)).toEqual({ text: 'ab', left: 1 })
+    expect(cut('abc', 3)).toEqual({ text: 'abc', left: 0 })
+  })
+
+  test('is one argument for a shell, whatever is in it', () => {
+    expect(quoted('pos:42')).toBe('pos:42')
+    expect(quoted("it's $(x)")).toBe("'it'\\''s $(x)'")
+    expect(quoted('')).toBe("''")
+  })
+})
+
+test.each([[0, '0ms'], [999, '999ms'], [1500, '1.5s'], [61_000, '1m 1s'], [3_700_000, '1h 1m'], [200_000_000, '2d 7h']])(
+  '%d milliseconds read as %s', (milliseconds, text) => expect(duration(milliseconds)).toBe(text),
+)

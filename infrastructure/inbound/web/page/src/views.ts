@@ -1,0 +1,26 @@
+// The views of the page: how each is called, which keys lead to it, and whether this token may see it.
+
+import type { Component } from 'svelte'
+
+import Log from './log/Log.svelte'
+import type { View } from './moment/address'
+import Registry from './registry/Registry.svelte'
+import Run from './run/Run.svelte'
+
+export interface Shown {
+  name: string
+  /** Behind `g`; null for a view that only links lead to. */
+  key: string | null
+  /** A view of the one thing that the address names takes its `id`; any other takes nothing. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  component: Component<any>
+  isOfOne: boolean
+  /** Whether it needs a token that sees the whole log. */
+  needsEverything?: boolean
+}
+
+export const SHOWN: Record<View, Shown> = {
+  runs: { name: 'Runs', key: 'r', component: Registry, isOfOne: false },
+  run: { name: 'Run', key: null, component: Run, isOfOne: true },
+  log: { name: 'Log', key: 'l', component: Log, isOfOne: false },
+}

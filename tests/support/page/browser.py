@@ -1,0 +1,95 @@
+"""The page of a server in a real browser, with a watch on what must never happen there."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.support.servers.preloaded import ROOT
+
+AXE = ROOT / ".build" / "page" / "node_modules" / "axe-core" / "axe.min.js"
+Scheme = Literal["light", "dark"]
+SHOWN_MS_MAX = 15_000
+
+expect.set_options(timeout=SHOWN_MS_MAX)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser of this machine."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.fail("tests of the page need Chromium: `make browser` installs it")
+    # Its sandbox wants another user than root.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """What went wrong in a window: lines of the console, errors, requests to other hosts."""
+
+    url: str
+    wrong: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        """Take note of everything in this window."""
+        page.on("console", lambda line: self.wrong.append(f"{line.type}: {line.text}"))
+        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        page.on("request", lambda request: self._look_at(request.url))
+        page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
+
+    def _look_at(self, url: str) -> None:
+        if urlsplit(url).netloc != urlsplit(self.url).netloc:
+            self.wrong.append(f"request: {url}")
+
+
+@contextmanager
+def watched_context(
+    browser: Browser, url: str, *, scheme: Scheme = "light", token: str | None = None
+) -> Iterator[tuple[BrowserContext, Watched]]:
+    """A browser with nothing in it but a token, if one is given. All that goes wrong in its windows
+    fails the test."""
+    context = browser.new_context(
+        base_url=url, color_scheme=scheme, viewport={"width": 1280, "height": 800}
+    )
+    context.set_default_timeout(SHOWN_MS_MAX)
+    watched = Watched(url)
+    context.on("page", watched.watch)
+    if token is not None:
+        context.add_init_script(
+            f"if (location.protocol === 'http:') localStorage.setItem('spawnlog.token', '{token}')"
+        )
+    try:
+        yield context, watched
+    finally:
+        context.close()
+    assert watched.wrong == [], watched.wrong
+
+
+def faults_for_a_screen_reader(page: Page) -> list[str]:
+    """What axe finds: rule, and where."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found: dict[str, Any] = page.evaluate("axe.run()")
+    return [
+        f"{fault['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for fault in found["violations"]
+        for node in fault["nodes"]
+    ]
+
+
+def picture(page: Page, folder: Path, name: str) -> Path:
+    """What is seen, as a file."""
+    path = folder / f"{name}.png"
+    page.screenshot(path=path)
+    return path

@@ -1,0 +1,38 @@
+"""A browser, and a server with a storm behind it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.server.database import open_database
+from tests.support.page.browser import chromium, watched_context
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.misconfigured_storm import StormRecord, blow, server_of_storm
+from tests.support.servers.reloaded_server import ReloadedServer
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def storm() -> Iterator[tuple[ReloadedServer, StormRecord]]:
+    """A server on which some 200 spawns were decided, some of them under a wrong configuration."""
+    with new_place() as place:
+        directory = DataDirectory.open(place / "made")
+        open_database(None, directory.postgres).close()
+        with server_of_storm(copied(Path(directory.path), place / "data")) as server:
+            yield server, blow(server)
+
+
+@pytest.fixture
+def window(browser: Browser, storm: tuple[ReloadedServer, StormRecord]) -> Iterator[Page]:
+    """A window of somebody who is signed in there."""
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        yield context.new_page()

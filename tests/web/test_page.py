@@ -1,0 +1,211 @@
+"""The page in a real browser: what it shows, live and in the past."""
+
+import itertools
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.misconfigured_storm import RULE, StormRecord
+from tests.support.servers.reloaded_server import ReloadedServer
+
+pytestmark = pytest.mark.server
+Storm = tuple[ReloadedServer, StormRecord]
+VIEWS = (
+    "runs",
+    "log",
+    "run/{refused}",
+    *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "transcript")),
+)
+
+
+def rows(page: Page, table: str) -> int:
+    """How many rows a table says that it has, its head left out."""
+    grid = page.get_by_role("grid", name=table)
+    expect(grid).to_be_visible()
+    return int(grid.get_attribute("aria-rowcount") or "0") - 1
+
+
+def slide_to(page: Page, position: int) -> None:
+    """Move the bar of time as a hand does."""
+    page.get_by_role("slider", name="Moment").fill(str(position))
+
+
+def address(view: str, record: StormRecord) -> str:
+    """Where the view is, of a run that was refused or accepted."""
+    names = {"refused": min(record.refused), "accepted": min(record.accepted)}
+    return "/ui/" + view.format(**names)
+
+
+def test_who_has_a_token_signs_in_and_out_in_all_tabs(browser: Browser, storm: Storm) -> None:
+    server, _ = storm
+    with watched_context(browser, server.url) as (context, watched):
+        page = context.new_page()
+        page.goto("/")
+        page.get_by_label("Token").fill("not-a-token")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("does not know this token")
+        assert [line.partition(":")[0] for line in watched.wrong] == ["error"]
+        assert "401" in watched.wrong.pop()
+        page.get_by_label("Token").fill(f"  {server.token}\n")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        other = context.new_page()
+        other.goto("/ui/log")
+        expect(other.get_by_role("heading", name="Log")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        for one in (page, other):
+            expect(one.get_by_label("Token")).to_be_visible()
+
+
+def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    window.goto("/ui/runs?status=refused")
+    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    first = min(
+        item["position"]
+        for item in server.http.get("/v1/events", params={"types": "SpawnRefused"}).json()["items"]
+    )
+    slide_to(window, first - 1)
+    expect(window.get_by_text("No run fits these filters at this moment.")).to_be_visible()
+    expect(window.get_by_role("note")).to_contain_text("This is the past")
+    slide_to(window, first)
+    expect(window.get_by_role("row")).to_have_count(2)
+    expect(window).to_have_url(re.compile(rf"/ui/runs\?at=pos:{first}&status=refused"))
+    window.reload()
+    expect(window.get_by_role("row")).to_have_count(2)
+    expect(
+        window.get_by_text(f"spawnlog run list --status refused --at pos:{first}")
+    ).to_be_visible()
+    window.get_by_role("button", name="Back to live").click()
+    expect(window.get_by_role("note")).to_have_count(0)
+    window.go_back()
+    expect(window.get_by_role("note")).to_contain_text(f"position {first:,}")
+
+
+def test_a_drag_shows_where_it_ended(window: Page, storm: Storm) -> None:
+    window.goto("/ui/runs")
+    head = int(window.get_by_role("slider", name="Moment").get_attribute("max") or "0")
+    while head == 0:
+        head = int(window.get_by_role("slider", name="Moment").get_attribute("max") or "0")
+    slider = window.get_by_role("slider", name="Moment")
+    for position in range(head - 1, head // 2, -3):
+        slider.evaluate(
+            "(bar, to) => { bar.value = to;"
+            " bar.dispatchEvent(new Event('input', { bubbles: true })) }",
+            position,
+        )
+    expect(window.get_by_role("note")).to_contain_text(f"position {position:,},")
+    then = window.request.get(
+        f"/v1/runs?limit=1&at=pos:{position}",
+        headers={"Authorization": f"Bearer {storm[0].token}"},
+    ).json()["items"][0]
+    expect(window.get_by_role("row").nth(1)).to_contain_text(then["runId"][:8])
+
+
+def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, storm: Storm) -> None:
+    window.goto(address("run/{refused}", storm[1]))
+    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    decision = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name=RULE))
+    expect(decision).to_contain_text("refused")
+    expect(decision).to_contain_text("writer")
+    expect(window.get_by_role("button", name="Stop (it is over)")).to_be_disabled()
+
+
+def test_in_the_past_nothing_can_be_done(window: Page, storm: Storm) -> None:
+    server, record = storm
+    run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
+    window.goto(f"/ui/run/{run['runId']}?at=pos:{run['stages'][-1]['position']}")
+    expect(window.get_by_role("note")).to_be_visible()
+    for action in ("Stop", "Message", "Steer", "Respawn"):
+        expect(window.get_by_role("button", name=f"{action} (not in the past)")).to_be_disabled()
+
+
+def test_a_new_run_appears_and_what_one_reads_stays_where_it_is(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    server.spawn("watched", agentId="writer", label="seen-live")
+    expect(window.get_by_role("row").nth(1)).to_contain_text("seen-live")
+    window.get_by_role("grid", name="Runs").press("j")
+    window.keyboard.press("j")
+    selected = window.locator("[aria-selected=true]")
+    place = selected.bounding_box()
+    text = selected.inner_text()
+    server.spawn("watched", agentId="writer", label="seen-later")
+    expect(window.get_by_role("button", name="newer events: show")).to_be_visible()
+    assert (selected.bounding_box(), selected.inner_text()) == (place, text)
+    window.get_by_role("button", name="newer events: show").click()
+    expect(window.get_by_role("row").nth(1)).to_contain_text("seen-later")
+
+
+def test_a_run_is_respawned_from_the_page(window: Page, storm: Storm) -> None:
+    window.goto(address("run/{accepted}", storm[1]))
+    window.get_by_role("button", name="Respawn").click()
+    window.get_by_label("Another task").fill("once more, shorter")
+    window.get_by_role("button", name="Spawn it once more").click()
+    expect(window.get_by_role("definition").filter(has_text="once more, shorter")).to_be_visible()
+    expect(window.get_by_text("Respawned from")).to_be_visible()
+
+
+def test_the_keyboard_alone_leads_from_the_registry_to_a_refusal_and_its_moment(
+    window: Page, storm: Storm
+) -> None:
+    window.goto("/ui/runs?status=refused")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.keyboard.press("?")
+    expect(window.get_by_role("dialog", name="Keys")).to_be_visible()
+    window.keyboard.press("Escape")
+    expect(window.get_by_role("dialog", name="Keys")).to_be_hidden()
+    window.keyboard.press("Shift+ArrowLeft")
+    expect(window.get_by_role("note")).to_be_visible()
+    window.keyboard.press("j")
+    window.keyboard.press("Enter")
+    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    window.keyboard.press("l")
+    expect(window.get_by_role("note")).to_have_count(0)
+    window.keyboard.press("g")
+    window.keyboard.press("l")
+    expect(window.get_by_role("heading", name="Log")).to_be_visible()
+    window.keyboard.press("/")
+    window.keyboard.type("SpawnRefused")
+    window.keyboard.press("Enter")
+    expect(window).to_have_url(re.compile("types=SpawnRefused"))
+    expect(window.get_by_role("row").nth(1)).to_contain_text("SpawnRefused")
+
+
+def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> None:
+    window.goto("/ui/log")
+    grid = window.get_by_role("grid", name="Events")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    first = window.get_by_role("row").filter(has_text="ConfigurationActivated").last
+    for _ in itertools.count():
+        grid.press("End")
+        if grid.get_attribute("aria-rowcount") != "-1":
+            break
+    grid.press("End")
+    expect(first).to_be_visible()
+    grid.press("Enter")
+    expect(window.get_by_role("region", name="Event 1")).to_contain_text('"position": 1')
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_reader_and_weak_eyes_find_no_fault(
+    browser: Browser, storm: Storm, scheme: str
+) -> None:
+    server, record = storm
+    head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
+    assert scheme in ("light", "dark")
+    with watched_context(browser, server.url, scheme=scheme, token=server.token) as (context, _):  # type: ignore[arg-type]
+        page = context.new_page()
+        found: dict[str, list[str]] = {}
+        for view, at in itertools.product(VIEWS, ("", f"at=pos:{head - 3}")):
+            target = address(view, record)
+            page.goto(target + ("&" if "?" in target else "?") + at)
+            expect(
+                page.get_by_role("complementary", name="The same elsewhere").first
+            ).to_be_visible()
+            expect(page.get_by_text("Reading …")).to_have_count(0)
+            found[f"{view} {at}"] = faults_for_a_screen_reader(page)
+    assert [fault for faults in found.values() for fault in faults] == []
