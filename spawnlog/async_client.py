@@ -24,6 +24,7 @@ import httpx2
 
 from spawnlog.async_family import AsyncFamily, AsyncFollowedEvents, AsyncSpawnedRun
 from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, Reply, ServerAnswer, require_success
+from spawnlog.core.connections import AsyncConnections
 from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
@@ -102,6 +103,7 @@ class AsyncClient:
         self.retries = retries or RetryLimits()
         self._wire = Wire(self.address, answer_seconds, agent)
         self._http = self._wire.opened(httpx2.AsyncClient)
+        self._connections = AsyncConnections(self.address.url) if self._wire.is_plain else None
 
     @classmethod
     def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:
@@ -125,6 +127,8 @@ class AsyncClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+        if self._connections is not None:
+            await self._connections.close()
 
     async def answer(self, request: Request[T]) -> ServerAnswer[T]:
         """The answer to a request of `spawnlog.operations`, with the position at which it is
@@ -201,6 +205,9 @@ class AsyncClient:
 
     async def _reply(self, request: Request[Any]) -> Reply:
         with self._failures(request):
+            if self._connections is not None:
+                seconds = self._wire.silence_seconds_max(request)
+                return await self._connections.reply(self._wire.message(request), seconds)
             response = await self._http.send(self._wire.request(request), stream=True)
             try:
                 return Reply(response.status_code, response.headers, await _content(response))
