@@ -23,7 +23,15 @@ from uuid import UUID
 import httpx2
 
 from spawnlog.async_family import AsyncFamily, AsyncFollowedEvents, AsyncSpawnedRun
-from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, Reply, ServerAnswer, require_success
+from spawnlog.core.answer import (
+    LINE_BYTES_MAX,
+    AnswerContent,
+    Reply,
+    ServerAnswer,
+    is_prepared,
+    prepare,
+    require_success,
+)
 from spawnlog.core.connections import AsyncConnections
 from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
@@ -79,7 +87,7 @@ def _lined(
 
 class AsyncClient:
     """Speaks to one server. Use it in an `async with`, or `close` it; it may be shared by the tasks
-    of one event loop, and has no thread of its own.
+    of one event loop, and has no thread of its own; models are built once, in one of the loop's.
 
     Without a `url` it is that of SPAWNLOG_URL, else of the server that runs on the data directory
     (`data_dir`, else SPAWNLOG_DATA_DIR, else this user's), else port 8700 of this machine. The
@@ -184,6 +192,7 @@ class AsyncClient:
 
         async def reply(asked: Request[Any]) -> Reply:
             nonlocal response
+            await _prepared(request)
             with self._failures(asked):
                 response = await self._http.send(
                     self._wire.request(asked, streams=True), stream=True
@@ -204,6 +213,7 @@ class AsyncClient:
                 await response.aclose()
 
     async def _reply(self, request: Request[Any]) -> Reply:
+        await _prepared(request)
         with self._failures(request):
             if self._connections is not None:
                 seconds = self._wire.silence_seconds_max(request)
@@ -330,6 +340,12 @@ async def _do(errand: Errand[T], reply: Callable[[Request[Any]], Awaitable[Reply
                 step = errand.send(said)
     except StopIteration as over:
         return over.value  # type: ignore[no-any-return]
+
+
+async def _prepared(request: Request[Any]) -> None:
+    """The models of its answer are built beside the loop, which goes on meanwhile."""
+    if not is_prepared(request.answers):
+        await asyncio.to_thread(prepare, request.answers)
 
 
 async def _content(response: httpx2.Response) -> bytes:

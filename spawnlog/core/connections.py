@@ -28,14 +28,14 @@ class AsyncConnections:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
         self._room = asyncio.Semaphore(CONNECTIONS_MAX)
-        self._open: set[_KeptConnection] = set()
-        self._idle: list[_KeptConnection] = []
+        self._open: set[_OpenConnection] = set()
+        self._idle: list[_OpenConnection] = []
 
     async def reply(self, message: bytes, seconds: float) -> Reply:
         """The reply to a request as it stands on the wire, in which the server is silent for so
         many seconds at most."""
         async with self._room:
-            connection = self._kept() or await self._connected()
+            connection = self._kept() or await self._connected(seconds)
             try:
                 reply = await connection.ask(message, seconds)
             except BaseException:
@@ -57,7 +57,7 @@ class AsyncConnections:
         self._idle.clear()
         await asyncio.gather(*(one.lost for one in left))
 
-    def _kept(self) -> "_KeptConnection | None":
+    def _kept(self) -> "_OpenConnection | None":
         loop = asyncio.get_running_loop()
         while self._idle:
             connection = self._idle.pop()
@@ -68,12 +68,12 @@ class AsyncConnections:
             connection.cut()
         return None
 
-    async def _connected(self) -> "_KeptConnection":
+    async def _connected(self, seconds: float) -> "_OpenConnection":
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(min(CONNECT_SECONDS, seconds)):
                 _, connection = await loop.create_connection(
-                    lambda: _KeptConnection(self._open), self._host, self._port
+                    lambda: _OpenConnection(self._open), self._host, self._port
                 )
         except TimeoutError:
             raise httpx2.ConnectTimeout("nobody took the connection") from None
@@ -82,10 +82,10 @@ class AsyncConnections:
         return connection
 
 
-class _KeptConnection(asyncio.Protocol):
+class _OpenConnection(asyncio.Protocol):
     """One connection, on which one answer after the other is read."""
 
-    def __init__(self, among: "set[_KeptConnection]") -> None:
+    def __init__(self, among: "set[_OpenConnection]") -> None:
         self._among = among
         self.loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = self.loop.create_future()

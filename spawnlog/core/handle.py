@@ -80,10 +80,10 @@ class RunHandle:
         when it takes longer; the run goes on."""
         began = time.monotonic()
         if self._is_queued and self.child_session_key is not None:
-            yield from wait_for_message(self.run_id, self.child_session_key, seconds, self._limits)
+            yield from wait_for_message(self.run_id, self.child_session_key, seconds)
             self._is_queued = False
         left = None if seconds is None else max(seconds - (time.monotonic() - began), 0.001)
-        self.view = yield from wait_for_run(self.run_id, until, left, self._limits)
+        self.view = yield from wait_for_run(self.run_id, until, left)
         self.child_session_key = self.view.child_session_key
         return self.view
 

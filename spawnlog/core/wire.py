@@ -69,7 +69,7 @@ class Wire:
         said."""
         seconds = SILENCE_SECONDS_MAX if streams else self.silence_seconds_max(request)
         # A request that waits for a connection of its own is not answered late: it is sent late.
-        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS, pool=None)
+        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None)
         return httpx2.Request(
             request.method,
             _url(self.address.url + request.target),
@@ -89,7 +89,7 @@ class Wire:
 
     def silence_seconds_max(self, request: Request[Any]) -> float:
         """How long a server may say nothing before it has answered."""
-        return self._answer_seconds + request.wait_seconds
+        return min(self._answer_seconds, request.answer_seconds_max) + request.wait_seconds
 
     def _all_headers(self, request: Request[Any]) -> dict[str, str]:
         for name, value in request.headers.items():

@@ -22,7 +22,7 @@ from spawnlog import (
 from spawnlog.core import feed
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import Request
-from spawnlog.core.retries import NO_RETRIES, Pause
+from spawnlog.core.retries import Pause
 from spawnlog.core.wait import wait_for_message
 from spawnlog.operations import log
 from tests.support.servers.http_server import House
@@ -351,7 +351,7 @@ async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
 
 def test_a_wait_for_a_message_outlives_a_server_that_is_away() -> None:
     key = "agent:main:subagent:one"
-    errand = wait_for_message(RUN, key, 60, NO_RETRIES)
+    errand = wait_for_message(RUN, key, 60)
     asked = next(errand)
     assert isinstance(asked, Request)
     for _ in range(3):
