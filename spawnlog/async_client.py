@@ -155,11 +155,10 @@ class AsyncClient:
     async def lines(self, request: LinesRequest[T]) -> AsyncIterator[T]:
         """The lines of an answer as they come. StreamCutShort when it ends before it is whole."""
         reader = LineReader(request)
-        async with self._opened(request, self.retries) as response:
-            with self._failures(request):
-                async for chunk in response.aiter_bytes():
-                    for line in reader.feed(chunk):
-                        yield line
+        async with self.opened(request, self.retries) as response:
+            async for chunk in response.aiter_bytes():
+                for line in reader.feed(chunk):
+                    yield line
         for line in reader.end():
             yield line
 
@@ -172,22 +171,22 @@ class AsyncClient:
         while True:
             request = feed.request()
             try:
-                async with self._opened(request, NO_RETRIES) as response:
-                    with self._failures(request):
-                        feed.opened(response.headers)
-                        async for message in httpx2.EventSource(response, LINE_BYTES_MAX):
-                            event = feed.take(message.event, message.id, message.data)
-                            if event is not None:
-                                yield event
+                async with self.opened(request) as response:
+                    feed.opened(response.headers)
+                    async for message in httpx2.EventSource(response, LINE_BYTES_MAX):
+                        event = feed.take(message.event, message.id, message.data)
+                        if event is not None:
+                            yield event
                 failure: SpawnlogError = ServerUnreachable(f"{self.address.url} ended the stream")
             except SpawnlogError as lost:
                 failure = lost
             await asyncio.sleep(feed.pause_seconds(failure))
 
     @asynccontextmanager
-    async def _opened(
-        self, request: Request[Any], limits: RetryLimits
+    async def opened(
+        self, request: Request[Any], limits: RetryLimits = NO_RETRIES
     ) -> AsyncIterator[httpx2.Response]:
+        """An answer of success, to be read while it comes."""
         response: httpx2.Response | None = None
 
         async def reply(asked: Request[Any]) -> Reply:
@@ -207,7 +206,8 @@ class AsyncClient:
         try:
             await _do(attempts(request, limits, require_success), reply)
             assert response is not None
-            yield response
+            with self._failures(request):
+                yield response
         finally:
             if response is not None:
                 await response.aclose()

@@ -73,7 +73,10 @@ class Wire:
         return httpx2.Request(
             request.method,
             _url(self.address.url + request.target),
-            headers=self._all_headers(request),
+            headers=[
+                (name.encode(), value.encode())
+                for name, value in self._all_headers(request).items()
+            ],
             content=request.content or (b"" if request.method in ("POST", "PUT") else None),
             extensions={"timeout": timeout.as_dict()},
         )
@@ -85,7 +88,7 @@ class Wire:
             lines.append(f"Content-Length: {len(request.content)}\r\n")
         target = _url(self.address.url + request.target).raw_path.decode("ascii")
         head = f"{request.method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n"
-        return head.encode("ascii") + request.content
+        return head.encode() + request.content
 
     def silence_seconds_max(self, request: Request[Any]) -> float:
         """How long a server may say nothing before it has answered."""
@@ -93,18 +96,19 @@ class Wire:
 
     def _all_headers(self, request: Request[Any]) -> dict[str, str]:
         for name, value in request.headers.items():
-            if not (value.isascii() and value.isprintable()):
-                raise InvalidSetting(f"{name} must be printable ASCII signs")
+            if not value.isprintable():
+                raise InvalidSetting(f"{name} must be one line of printable signs")
         return {**self._headers, **request.headers}
 
     def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
         """What a failure of httpx2 is to a caller."""
         url, key = self.address.url, request.idempotency_key
+        done = "" if request.method == "GET" else "; what was asked for may have been done"
         match error:
             case httpx2.SSEError():
                 return ForeignAnswer(f"{url} sends no event stream: {error}")
             case httpx2.TimeoutException():
-                return ServerUnreachable(f"{url} did not answer in time", key)
+                return ServerUnreachable(f"{url} did not answer in time{done}", key)
             case httpx2.ConnectError() | httpx2.ProxyError():
                 return ServerUnreachable(
                     f"no server answers at {url} ({error}): start one with `spawnlog serve`, or say"
@@ -118,7 +122,7 @@ class Wire:
                 return InvalidSetting(f"cannot speak to {url}: {error}")
             case _:
                 reason = str(error) or type(error).__name__
-                return ServerUnreachable(f"the connection to {url} was lost: {reason}", key)
+                return ServerUnreachable(f"the connection to {url} was lost: {reason}{done}", key)
 
 
 @lru_cache(maxsize=64)
