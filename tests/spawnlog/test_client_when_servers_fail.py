@@ -404,7 +404,7 @@ def test_a_family_that_is_left_while_nobody_answers_asks_once() -> None:
 async def test_a_family_asks_again_for_a_run_whose_spawn_was_not_answered(
     kind: str, api: RecordedApi
 ) -> None:
-    run = {
+    run: dict[str, Any] = {
         **{"runId": RUN, "childSessionKey": SESSION, "sessionId": RUN, "label": None},
         **{"mode": "run", "note": None, "modelApplied": None, "attachments": None, "warnings": []},
     }
