@@ -282,9 +282,7 @@ class ServerProcess:
             "service.instance.id": holder_name(),
             "spawnlog.log": str(self.log.log_id),
         }
-        receiver = OtlpReceiver(
-            endpoint, lambda: otlp_headers(self._loaded, self.settings), identity
-        )
+        receiver = OtlpReceiver(endpoint, otlp_headers(self._loaded, self.settings), identity)
         self._traces = TraceContexts(self.log)
         self._spans = SpanExport(self.log, self._traces, receiver)
         self.log.on_commit = self._spans.take

@@ -168,16 +168,13 @@ def serve(options: ServeOptions) -> int:
 
 
 def _require_usable_telemetry(loaded: LoadedConfiguration, settings: Settings) -> None:
-    from infrastructure.outbound.otlp.receiver import is_installed
+    from infrastructure.outbound.configuration.extras import SPANS_MISSING, is_otel_installed
     from infrastructure.server.compose import otlp_headers
 
     if settings.telemetry.otlp_endpoint is None:
         return
-    if not is_installed():
-        raise UserError(
-            "spans cannot be sent: the library for it is not installed; install spawnlog[otel], or"
-            " remove spawnlog.telemetry.otlpEndpoint and SPAWNLOG_OTLP_ENDPOINT"
-        )
+    if not is_otel_installed():
+        raise UserError(SPANS_MISSING)
     try:
         otlp_headers(loaded, settings)
     except ConfigurationError as error:
