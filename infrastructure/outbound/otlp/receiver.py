@@ -68,6 +68,8 @@ class OtlpReceiver:
         # and with the variables that it cannot read, in which there may be secrets.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         session = requests.Session()
+        # Its own would be a login from a `.netrc`, in the place of our header.
+        session.auth = _add_nothing
         session.hooks["response"].append(_refuse_redirect)
         exporter = OTLPSpanExporter(
             endpoint=self._url,
@@ -76,6 +78,10 @@ class OtlpReceiver:
             session=session,
         )
         return exporter, Resource.create(dict(self._identity))
+
+
+def _add_nothing(request: Any) -> Any:
+    return request
 
 
 def _refuse_redirect(answer: Any, **_: object) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +22,9 @@ def server() -> Iterator[SpanServer]:
         yield server
 
 
-async def sent(server: SpanServer) -> None:
+async def sent(server: SpanServer, **headers: str) -> None:
     """Send a span."""
-    receiver = OtlpReceiver(server.url, {}, {"service.name": "spawnlog"})
+    receiver = OtlpReceiver(server.url, headers, {"service.name": "spawnlog"})
     try:
         await receiver.send([SPAN])
     finally:
@@ -52,3 +53,23 @@ async def test_headers_of_the_environment_that_cannot_be_read_are_in_no_log(
     with caplog.at_level(logging.INFO):
         await sent(server)
     assert SECRET not in caplog.text
+
+
+async def test_headers_of_the_environment_go_along_with_those_of_the_file(
+    server: SpanServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-there=of%20both,x-of-all=machine")
+    await sent(server, **{"x-there": "file", "x-scope": "tides"})
+    names = ("x-there", "x-of-all", "x-scope")
+    assert [server.headers.get(name) for name in names] == ["file", "machine", "tides"]
+
+
+async def test_a_login_of_the_machine_takes_the_place_of_no_header(
+    server: SpanServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password of-the-machine\n", "utf-8")
+    monkeypatch.setenv("NETRC", str(netrc))
+    await sent(server, Authorization="Bearer of-the-file")
+    logins = [value for name, value in server.headers.items() if name.lower() == "authorization"]
+    assert logins == ["Bearer of-the-file"]
