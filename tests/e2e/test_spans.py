@@ -54,21 +54,26 @@ def server(
         scripted("broken", outcome="error", error="no luck"),
         command("holder", "sh", "-c", waits),
         maxSpawnDepth=2,
+        maxConcurrent=1,
     )
+    config["spawnlog"]["drainSeconds"] = 1
     config["spawnlog"]["telemetry"] = {
         "otlpEndpoint": receiver.url,
         "headers": {"x-scope": "${SPAN_HEADER}"},
     }
-    # What the machine says to every program is not for this one.
-    environment = {
+    with RunningServer(folder / "data", config, environment=environment(receiver)) as running:
+        yield running
+    assert SECRET not in running.log()
+    assert "Traceback" not in running.log()
+
+
+def environment(receiver: SpanServer) -> dict[str, str]:
+    """What the machine says to every program is not for this one."""
+    return {
         "SPAN_HEADER": SECRET,
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
         "FASTAPI_OTEL_AUTO_CONFIGURE": "true",
     }
-    with RunningServer(folder / "data", config, environment=environment) as running:
-        yield running
-    assert SECRET not in running.log()
-    assert "Traceback" not in running.log()
 
 
 def spawned(server: RunningServer, requester: str, **more: str) -> tuple[str, str]:
@@ -162,6 +167,37 @@ def test_a_receiver_that_takes_nothing_hinders_nobody(
     run_id, _ = spawned(server, "agent:main:main")
     receiver.of_run(run_id)
     assert result(server, "sent") > 0
+
+
+def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
+    server: RunningServer, receiver: SpanServer, gate: Path
+) -> None:
+    other = RunningServer(server.data_dir, server.config, environment=environment(receiver))
+    other.log_path = server.log_path.with_name("other.log")
+    with other:
+        holding, _ = spawned(server, "agent:main:main", agentId="holder")
+        server.run(holding, "started")
+        asked = {"agentId": "holder", "traceparent": f"00-{TRACE}-{CALLER}-01"}
+        run_id, key = spawned(server, "agent:main:main", **asked)
+        assert server.run(run_id)["stage"] == "queued"
+        server.stop()
+        # The place is free, and the one that was asked is gone.
+        other.run(run_id, "started")
+        child, _ = spawned(other, key, agentId="main")
+        other.run(child, "announced")
+        (gate / run_id).touch()
+        other.run(run_id, "announced")
+        first, top, below = map(receiver.of_run, (holding, run_id, child))
+        announced = receiver.of_run(run_id, "announce")
+    server.start()
+    sent_by = [one.resource["service.instance.id"] for one in (first, top, below)]
+    assert sent_by[0] != sent_by[1] == sent_by[2]
+    assert (gate / f"{run_id}.trace").read_text("utf-8") == f"00-{TRACE}-{top.id}-01"
+    assert (top.trace, top.parent) == (TRACE, CALLER)
+    assert (below.trace, below.parent) == (TRACE, top.id)
+    assert (announced.trace, announced.parent) == (TRACE, CALLER)
+    stages = {one.name for one in receiver.spans if one.parent == top.id}
+    assert {"prepare", "queue", "execute"} <= stages
 
 
 def result(server: RunningServer, name: str) -> float:
