@@ -30,7 +30,6 @@ reports that were not acknowledged."""
 _REPORTED = ("announced", "archived")
 _CREATED = ("session-created", "queued", "started", "ended", *_REPORTED)
 
-CONTINUATIONS_MAX = 1_000
 STEP_SECONDS_MAX = 10.0
 """A wait tells its caller at least so often that it goes on."""
 
@@ -143,12 +142,13 @@ def inbox_position(run: Run) -> int:
 
 
 async def newest_of_session(call: McpCall, run: Run) -> Run:
-    """The run in which the session of a run goes on."""
-    for _ in range(CONTINUATIONS_MAX):
-        if run.continued_by is None:
-            return run
-        run = await call.services.work.run(run.continued_by)
-    return run
+    """The run in which the session of a run goes on, however many have been in between."""
+    if run.continued_by is None or run.child_session_key is None:
+        return run
+    session = await call.services.work.registry.session(run.child_session_key)
+    if session is None or session.run_id is None:
+        return run
+    return await call.services.work.run(session.run_id)
 
 
 def is_over(run: Run) -> bool:
@@ -188,7 +188,7 @@ async def wait_for_runs(
             await call.report(told, f"{len(over)} of {len(now)} sub-agents are done")
         await wait_for_growth(
             services,
-            now[0].run_id if len(now) == 1 else None,
+            {one.run_id for one in now},
             after=position,
             deadline=min(deadline, told_at + STEP_SECONDS_MAX),
             types=_TURNING_POINTS,
