@@ -176,14 +176,11 @@ async def wait_for_runs(
     now = list(runs)
     while True:
         position = services.tail.position
-        # What others do wakes this wait, too: the record is asked about each run now and then, and
-        # in between it is looked at what was followed here.
-        whole = time.monotonic() - told_at >= STEP_SECONDS_MAX
-        now = [await _present(call, one, whole=whole) for one in now]
+        now = [await _present(call, one) for one in now]
         over = tuple(one for one in now if is_over(one))
         if len(over) >= enough or time.monotonic() >= deadline or services.closing():
             return Awaited(over, tuple(one for one in now if not is_over(one)))
-        if whole or len(over) != counted:
+        if len(over) != counted or time.monotonic() - told_at >= STEP_SECONDS_MAX:
             told, told_at, counted = told + 1, time.monotonic(), len(over)
             await call.report(told, f"{len(over)} of {len(now)} sub-agents are done")
         await wait_for_growth(
@@ -195,8 +192,9 @@ async def wait_for_runs(
         )
 
 
-async def _present(call: McpCall, run: Run, *, whole: bool) -> Run:
+async def _present(call: McpCall, run: Run) -> Run:
+    """The run as it is now: as it was followed here, or as it is on record."""
     known = call.services.tail.newest(run.run_id)
     if known is None:
-        known = await call.services.work.run(run.run_id) if whole else run
+        known = run if is_over(run) else await call.services.work.run(run.run_id)
     return await newest_of_session(call, known)
