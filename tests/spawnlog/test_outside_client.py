@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from aiopenapi3 import OpenAPI
+from aiopenapi3 import OpenAPI  # type: ignore[import-untyped]
 
 from tests.support.servers.http_server import House
 
