@@ -53,6 +53,7 @@ def server(
         scripted("main", steps=[usage], result=CANARY),
         scripted("broken", outcome="error", error="no luck"),
         command("holder", "sh", "-c", waits),
+        {"id": "outside", "runtime": {"type": "external"}},
         maxSpawnDepth=2,
         maxConcurrent=1,
     )
@@ -137,6 +138,19 @@ def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
     span = receiver.of_run(refused["runId"])
     assert span.attributes["error.type"] == refused["rule"]
     assert not [one for one in receiver.spans if one.attributes["spawnlog.run.id"] == unwanted]
+
+
+def test_who_executes_a_run_outside_is_told_its_trace(
+    server: RunningServer, receiver: SpanServer
+) -> None:
+    caller = f"00-{TRACE}-{CALLER}-01"
+    run_id, _ = spawned(server, "agent:main:main", agentId="outside", traceparent=caller)
+    assert server.run(run_id)["stage"] == "queued"
+    claim = server.http.post(f"/v1/runs/{run_id}/claim", json={"executor": "mine"}).json()
+    end = {"epoch": claim["epoch"], "outcome": "success"}
+    server.http.post(f"/v1/runs/{run_id}/end", json=end)
+    span = receiver.of_run(run_id)
+    assert claim["launch"]["traceparent"] == f"00-{TRACE}-{span.id}-01"
 
 
 def test_a_server_that_was_killed_sends_nothing_again(
