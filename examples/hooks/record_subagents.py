@@ -25,6 +25,7 @@ import hashlib
 import http.client
 import json
 import os
+import stat
 import sys
 import tempfile
 import urllib.error
@@ -91,6 +92,10 @@ def remembered(hook: dict[str, Any]) -> Iterator[dict[str, Any]]:
     default = Path(tempfile.gettempdir()) / f"spawnlog-hooks-{os.getuid()}"
     folder = Path(os.environ.get("SPAWNLOG_HOOKS_DIR") or default)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = folder.lstat()
+    if not stat.S_ISDIR(made.st_mode) or made.st_uid != os.getuid() or made.st_mode & 0o022:
+        # Whoever else may write there would say which run is reported to.
+        raise SystemExit(f"{folder} is not this user's alone: name another, SPAWNLOG_HOOKS_DIR")
     name = hashlib.sha256(f"{hook['session_id']}/{hook['agent_id']}".encode()).hexdigest()
     with (folder / f"{name}.json").open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -151,7 +151,7 @@ def read_object(content: bytes) -> dict[str, Any]:
     """A JSON object. ForeignAnswer for anything else."""
     try:
         body = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         raise ForeignAnswer("the answer is not from a spawnlog server: check the address")

@@ -106,12 +106,19 @@ def test_the_answer_is_waited_for_however_long_it_takes_and_whichever_run_it_is_
     _Answers.left[:] = [
         {"runId": "first"},
         {"runId": "first", "stage": "started", "continuedBy": None},
-        {"runId": "first", "stage": "ended", "continuedBy": "second"},
+        {
+            "runId": "first",
+            "stage": "ended",
+            "continuedBy": "second",
+            "announcement": {"state": "skipped"},
+        },
         {"runId": "second", "stage": "queued", "continuedBy": None},
         {
             "runId": "second",
             "stage": "announced",
-            "continuedBy": None,
+            # Somebody told its session more behind that: this answer is its own.
+            "continuedBy": "third",
+            "announcement": {"state": "delivered"},
             "outcome": "success",
             "resultText": "41 ships",
         },

@@ -286,3 +286,30 @@ def test_a_server_that_is_away_stops_nobody_from_working(tmp_path: Path) -> None
     )
     assert finished.stdout == ""
     assert finished.stderr.startswith("spawnlog: ")
+
+
+@pytest.mark.parametrize("kind", ["writable by others", "a link"])
+def test_what_is_remembered_lies_where_nobody_else_can_write(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "folder"
+    (tmp_path / "other").mkdir(mode=0o700)
+    if kind == "a link":
+        folder.symlink_to(tmp_path / "other")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    ended = {"hook_event_name": "SubagentStop", "agent_id": "a", "agent_type": "explore"}
+    finished = subprocess.run(
+        [sys.executable, HOOKS / "record_subagents.py"],
+        input=json.dumps({**SESSION, **ended}),
+        env={
+            "SPAWNLOG_URL": "http://127.0.0.1:9",
+            "SPAWNLOG_TOKEN": "none",
+            "SPAWNLOG_HOOKS_DIR": str(folder),
+        },
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "is not this user's alone" in finished.stderr
+    assert list((tmp_path / "other").iterdir()) == []

@@ -172,6 +172,7 @@ async def test_where_nobody_listens_a_call_is_answered_with_what_to_do() -> None
         (document("404 No", "text/html", "<p>"), "404: that is no server of spawnlog"),
         (document("200 OK", "application/json", "[]"), "not from a spawnlog server"),
         (document("200 OK", "application/json", "{}"), "no server of spawnlog"),
+        (document("200 OK", "application/json", "[" * 100_000), "not from a spawnlog server"),
         (document("202 OK", "text/plain", ""), "answered nothing"),
         (document("200 OK", "text/event-stream", ""), "answered nothing"),
         (document("200 OK", "text/event-stream", "data: {\n\n"), "not from a spawnlog server"),
