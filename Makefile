@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model run quick check test soak simulate fix bench bench-peers mcp-clients adapters page browser docs constraints clean
+.PHONY: help demo demo-model test-model run quick check test soak simulate fix bench bench-page bench-peers mcp-clients adapters page browser docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -32,6 +32,9 @@ demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell it
 
 demo-model: $(INSTALLED) $(MODEL)/.installed ## one real child of a small real model on this machine (built once)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo-model.sh $(MODEL)/bin/python
+
+test-model: $(INSTALLED) $(MODEL)/.installed ## a test of the same, which no other target runs
+	@SPAWNLOG_TEST_MODEL_PYTHON="$(CURDIR)/$(MODEL)/bin/python" $(BIN)/python -m pytest tests/real_model
 
 run: page ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 	@$(BIN)/spawnlog serve --config examples/spawnlog.json5 --port $(PORT) --data-dir "$(DATA_DIR)"

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import time
+import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -116,10 +117,13 @@ class Spawner:
     """Spawns over one connection, each for a requester of its own, so that no cap is in the way.
     No two spawners of a server have the same name."""
 
-    def __init__(self, connection: Connection, name: str, cleanup: str = "delete") -> None:
+    def __init__(
+        self, connection: Connection, name: str, cleanup: str = "delete", *, has_keys: bool = False
+    ) -> None:
         self._connection = connection
         self._name = name
         self._cleanup = cleanup
+        self._has_keys = has_keys
         self._numbers = itertools.count()
 
     async def spawn(self) -> str:
@@ -129,7 +133,10 @@ class Spawner:
             "task": TASK,
             "cleanup": self._cleanup,
         }
-        status, answer = await self._connection.ask("POST", "/v1/spawns", json.dumps(body).encode())
+        key = f"Idempotency-Key: {uuid.uuid4()}\r\n" if self._has_keys else ""
+        status, answer = await self._connection.ask(
+            "POST", "/v1/spawns", json.dumps(body).encode(), key
+        )
         if status != 201:
             raise RuntimeError(f"the spawn was answered with {status}: {answer[:300]!r}")
         return str(json.loads(answer)["runId"])

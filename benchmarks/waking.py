@@ -19,7 +19,7 @@ async def measured_waking(conninfo: str) -> list[Figure]:
         for _ in range(TIMES):
             position = await writing.head()
             waiter = asyncio.create_task(
-                waiting.tail.changed(None, after=position, timeout_seconds=WAIT_SECONDS)
+                waiting.tail.changed((), after=position, timeout_seconds=WAIT_SECONDS)
             )
             await admissions.admit()
             committed = time.perf_counter()

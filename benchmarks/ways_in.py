@@ -1,5 +1,7 @@
-"""The same spawn by each way in, in turns: plain HTTP, the tools for models, and
-the Python client."""
+"""The same spawn by each way in, in turns: plain HTTP, the tools for models, and the Python client.
+
+The client sends a key with each spawn, so that it may send it again: what that costs the server it
+costs over plain HTTP, too, so that is measured beside."""
 
 import asyncio
 import itertools
@@ -15,6 +17,7 @@ from benchmarks.server import PATIENT, Server, running_server
 from spawnlog import AsyncClient
 
 HTTP = "plain HTTP"
+KEYED = "plain HTTP with an idempotency key"
 TOOLS = "tools for models"
 CLIENT = "Python client"
 CALLERS = (1, 8)
@@ -101,7 +104,7 @@ async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
 async def _ways(
     server: Server, name: str, opened: list[Connection | AsyncClient]
 ) -> Mapping[str, Act]:
-    connections = [Connection(server.url, server.token) for _ in (HTTP, TOOLS)]
+    connections = [Connection(server.url, server.token) for _ in (HTTP, KEYED, TOOLS)]
     for one in connections:
         await one.open()
         opened.append(one)
@@ -109,7 +112,8 @@ async def _ways(
     opened.append(client)
     return {
         HTTP: Spawner(connections[0], f"h{name}").spawn,
-        TOOLS: ToolSpawner(connections[1], f"t{name}").spawn,
+        KEYED: Spawner(connections[1], f"k{name}", has_keys=True).spawn,
+        TOOLS: ToolSpawner(connections[2], f"t{name}").spawn,
         CLIENT: ClientSpawner(client, f"c{name}").spawn,
     }
 
@@ -125,14 +129,18 @@ async def _in_turns(acts: Mapping[str, Act], taken: dict[str, list[float]], seco
 
 def _figures(taken: Mapping[str, Sequence[float]], callers: int) -> list[Figure]:
     title = f"a spawn, {callers} caller{'' if callers == 1 else 's'}"
-    plain = median(taken[HTTP])
+    plain, keyed = median(taken[HTTP]), median(taken[KEYED])
+    note = "in turns, the median of each"
     figures: list[Figure] = []
     for name, each in taken.items():
         middle = median(each)
         figures.append(Figure(f"{title}: {name}", "ms", round(middle * 1000, 2)))
         if name != HTTP:
-            note = "in turns, the median of each"
             figures.append(
                 Figure(f"{title}: {name} : {HTTP}", "times", round(middle / plain, 2), note)
+            )
+        if name == CLIENT:
+            figures.append(
+                Figure(f"{title}: {name} : {KEYED}", "times", round(middle / keyed, 2), note)
             )
     return figures

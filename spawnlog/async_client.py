@@ -23,7 +23,16 @@ from uuid import UUID
 import httpx2
 
 from spawnlog.async_family import AsyncFamily, AsyncFollowedEvents, AsyncSpawnedRun
-from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, Reply, ServerAnswer, require_success
+from spawnlog.core.answer import (
+    LINE_BYTES_MAX,
+    AnswerContent,
+    Reply,
+    ServerAnswer,
+    is_prepared,
+    prepare,
+    require_success,
+)
+from spawnlog.core.connections import AsyncConnections
 from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
@@ -78,7 +87,7 @@ def _lined(
 
 class AsyncClient:
     """Speaks to one server. Use it in an `async with`, or `close` it; it may be shared by the tasks
-    of one event loop, and has no thread of its own.
+    of one event loop, and has no thread of its own; models are built once, in one of the loop's.
 
     Without a `url` it is that of SPAWNLOG_URL, else of the server that runs on the data directory
     (`data_dir`, else SPAWNLOG_DATA_DIR, else this user's), else port 8700 of this machine. The
@@ -102,6 +111,7 @@ class AsyncClient:
         self.retries = retries or RetryLimits()
         self._wire = Wire(self.address, answer_seconds, agent)
         self._http = self._wire.opened(httpx2.AsyncClient)
+        self._connections = AsyncConnections(self.address.url) if self._wire.is_plain else None
 
     @classmethod
     def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:
@@ -125,6 +135,8 @@ class AsyncClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+        if self._connections is not None:
+            await self._connections.close()
 
     async def answer(self, request: Request[T]) -> ServerAnswer[T]:
         """The answer to a request of `spawnlog.operations`, with the position at which it is
@@ -143,11 +155,10 @@ class AsyncClient:
     async def lines(self, request: LinesRequest[T]) -> AsyncIterator[T]:
         """The lines of an answer as they come. StreamCutShort when it ends before it is whole."""
         reader = LineReader(request)
-        async with self._opened(request, self.retries) as response:
-            with self._failures(request):
-                async for chunk in response.aiter_bytes():
-                    for line in reader.feed(chunk):
-                        yield line
+        async with self.opened(request, self.retries) as response:
+            async for chunk in response.aiter_bytes():
+                for line in reader.feed(chunk):
+                    yield line
         for line in reader.end():
             yield line
 
@@ -160,26 +171,27 @@ class AsyncClient:
         while True:
             request = feed.request()
             try:
-                async with self._opened(request, NO_RETRIES) as response:
-                    with self._failures(request):
-                        feed.opened(response.headers)
-                        async for message in httpx2.EventSource(response, LINE_BYTES_MAX):
-                            event = feed.take(message.event, message.id, message.data)
-                            if event is not None:
-                                yield event
+                async with self.opened(request) as response:
+                    feed.opened(response.headers)
+                    async for message in httpx2.EventSource(response, LINE_BYTES_MAX):
+                        event = feed.take(message.event, message.id, message.data)
+                        if event is not None:
+                            yield event
                 failure: SpawnlogError = ServerUnreachable(f"{self.address.url} ended the stream")
             except SpawnlogError as lost:
                 failure = lost
             await asyncio.sleep(feed.pause_seconds(failure))
 
     @asynccontextmanager
-    async def _opened(
-        self, request: Request[Any], limits: RetryLimits
+    async def opened(
+        self, request: Request[Any], limits: RetryLimits = NO_RETRIES
     ) -> AsyncIterator[httpx2.Response]:
+        """An answer of success, to be read while it comes."""
         response: httpx2.Response | None = None
 
         async def reply(asked: Request[Any]) -> Reply:
             nonlocal response
+            await _prepared(request)
             with self._failures(asked):
                 response = await self._http.send(
                     self._wire.request(asked, streams=True), stream=True
@@ -194,13 +206,18 @@ class AsyncClient:
         try:
             await _do(attempts(request, limits, require_success), reply)
             assert response is not None
-            yield response
+            with self._failures(request):
+                yield response
         finally:
             if response is not None:
                 await response.aclose()
 
     async def _reply(self, request: Request[Any]) -> Reply:
+        await _prepared(request)
         with self._failures(request):
+            if self._connections is not None:
+                seconds = self._wire.silence_seconds_max(request)
+                return await self._connections.reply(self._wire.message(request), seconds)
             response = await self._http.send(self._wire.request(request), stream=True)
             try:
                 return Reply(response.status_code, response.headers, await _content(response))
@@ -323,6 +340,12 @@ async def _do(errand: Errand[T], reply: Callable[[Request[Any]], Awaitable[Reply
                 step = errand.send(said)
     except StopIteration as over:
         return over.value  # type: ignore[no-any-return]
+
+
+async def _prepared(request: Request[Any]) -> None:
+    """The models of its answer are built beside the loop, which goes on meanwhile."""
+    if not is_prepared(request.answers):
+        await asyncio.to_thread(prepare, request.answers)
 
 
 async def _content(response: httpx2.Response) -> bytes:

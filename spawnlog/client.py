@@ -134,7 +134,7 @@ class Client:
     def lines(self, request: LinesRequest[T]) -> Iterator[T]:
         """The lines of an answer as they come. StreamCutShort when it ends before it is whole."""
         reader = LineReader(request)
-        with self._opened(request, self.retries) as response, self._failures(request):
+        with self.opened(request, self.retries) as response:
             for chunk in response.iter_bytes():
                 yield from reader.feed(chunk)
         yield from reader.end()
@@ -148,7 +148,7 @@ class Client:
         while True:
             request = feed.request()
             try:
-                with self._opened(request, NO_RETRIES) as response, self._failures(request):
+                with self.opened(request) as response:
                     feed.opened(response.headers)
                     for message in httpx2.EventSource(response, LINE_BYTES_MAX):
                         event = feed.take(message.event, message.id, message.data)
@@ -160,7 +160,10 @@ class Client:
             time.sleep(feed.pause_seconds(failure))
 
     @contextmanager
-    def _opened(self, request: Request[Any], limits: RetryLimits) -> Iterator[httpx2.Response]:
+    def opened(
+        self, request: Request[Any], limits: RetryLimits = NO_RETRIES
+    ) -> Iterator[httpx2.Response]:
+        """An answer of success, to be read while it comes."""
         response: httpx2.Response | None = None
 
         def reply(asked: Request[Any]) -> Reply:
@@ -177,7 +180,8 @@ class Client:
         try:
             _do(attempts(request, limits, require_success), reply)
             assert response is not None
-            yield response
+            with self._failures(request):
+                yield response
         finally:
             if response is not None:
                 response.close()

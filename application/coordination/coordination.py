@@ -24,7 +24,8 @@ class ClaimKey(NamedTuple):
 class LostRun:
     """A run whose holder is not known to live. `absent` when the holder has no row at all: then
     it may just be that the table was emptied, and the holder will write its row again. `until` is
-    when its last lease expired, or expires."""
+    when its last lease expired, or expires; `overdue_seconds` how long ago that was when it was
+    looked for."""
 
     run_id: UUID
     stage: str
@@ -32,6 +33,7 @@ class LostRun:
     epoch: int
     absent: bool
     until: datetime | None = None
+    overdue_seconds: float = 0
 
 
 class DueFile(NamedTuple):
@@ -85,14 +87,20 @@ class Coordination(WorkClaims, DueFiles, Protocol):
         url: str | None,
         lease_seconds: float,
         not_after: datetime | None = None,
+        revives: bool = False,
     ) -> bool:
         """Prolong a holder's lease, though not beyond `not_after`, or write it anew when the row is
         gone. False when it had already expired: others may have taken its work, so it must let go
-        of everything."""
+        of everything. With `revives` it is had back then, and False says that it is over already,
+        by `not_after`."""
         ...
 
     async def leave(self, holder: str) -> None:
         """Give the lease up, so that others need not wait for it to expire."""
+        ...
+
+    async def forget(self, holder: str) -> None:
+        """Remove a lease under whose name nothing is held any more."""
         ...
 
     async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:

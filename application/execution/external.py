@@ -17,7 +17,8 @@ from uuid import UUID
 from application.coordination.coordination import Coordination
 from application.execution.end import RunFinalizer
 from application.execution.launch import LaunchComposer
-from application.log.envelope import Actor
+from application.execution.written_extents import WrittenExtents
+from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import Decision, LaneQuery, LogUnavailable, World
 from application.log.unit_of_work import UnitOfWork, provenance_of, with_fresh_reads
 from application.ports.configurations import SecretMissing
@@ -54,6 +55,9 @@ HOLDER_PREFIX = "external:"
 LEASE_SECONDS = 60
 LEASE_SECONDS_MIN = 5
 LEASE_SECONDS_MAX = 3_600
+GRACE_SECONDS = 300
+"""So long an executor has to be heard again by a server that was away, or had no database, when its
+lease ran out."""
 REPORT_ENTRIES_MAX = 1_000
 ENTRIES_MAX = 100_000
 TRANSCRIPT_BYTES_MAX = 64 * 1024 * 1024
@@ -62,7 +66,6 @@ RESULT_BYTES_MAX = 1024 * 1024
 UNCLAIMED_AT_ONCE_MAX = 200
 REPORTED = "reported"
 _PAGE_ENTRIES = 1_000
-_LAST = 2**31 - 1
 _CHANGES_TOO_FAST = "the run changes too fast; ask again in a moment"
 _log = logging.getLogger("spawnlog.external")
 
@@ -167,6 +170,7 @@ class ExternalRuns:
         self._transcripts = transcripts
         self._sealing = sealing
         self._tokens = tokens
+        self._written = WrittenExtents(transcripts)
 
     # Claims.
 
@@ -194,7 +198,7 @@ class ExternalRuns:
             raise NotOffered("the run is prepared, or waits for others; claim it in a moment")
         if run.holder is None:
             run = await self._take(run, executor, lease_seconds, actor)
-        elif not run.holder.startswith(f"{HOLDER_PREFIX}{executor}:"):
+        elif not await self._is_holder(run, executor, actor):
             raise ClaimedElsewhere
         elif not _is_to_end(run):
             await self._prolong(run, lease_seconds)
@@ -206,6 +210,15 @@ class ExternalRuns:
         if not _is_to_end(run):
             await self._prolong(run, lease_seconds)
         return ClaimedRun(run.epoch, launch, lease_seconds)
+
+    async def _is_holder(self, run: Run, executor: str, actor: Actor) -> bool:
+        """Whether this one has claimed it: by its name, and with the token that did, which is on
+        record. A name is no secret, and what a claim is answered is one."""
+        assert run.holder is not None
+        if not run.holder.startswith(f"{HOLDER_PREFIX}{executor}:"):
+            return False
+        claimed = await self._work.log.event_of(run_stream(run.run_id), run.epoch)
+        return claimed is not None and claimed.envelope.provenance.actor == actor
 
     async def _external(self, run_id: UUID) -> Run:
         run = await self._work.run(run_id)
@@ -238,7 +251,7 @@ class ExternalRuns:
                 lane=LaneQuery(run.lane, run.lane_depth, 1),
             )
         except NotYet as full:
-            await self._coordination.leave(holder)
+            await self._coordination.forget(holder)
             raise NotOffered(f"{full}; claim it when another one has ended") from None
         return appended.runs[run.run_id]
 
@@ -300,14 +313,14 @@ class ExternalRuns:
         """
         run = await self._claimed(run_id, epoch)
         told = inherited_rows(run.fork) + 1
-        extent = await self._transcripts.extent_to(run_id, last=_LAST)
-        if extent.entries < told:
+        written = await self._written.of(run_id, epoch)
+        if written.last < told:
             await self._tell(run)
-        reported = max(extent.entries - told, 0)
+        reported = max(written.last - told, 0)
         if first > reported + 1:
             raise TranscriptGap(reported + 1)
         fresh = [self._masked(run, one) for one in entries[reported + 1 - first :]]
-        _must_have_room(extent.bytes, extent.entries, fresh)
+        _must_have_room(written.bytes, written.last, fresh)
         if fresh and not await self._transcripts.append(run_id, epoch, told + reported + 1, fresh):
             raise await self._why_not(run_id, epoch)
         return reported + len(fresh) + 1
@@ -325,7 +338,7 @@ class ExternalRuns:
 
     async def _try_end(self, run_id: UUID, epoch: int, end: ReportedEnd, actor: Actor) -> Run:
         run = await self._external(run_id)
-        if run.stage in OVER and run.epoch == epoch and run.end_reason in (REPORTED, *PAUSES):
+        if run.stage in OVER and run.epoch == epoch and await self._is_reported(run):
             return run
         run = await self._claimed(run_id, epoch)
         await self._tell(run)
@@ -344,10 +357,21 @@ class ExternalRuns:
             usages=reading.usages if end.usages is None else self._usages(run, end.usages),
         )
         ended = await self._sealing.end(run, reported, actor=actor)
+        await self._forget_lease(run)
+        return ended
+
+    async def _is_reported(self, run: Run) -> bool:
+        """Whether its executor ended it. The reason does not say so: a run that was steered ends as
+        that, given up or not; but what is given up is ended on nobody's word."""
+        if run.end_reason not in (REPORTED, *PAUSES):
+            return False
+        ended = await self._work.log.first("RunEnded", run.run_id)
+        return ended is not None and ended.envelope.provenance.actor != SYSTEM
+
+    async def _forget_lease(self, run: Run) -> None:
         assert run.holder is not None
         with contextlib.suppress(LogUnavailable):
-            await self._coordination.leave(run.holder)
-        return ended
+            await self._coordination.forget(run.holder)
 
     async def _claimed(self, run_id: UUID, epoch: int) -> Run:
         """The run, in the hands of whoever has this claim."""
@@ -370,13 +394,18 @@ class ExternalRuns:
         return ClaimOver(f"claim {epoch} was replaced; stop executing this run")
 
     async def _prolong(self, run: Run, lease_seconds: float) -> None:
-        """Never beyond the run's own limit: what is over then has taken too long."""
+        """Never beyond the run's own limit: what is over then has taken too long. A lease that is
+        over is had back: until the end is on record nobody else has the run."""
         assert run.holder is not None
         renewed = await self._coordination.renew(
-            run.holder, url=None, lease_seconds=lease_seconds, not_after=deadline_of(run)
+            run.holder,
+            url=None,
+            lease_seconds=lease_seconds,
+            not_after=deadline_of(run),
+            revives=True,
         )
         if not renewed:
-            raise ClaimOver("the lease is over, and so is the run; stop executing it")
+            raise ClaimOver("the time limit of the run is over; stop executing it")
 
     async def _tell(self, run: Run) -> None:
         """A conversation begins with what its child is told. Repeating it changes nothing."""
@@ -441,10 +470,24 @@ class ExternalRuns:
                 ended += 1
         return ended
 
-    async def end_lost(self, run: Run, lease_until: datetime | None) -> None:
-        """End a run whose executor did not prolong its lease, which was over at `lease_until`."""
+    async def end_lost(
+        self, run: Run, lease_until: datetime | None, *, could_be_heard: bool = True
+    ) -> None:
+        """End a run whose executor did not prolong its lease, which was over at `lease_until`; when
+        nobody here could have heard it by then, it has `GRACE_SECONDS` to be heard."""
         deadline = deadline_of(run)
-        if deadline is not None and lease_until is not None and lease_until >= deadline:
+        is_too_long = deadline is not None and lease_until is not None and lease_until >= deadline
+        if not could_be_heard and not is_too_long:
+            assert run.holder is not None
+            await self._coordination.renew(
+                run.holder,
+                url=None,
+                lease_seconds=GRACE_SECONDS,
+                not_after=deadline,
+                revives=True,
+            )
+            return
+        if is_too_long:
             assert run.plan is not None
             limit = run.plan.run_timeout_seconds
             text = f"it took longer than its limit of {limit} s (runTimeoutSeconds)"
@@ -458,6 +501,7 @@ class ExternalRuns:
             # How long a lease was is not known any more: its time ends with its last entry.
             reached = lease_until if end.outcome == "timeout" else None
             await self._sealing.end_in_its_stead(run, end, reached)
+        await self._forget_lease(run)
 
 
 def _not_launched(cannot: CannotLaunch | SecretMissing) -> RuntimeEnd:

@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from application.context.shared_context import SharedStart, read_shared_start
 from application.coordination.lane import QueuedChild
@@ -100,10 +100,6 @@ class LaunchComposer:
         """The launch of a claimed run. What is known of it as a `child` that is queued just now is
         not read again, and nothing is made for one that is not recorded yet. Raises
         `CannotLaunch`."""
-        pinned = await self._work.configurations.at(run.config_revision)
-        assert run.agent_id is not None
-        assert run.plan is not None
-        assert run.child_session_key is not None
         runtime = await self.runtime_of(run)
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
@@ -111,36 +107,11 @@ class LaunchComposer:
         shared = await read_shared_start(self._work, run, opened, text_store)
         prompt = await self._compose(run, opened, shared, child)
         await self._ensure_folders(run, opened, is_recorded=is_recorded)
-        launch = Launch(
-            run_id=run.run_id,
-            session_key=run.child_session_key,
-            agent_id=run.agent_id,
-            requester_session_key=run.requester.session_key,
-            depth=run.depth,
-            runtime=runtime,
-            system_prompt=prompt.system_prompt,
-            message=prompt.message,
-            model=run.plan.model_reference,
-            fallback_models=_fallback_models(
-                pinned.configuration.effective_agent(run.agent_id), run
-            ),
-            thinking=run.plan.thinking,
-            tools_allow=run.plan.tools_allow,
-            tools_deny=run.plan.tools_deny,
-            workspace_dir=run.plan.workspace_dir,
-            attachments_dir=attachments_dir(opened),
-            history_files=await self._history(run, opened),
-            delivery_origin=await self._thread(run),
-            deliver=bool(run.direct_delivery),
-            requester=await self._requester(run, child),
-            label=run.label,
-            run_timeout_seconds=run.plan.run_timeout_seconds,
-            lane=run.lane,
+        launch = await self._launch(run, opened, runtime, prompt, child)
+        launch = replace(
+            launch,
             shared_context=shared.whole(),
-            environment=await self._credentials.environment(pinned, run.agent_id),
-            url=self.url,
             traceparent=await self._traceparent(run) if is_recorded else None,
-            token=self._tokens.mint(run.run_id, run.epoch),
         )
         start = StartRun(
             epoch=run.epoch,
@@ -153,6 +124,50 @@ class LaunchComposer:
             inherits=shared.inherits,
         )
         return PreparedLaunch(launch, start)
+
+    async def _launch(
+        self,
+        run: Run,
+        opened: Run,
+        runtime: Runtime,
+        prompt: ComposedPrompt,
+        child: QueuedChild | None,
+    ) -> Launch:
+        """All that the record says of it, and what only this server knows."""
+        pinned = await self._work.configurations.at(run.config_revision)
+        plan = run.plan
+        assert run.agent_id is not None
+        assert plan is not None
+        assert run.child_session_key is not None
+        return Launch(
+            run_id=run.run_id,
+            session_key=run.child_session_key,
+            agent_id=run.agent_id,
+            requester_session_key=run.requester.session_key,
+            depth=run.depth,
+            runtime=runtime,
+            system_prompt=prompt.system_prompt,
+            message=prompt.message,
+            model=plan.model_reference,
+            fallback_models=_fallback_models(
+                pinned.configuration.effective_agent(run.agent_id), run
+            ),
+            thinking=plan.thinking,
+            tools_allow=plan.tools_allow,
+            tools_deny=plan.tools_deny,
+            workspace_dir=plan.workspace_dir,
+            attachments_dir=attachments_dir(opened),
+            history_files=await self._history(run, opened),
+            delivery_origin=await self._thread(run),
+            deliver=bool(run.direct_delivery),
+            requester=await self._requester(run, child),
+            label=run.label,
+            run_timeout_seconds=plan.run_timeout_seconds,
+            lane=run.lane,
+            environment=await self._credentials.environment(pinned, run.agent_id),
+            url=self.url,
+            token=self._tokens.mint(run.run_id, run.epoch),
+        )
 
     async def _traceparent(self, run: Run) -> str | None:
         if self._traces is None:

@@ -275,14 +275,14 @@ class Tail(Protocol):
 
     async def changed(
         self,
-        run_id: UUID | None,
+        run_ids: Collection[UUID],
         *,
         after: int,
         timeout_seconds: float,
         types: Collection[str] = (),
     ) -> bool:
-        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
-        one of the types, if any are."""
+        """Wait for an event behind `after`; False on timeout. Of one of the runs and of one of the
+        types, if any are given."""
         ...
 
     def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:

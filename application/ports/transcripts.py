@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from application.ports.runtimes import TranscriptEntry
@@ -74,6 +74,13 @@ class Extent:
     last_usage_tokens: int | None
 
 
+class Written(NamedTuple):
+    """The number of the last entry, and the bytes of the bodies of some up to it."""
+
+    last: int
+    bytes: int
+
+
 class Transcripts(Protocol):
     """Keeps transcripts as rows, which are the truth, and as JSONL files, which are written from
     them. What a forked child begins with lies in a file of its own until its run is over."""
@@ -134,6 +141,11 @@ class Transcripts(Protocol):
 
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
         """What was written down of a run up to entry number `last`; of fewer, when it has fewer."""
+        ...
+
+    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+        """The last entry, and the bytes of those behind number `after`. What it costs does not grow
+        with how many stand in front."""
         ...
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:

@@ -11,13 +11,13 @@ from application.queries.errors import QueryError
 from application.queries.views.view import Answer, View
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
+from domain.session.role import ANCESTORS_MAX
 from domain.values.text import fits
 
 AccessScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
 ALL_SCOPES: frozenset[AccessScope] = frozenset(
     {"spawn", "read", "content", "control", "worker", "admin"}
 )
-ANCESTORS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

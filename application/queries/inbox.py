@@ -53,7 +53,7 @@ async def list_announcements(
         known = tail.position
         runs = await registry.inbox(query, at=moment.position, after=after, limit=limit + 1)
         if runs or not await wait_for_growth(
-            services, None, after=known, deadline=deadline, types=ANNOUNCING
+            services, (), after=known, deadline=deadline, types=ANNOUNCING
         ):
             break
         moment = await resolve_as_of(services, caller, None)

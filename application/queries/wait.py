@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -55,7 +55,7 @@ async def wait_until(services: QueryServices, run: Run, until: WaitStage, second
             return
         types = REACHING[until]
         if not await wait_for_growth(
-            services, run.run_id, after=position, deadline=deadline, types=types
+            services, (run.run_id,), after=position, deadline=deadline, types=types
         ):
             return
 
@@ -68,7 +68,7 @@ async def reach_position(services: QueryServices, position: int) -> None:
     deadline = time.monotonic() + REACH_SECONDS_MAX
     while services.tail.position < position:
         after = services.tail.position
-        if not await wait_for_growth(services, None, after=after, deadline=deadline):
+        if not await wait_for_growth(services, (), after=after, deadline=deadline):
             raise LogUnavailable(
                 f"position {position} is not known here yet; ask again in a moment, or without"
                 " minPosition"
@@ -77,14 +77,14 @@ async def reach_position(services: QueryServices, position: int) -> None:
 
 async def wait_for_growth(
     services: QueryServices,
-    run_id: UUID | None,
+    run_ids: Collection[UUID],
     *,
     after: int,
     deadline: float,
     types: Sequence[str] = (),
 ) -> bool:
-    """Wait for the log to grow behind `after` (about that run, if one is given, by events of those
-    types).
+    """Wait for the log to grow behind `after` (about one of those runs, by events of those types,
+    if any are given).
 
     False when the time, of the monotonic clock, is over, or the service stops.
     """
@@ -94,7 +94,7 @@ async def wait_for_growth(
     if services.closing():
         return False
     growing = asyncio.ensure_future(
-        services.tail.changed(run_id, after=after, timeout_seconds=left, types=types)
+        services.tail.changed(run_ids, after=after, timeout_seconds=left, types=types)
     )
     try:
         # One and the same future for all who wait: that the service stops wakes them, and until

@@ -248,10 +248,13 @@ class SessionContinuation:
         work, session, last = self._work, opened.session, opened.last
         completions = session.reports[:COMPLETIONS_MAX]
         children = [await work.run(one) for one in completions]
-        findings = await findings_of(work, [one for one in children if _has_report(one)])
+        reported = [one for one in children if _has_report(one)]
+        # What the session has read by waiting, and said so, is not told again.
+        unread = [one for one in reported if not _is_read(one)]
+        findings = await findings_of(work, unread)
         at_work = len(session.unsettled) + len(session.reports) - len(completions)
         name = last.label or (await work.contents.previews((last.task,))).get(last.task.id, "")
-        text = wake_message(name, findings, at_work=at_work)
+        text = wake_message(name, findings, at_work=at_work, has_read=len(unread) < len(reported))
         return Message(
             run_id=work.identities.run_id(),
             text=text_store.store("message", text),
@@ -492,6 +495,10 @@ class SessionContinuation:
 
 def _has_report(run: Run) -> bool:
     return run.inbox is not None and run.inbox.disposition == "inbox"
+
+
+def _is_read(run: Run) -> bool:
+    return run.inbox is not None and run.inbox.acknowledged_at is not None
 
 
 def decide_message(

@@ -13,6 +13,7 @@ from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
 from domain.run.facts import BatchFacts, ContextMode, Dependency, RespawnFacts, SpawnOptions
 from domain.run.state import Run
+from domain.session.role import ANCESTORS_MAX
 from domain.spawn.dependencies import DependencyRequest, dependencies_text
 from domain.spawn.dependency_rules import NAMES, NamedRuns
 from domain.spawn.request import (
@@ -177,7 +178,6 @@ def _is_sandboxed(request: SpawnRequest, pinned: PinnedConfiguration) -> bool:
 # once more, from the states of then; which run it is does not change.
 
 
-ANCESTORS_MAX = 64
 NAMED_RUNS_MAX = 200
 CANDIDATES_MAX = 200
 

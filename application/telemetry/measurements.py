@@ -7,9 +7,8 @@ from uuid import UUID
 from application.concurrency.tasks import with_timeout
 from application.log.event_log import LogUnavailable
 from application.ports.open_work import OpenWork, OpenWorkCounts
-from application.telemetry.log_totals import LogTotals
-from application.telemetry.request_totals import RequestTotals
 from application.telemetry.span_export import SpanTotals
+from application.telemetry.totals import LogTotals, RequestTotals
 
 COUNT_SECONDS_MAX = 2.0
 """How long the database may take: who watches it has to be told that it does not answer."""

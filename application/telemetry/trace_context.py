@@ -14,10 +14,8 @@ from uuid import UUID
 from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog
 from domain.run.events import MessageReceived, SpawnRequested
+from domain.session.role import ANCESTORS_MAX
 from domain.values.record import run_stream
-
-ANCESTORS_MAX = 256
-"""So many runs are looked up on the way to the first of a trace; a session may go on for ever."""
 
 CONTEXTS_MAX = 10_000
 _SAMPLED = 1

@@ -8,6 +8,7 @@ executor is gone, and what that one did is not known.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,6 +31,8 @@ from domain.run.state import Run
 from domain.values.refusals import Rejected
 
 LOST_RUNS_MAX = 200
+DEAF_SECONDS_MAX = 10.0
+"""A server that could not look for longer than this could not have taken a sign of life either."""
 _log = logging.getLogger("spawnlog.recovering")
 
 
@@ -59,18 +62,31 @@ class RunRecovery:
         self._absent_since: dict[str, float] = {}
         self._idle_since: dict[UUID, float] = {}
         self._under_way: dict[UUID, asyncio.Task[None]] = {}
+        self._heard_at = -math.inf
+        self._hears_since = 0.0
 
     async def recover(self) -> int:
         """Look once; gives how many runs were taken over."""
         lost = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
+        hears_seconds = self._hears_seconds()
         self._forget_present({one.holder for one in lost if one.absent})
         taken = [one for one in lost if self._is_gone(one)] + await self._dropped_runs()
         for one in taken:
             if one.run_id not in self._under_way:
-                task = asyncio.create_task(self._take_over(one), name=f"recover {one.run_id}")
+                task = asyncio.create_task(
+                    self._take_over(one, hears_seconds), name=f"recover {one.run_id}"
+                )
                 self._under_way[one.run_id] = task
                 task.add_done_callback(self._done(one.run_id))
         return len(taken)
+
+    def _hears_seconds(self) -> float:
+        """For how long a sign of life could have been taken here, without a gap until now."""
+        now = time.monotonic()
+        if now - self._heard_at > DEAF_SECONDS_MAX:
+            self._hears_since = now
+        self._heard_at = now
+        return now - self._hears_since
 
     def _done(self, run_id: UUID) -> Callable[[object], None]:
         def forget(_: object) -> None:
@@ -114,7 +130,7 @@ class RunRecovery:
             if holder not in absent:
                 del self._absent_since[holder]
 
-    async def _take_over(self, lost: LostRun) -> None:
+    async def _take_over(self, lost: LostRun, hears_seconds: float) -> None:
         try:
             run = await self._work.run(lost.run_id)
             if run.epoch != lost.epoch:
@@ -124,7 +140,9 @@ class RunRecovery:
                 reason = f"holder {lost.holder} is gone"
                 await self._preparing.resume(run, self._holder.name, reason)
             elif run.lane == EXTERNAL_LANE:
-                await self._external.end_lost(run, lost.until)
+                # A lease that ran out while this server was away says nothing of its executor.
+                could_be_heard = lost.absent or lost.overdue_seconds <= hears_seconds
+                await self._external.end_lost(run, lost.until, could_be_heard=could_be_heard)
             elif run.stage == "queued":
                 await self._claim_again(run)
             elif run.stage == "started":

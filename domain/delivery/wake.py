@@ -16,11 +16,15 @@ _CONTINUE = (
     " otherwise send your final answer."
 )
 _NOTHING = "(no sub-agent has anything to report)"
+_READ = "(all that they reported was read before)"
 
 
-def wake_message(name: str, findings: Sequence[ChildFinding], *, at_work: int) -> str:
-    """The message; `name` is what the session was asked for, its label or its task, and `at_work`
-    how many of its children are not done yet."""
+def wake_message(
+    name: str, findings: Sequence[ChildFinding], *, at_work: int, has_read: bool = False
+) -> str:
+    """The message; `name` is what the session was asked for, its label or its task, `at_work` how
+    many of its children are not done yet, and `has_read` whether other reports are left out, which
+    it has read already."""
     waiting = _ALL_DONE
     if at_work:
         are = "sub-agent is" if at_work == 1 else "sub-agents are"
@@ -29,5 +33,6 @@ def wake_message(name: str, findings: Sequence[ChildFinding], *, at_work: int) -
             " for more."
         )
     task = single_line(name, characters_max=TASK_CHARACTERS_MAX)
-    found = child_findings(findings, heading=HEADING) if findings else _NOTHING
+    nothing = _READ if has_read else _NOTHING
+    found = child_findings(findings, heading=HEADING) if findings else nothing
     return "\n".join([_PRIOR, waiting, _CONTINUE, "", f"Task: {task}", "", found])

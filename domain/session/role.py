@@ -37,6 +37,8 @@ def capabilities_at(depth: int, max_spawn_depth: int) -> Capabilities:
 
 
 ANCESTORS_MAX = 64
+"""Nobody goes up a tree further than this: none is so deep, and a record that was a circle would
+have no end."""
 
 
 @dataclass(frozen=True, slots=True)

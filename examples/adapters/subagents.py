@@ -30,7 +30,8 @@ async def answer_of_subagent(task: str, agent_id: str | None = None) -> str:
         # Under a key of its own, the request may be sent again without a second child.
         key = {"Idempotency-Key": str(uuid.uuid4())}
         answer = await client.post("/v1/spawns", json=spawn, headers=key)
-        if answer.is_error and answer.json().get("code") in REFUSALS:
+        problem = "problem+json" in answer.headers.get("Content-Type", "")
+        if problem and answer.json().get("code") in REFUSALS:
             return f"No sub-agent was spawned: {answer.json()['detail']}"
         answer.raise_for_status()
         run = {"runId": answer.json()["runId"], "stage": None}
@@ -38,8 +39,9 @@ async def answer_of_subagent(task: str, agent_id: str | None = None) -> str:
             answer = await client.get(f"/v1/runs/{run['runId']}", params=WAIT)
             answer.raise_for_status()
             run = answer.json()
-            if run["continuedBy"] is not None:
-                # It ended its turn to wait, or was told more: another run goes on in its place.
+            if run["continuedBy"] is not None and run["announcement"]["state"] == "skipped":
+                # It ended its turn to wait, or was steered: another run goes on in its place, and
+                # its answer is that one's.
                 run = {"runId": run["continuedBy"], "stage": None}
     if run["stage"] == "refused":
         return f"No sub-agent was spawned: {run['error'] or 'it was refused'}"

@@ -12,16 +12,20 @@ the coding agent is to do is JSON on stdout. `settings.json` beside it names the
 The environment says where: SPAWNLOG_URL, SPAWNLOG_TOKEN (scopes `spawn` and `read`), and maybe
 SPAWNLOG_REQUESTER_AGENT (`main`) and SPAWNLOG_HOOKS_DIR, a folder for what it remembers of the
 sub-agents at work. A server that cannot be reached, or cannot answer, stops nobody from working:
-the hook says so on stderr. Nothing that the hooks are given tells two sub-agents of one type apart
-that begin at the same moment: their runs may be swapped. And one whose tool was allowed here and
-denied elsewhere leaves its run to the next one of its type.
+the hook says so on stderr, and a tool call that was not taken is reported with the next one; an end
+that was not taken is the server's to find out, when the lease is over. Nothing that the hooks are
+given tells two sub-agents of one type apart that begin at the same moment: their runs may be
+swapped. And one whose tool was allowed here and denied elsewhere leaves its run to the next one of
+its type.
 """
 
 import contextlib
 import fcntl
 import hashlib
+import http.client
 import json
 import os
+import stat
 import sys
 import tempfile
 import urllib.error
@@ -35,14 +39,18 @@ SPAWNING_TOOLS = ("Agent", "Task")
 LEASE_SECONDS = 3600
 TIMEOUT_SECONDS = 20
 TEXT_CHARACTERS_MAX = 100_000
+UNSENT_MAX = 50
+"""So many tool calls of a sub-agent wait for a server that is away."""
 
 
 class Refused(Exception):
-    """The server said no: `code` is its stable word, the text for people."""
+    """The server said no: `code` is its stable word, the text for people; `is_for_now` when the
+    same may be taken later."""
 
-    def __init__(self, problem: dict[str, Any]) -> None:
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(str(problem.get("detail", problem)))
         self.code = problem.get("code")
+        self.is_for_now = status >= 500 or bool(problem.get("retryable"))
 
 
 def ask(method: str, path: str, body: object = None, **headers: str) -> dict[str, Any]:
@@ -66,7 +74,9 @@ def ask(method: str, path: str, body: object = None, **headers: str) -> dict[str
                 problem = json.load(error)
             except ValueError:
                 problem = {"detail": f"the answer was {error.code}"}
-        raise Refused(problem) from None
+        raise Refused(error.code, problem) from None
+    except (http.client.HTTPException, ValueError) as cut:
+        raise OSError(f"the answer was cut off: {cut!r}") from None
 
 
 def requester_of(hook: dict[str, Any]) -> str:
@@ -82,15 +92,21 @@ def remembered(hook: dict[str, Any]) -> Iterator[dict[str, Any]]:
     default = Path(tempfile.gettempdir()) / f"spawnlog-hooks-{os.getuid()}"
     folder = Path(os.environ.get("SPAWNLOG_HOOKS_DIR") or default)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = folder.lstat()
+    if not stat.S_ISDIR(made.st_mode) or made.st_uid != os.getuid() or made.st_mode & 0o022:
+        # Whoever else may write there would say which run is reported to.
+        raise SystemExit(f"{folder} is not this user's alone: name another, SPAWNLOG_HOOKS_DIR")
     name = hashlib.sha256(f"{hook['session_id']}/{hook['agent_id']}".encode()).hexdigest()
     with (folder / f"{name}.json").open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         known = json.loads(file.read() or "{}")
-        yield known
-        file.seek(0)
-        file.truncate()
-        json.dump(known, file)
+        try:
+            yield known
+        finally:
+            file.seek(0)
+            file.truncate()
+            json.dump(known, file)
 
 
 def spawn(hook: dict[str, Any]) -> dict[str, Any] | None:
@@ -187,9 +203,28 @@ def report(hook: dict[str, Any]) -> None:
         "output": _short(hook.get("tool_response")),
     }
     with remembered(hook) as known:
-        if known:
-            body = {"epoch": known["epoch"], "first": known["next"], "entries": [entry]}
+        if not known:
+            return
+        unsent = known.setdefault("unsent", [])
+        if len(unsent) < UNSENT_MAX:
+            unsent.append(entry)
+        else:
+            print("spawnlog: too much is unsent: a tool call is not on record", file=sys.stderr)
+        send(known)
+
+
+def send(known: dict[str, Any]) -> None:
+    """Report what was not taken yet. An entry keeps its number until there is an answer, so that
+    one whose answer was lost is neither recorded twice nor in the place of the next one."""
+    while unsent := known.get("unsent"):
+        body = {"epoch": known["epoch"], "first": known["next"], "entries": unsent[:1]}
+        try:
             known["next"] = ask("POST", f"/v1/runs/{known['runId']}/transcript", body)["next"]
+        except Refused as refused:
+            if not refused.is_for_now:
+                del unsent[0]
+            raise
+        del unsent[0]
 
 
 def _short(value: object) -> str | None:
@@ -207,6 +242,10 @@ def end(hook: dict[str, Any]) -> None:
         usage = usage_of(hook.get("agent_transcript_path"))
         if usage:
             body["usage"] = usage
+        try:
+            send(known)
+        except (OSError, Refused) as lost:
+            print(f"spawnlog: its last tool calls are not on record: {lost}", file=sys.stderr)
         ask("POST", f"/v1/runs/{known['runId']}/end", body)
 
 

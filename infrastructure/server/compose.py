@@ -25,7 +25,7 @@ from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.external import ExternalRuns
 from application.execution.launch import LaunchComposer
-from application.log.envelope import WRITER_VERSION, Actor
+from application.log.envelope import Actor
 from application.log.unit_of_work import CommandLog, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
@@ -54,11 +54,11 @@ from application.steps.attachments import AttachmentsStep
 from application.steps.context_engine import ContextEngineStep
 from application.steps.context_fork import ContextForkStep
 from application.steps.run_steps import StepRunner
+from application.steps.step import StepMaker
 from application.steps.thread_binding import ThreadBindingStep
 from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
 from application.telemetry.measurements import Measurements
-from application.telemetry.span_export import SpanExport
 from application.telemetry.trace_context import TraceContexts
 from application.workers.event_counter import COUNT_SECONDS, EventCounter
 from application.workers.recovery import RunRecovery
@@ -90,7 +90,6 @@ from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.identity import LogIdentity, identify
-from infrastructure.outbound.otlp.receiver import OtlpReceiver
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
@@ -109,6 +108,7 @@ from infrastructure.outbound.scripts.secrets import ConfiguredSecrets, FileOf
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from infrastructure.server.database import Database, DatabaseConnector
 from infrastructure.server.health import ReadinessCheck, holder_name, hosts_of
+from infrastructure.server.telemetry import Telemetry, start_telemetry
 
 STAGED_DELETIONS_MAX = 1_000
 
@@ -144,27 +144,13 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     files = TranscriptFileWriter(work.registry, needs.transcripts, needs.coordination)
     announcing, archiving = Announcer(work, needs.hooks), Archiver(work, needs.transcripts, files)
     sealing = RunFinalizer(work, needs.transcripts, files, announcing, archiving)
-    makers = (
-        ThreadBindingStep(work, needs.hooks),
-        ContextForkStep(work, needs.transcripts),
-        WorkspaceStep(needs.folders),
-        AttachmentsStep(needs.attachments, needs.staged, work.contents, needs.interruption),
-        ContextEngineStep(work, needs.hooks),
-    )
+    makers = _step_makers(work, needs)
     stepping = StepRunner(work, makers, needs.staged, needs.interruption)
     gathering = ContextGatherer(needs.scripts, needs.credentials, needs.script_secrets)
     preparing = RunPreparer(
         work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
     )
-    launching = LaunchComposer(
-        work,
-        needs.tokens,
-        needs.folders,
-        needs.credentials,
-        needs.transcripts,
-        needs.url,
-        needs.traces,
-    )
+    launching = _launch_composer(work, needs)
     rooms = Bulkhead()
     executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
     dispatching = Dispatcher(work, executing, needs.holder)
@@ -198,15 +184,33 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     )
 
 
+def _step_makers(work: UnitOfWork, needs: WorkerDependencies) -> tuple[StepMaker, ...]:
+    """What is made for a child outside the log, in this order."""
+    return (
+        ThreadBindingStep(work, needs.hooks),
+        ContextForkStep(work, needs.transcripts),
+        WorkspaceStep(needs.folders),
+        AttachmentsStep(needs.attachments, needs.staged, work.contents, needs.interruption),
+        ContextEngineStep(work, needs.hooks),
+    )
+
+
+def _launch_composer(work: UnitOfWork, needs: WorkerDependencies) -> LaunchComposer:
+    return LaunchComposer(
+        work,
+        needs.tokens,
+        needs.folders,
+        needs.credentials,
+        needs.transcripts,
+        needs.url,
+        needs.traces,
+    )
+
+
 def build_script_runner(launcher: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:
     """Runs files and calls URLs; `file_of` gives the file of a revision."""
     files = LocalFileScripts(launcher, file_of, server=os.environ)
     return ScriptsByUri(files, HttpScripts(file_of))
-
-
-def otlp_headers(loaded: LoadedConfiguration, settings: Settings) -> dict[str, str]:
-    """The headers with which spans are sent, secrets and all. ConfigurationError."""
-    return {name: loaded.resolve(value) for name, value in settings.telemetry.headers.items()}
 
 
 _log = logging.getLogger("spawnlog")
@@ -227,8 +231,7 @@ class ServerProcess:
         self.directory = directory
         self._connecting = DatabaseConnector(database)
         self._stack = AsyncExitStack()
-        self._spans: SpanExport | None = None
-        self._traces: TraceContexts | None = None
+        self._telemetry: Telemetry | None = None
         self.closing = False
         self.on_end: Callable[[], None] = lambda: None
         self._stopped: asyncio.Future[None] | None = None
@@ -259,7 +262,9 @@ class ServerProcess:
         self._connecting.on_connection = self.log.remembered.forget
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
-        self._start_spans()
+        self._telemetry = start_telemetry(self._loaded, self.settings, self.log)
+        if self._telemetry is not None:
+            self._stack.push_async_callback(self._telemetry.spans.close)
         registry = PostgresRegistry(pool, self.log.remembered, self.log.tail.is_respawned)
         contents = PostgresContents(pool)
         identities = RandomIdentities()
@@ -271,25 +276,6 @@ class ServerProcess:
         await self.configurations.activate(self._loaded, Actor(kind="system"))
         seal = ChildTokenSigner(self.directory.child_token_key())
         return await self._build_workers(work, pool, seal, url)
-
-    def _start_spans(self) -> None:
-        endpoint = self.settings.telemetry.otlp_endpoint
-        if endpoint is None:
-            return
-        identity = {
-            "service.name": "spawnlog",
-            "service.version": WRITER_VERSION,
-            "service.instance.id": holder_name(),
-            "spawnlog.log": str(self.log.log_id),
-        }
-        receiver = OtlpReceiver(
-            endpoint, lambda: otlp_headers(self._loaded, self.settings), identity
-        )
-        self._traces = TraceContexts(self.log)
-        self._spans = SpanExport(self.log, self._traces, receiver)
-        self.log.on_commit = self._spans.take
-        self._spans.start()
-        self._stack.push_async_callback(self._spans.close)
 
     def _end(self, why: str) -> None:
         """This process can do no more work here: what it holds is taken over once it is gone."""
@@ -334,7 +320,7 @@ class ServerProcess:
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
                 url=url,
-                traces=self._traces,
+                traces=self._telemetry.traces if self._telemetry is not None else None,
             ),
         )
         self.executing = workers.executing
@@ -422,14 +408,15 @@ class ServerProcess:
         return services
 
     def _measurements(self, pool: AsyncConnectionPool[LogConnection]) -> Measurements:
-        defaults = self.configurations.current
         return Measurements(
             log_id=self.log.log_id,
             totals=self.log.totals,
-            spans=self._spans.totals if self._spans is not None else None,
+            spans=self._telemetry.spans.totals if self._telemetry is not None else None,
             open_work=PostgresOpenWork(pool),
             tail=lambda: self.log.tail.position,
-            lane_width=lambda: defaults().configuration.subagent_defaults.max_concurrent,
+            lane_width=lambda: (
+                self.configurations.current().configuration.subagent_defaults.max_concurrent
+            ),
         )
 
     async def drain(self) -> None:

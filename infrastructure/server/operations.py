@@ -147,10 +147,11 @@ def serve(options: ServeOptions) -> int:
 
     from infrastructure.server.compose import ServerProcess
     from infrastructure.server.lifecycle import run_server, warn_about
+    from infrastructure.server.telemetry import require_usable_telemetry
 
     write_to_stderr()
     loaded, settings, directory = _prepare_start(options)
-    _require_usable_telemetry(loaded, settings)
+    require_usable_telemetry(loaded, settings)
     warn_about(loaded)
     listening = bind_socket(settings)
     try:
@@ -165,23 +166,6 @@ def serve(options: ServeOptions) -> int:
     finally:
         listening.close()
         database.close()
-
-
-def _require_usable_telemetry(loaded: LoadedConfiguration, settings: Settings) -> None:
-    from infrastructure.outbound.otlp.receiver import is_installed
-    from infrastructure.server.compose import otlp_headers
-
-    if settings.telemetry.otlp_endpoint is None:
-        return
-    if not is_installed():
-        raise UserError(
-            "spans cannot be sent: the library for it is not installed; install spawnlog[otel], or"
-            " remove spawnlog.telemetry.otlpEndpoint and SPAWNLOG_OTLP_ENDPOINT"
-        )
-    try:
-        otlp_headers(loaded, settings)
-    except ConfigurationError as error:
-        raise UserError(f"spawnlog.telemetry.headers cannot be used: {error}") from error
 
 
 def migrate(options: ServeOptions) -> str:

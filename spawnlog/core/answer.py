@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
 from importlib import import_module
 from operator import or_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -90,13 +89,28 @@ def read_value(names: tuple[str, ...], content: bytes) -> Any:
         ) from None
 
 
-@cache
+_ADAPTERS: dict[tuple[str, ...], "TypeAdapter[Any]"] = {}
+
+
+def is_prepared(names: tuple[str, ...]) -> bool:
+    """Whether an answer of these models is read without building them first."""
+    return not names or names == (TEXT,) or names in _ADAPTERS
+
+
+def prepare(names: tuple[str, ...]) -> None:
+    """Build these models, which takes some tenths of a second when they are the first."""
+    if not is_prepared(names):
+        _adapter(names)
+
+
 def _adapter(names: tuple[str, ...]) -> "TypeAdapter[Any]":
-    from functools import reduce
+    if names not in _ADAPTERS:
+        from functools import reduce
 
-    from pydantic import TypeAdapter
+        from pydantic import TypeAdapter
 
-    return TypeAdapter(reduce(or_, [model(name) for name in names]))
+        _ADAPTERS[names] = TypeAdapter(reduce(or_, [model(name) for name in names]))
+    return _ADAPTERS[names]
 
 
 def model(name: str) -> Any:
@@ -137,7 +151,7 @@ def read_object(content: bytes) -> dict[str, Any]:
     """A JSON object. ForeignAnswer for anything else."""
     try:
         body = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         raise ForeignAnswer("the answer is not from a spawnlog server: check the address")

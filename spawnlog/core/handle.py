@@ -7,7 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
+from spawnlog.core.errors import (
+    InvalidSetting,
+    RefusalProblem,
+    ServerUnreachable,
+    SpawnlogError,
+)
+from spawnlog.core.request import Request
 from spawnlog.core.retries import Errand, RetryLimits, exchange
 from spawnlog.core.wait import WaitUntil, goes_on_in, result_of, wait_for_message, wait_for_run
 from spawnlog.operations import control, runs
@@ -74,10 +80,10 @@ class RunHandle:
         when it takes longer; the run goes on."""
         began = time.monotonic()
         if self._is_queued and self.child_session_key is not None:
-            yield from wait_for_message(self.run_id, self.child_session_key, seconds, self._limits)
+            yield from wait_for_message(self.run_id, self.child_session_key, seconds)
             self._is_queued = False
         left = None if seconds is None else max(seconds - (time.monotonic() - began), 0.001)
-        self.view = yield from wait_for_run(self.run_id, until, left, self._limits)
+        self.view = yield from wait_for_run(self.run_id, until, left)
         self.child_session_key = self.view.child_session_key
         return self.view
 
@@ -140,6 +146,7 @@ class FamilyHandle:
         )
         self.stop_on_error = stop_on_error
         self._runs: list[Any] = []
+        self._unanswered: dict[str | None, Request[Any]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.key!r})"
@@ -155,10 +162,18 @@ class FamilyHandle:
         return client.retries
 
     def _spawned(self, kind: type[Any], members: Mapping[str, Any]) -> Errand[list[Any]]:
-        if len(self._runs) >= SPAWNED_MAX:
+        if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
             raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
         request = runs.spawn(requester=self.requester, **members)
-        accepted = (yield from exchange(request, self._limits)).value
+        key = request.idempotency_key
+        if self.stop_on_error:
+            self._unanswered[key] = request
+        try:
+            accepted = (yield from exchange(request, self._limits)).value
+        except RefusalProblem:
+            self._unanswered.pop(key, None)
+            raise
+        self._unanswered.pop(key, None)
         made = [
             kind(self.client, str(one.run_id), one.child_session_key, warnings=one.warnings)
             for one in accepted.runs
@@ -174,16 +189,38 @@ class FamilyHandle:
     def _stop_runs(self, error: BaseException) -> Errand[None]:
         """Stop what was spawned here, since `error` leaves it. Why a run could not be stopped is a
         note on that error, which nothing takes the place of."""
+        if not (yield from self._stop_each([run.run_id for run in self._runs], error)):
+            return
+        for request in self._unanswered.values():
+            # The same key is the same run, if there is one; else this one ends where it begins.
+            try:
+                accepted = (yield from exchange(request, self._limits)).value
+            except RefusalProblem:
+                continue
+            except SpawnlogError as failure:
+                error.add_note(
+                    "a run whose spawn was not answered could not be stopped, and may go on:"
+                    f" {failure.message}"
+                )
+                if isinstance(failure, ServerUnreachable):
+                    return
+                continue
+            if not (yield from self._stop_each([str(one.run_id) for one in accepted.runs], error)):
+                return
+
+    def _stop_each(self, run_ids: Sequence[str], error: BaseException) -> Errand[bool]:
+        """Stop these; false when nobody answers."""
         # By the kind alone: its text may hold what is nobody's business.
         reason = f"the program that spawned it ended with {type(error).__name__}"
-        for number, run in enumerate(self._runs, 1):
+        for number, run_id in enumerate(run_ids, 1):
             try:
-                yield from exchange(control.stop_run(run.run_id, reason=reason), self._limits)
+                yield from exchange(control.stop_run(run_id, reason=reason), self._limits)
             except ServerUnreachable as failure:
                 # Nobody would hear of the others either, and each would take as long.
-                left = len(self._runs) - number
+                left = len(run_ids) - number
                 others = f" and {left} more" if left else ""
-                error.add_note(f"run {run.run_id}{others} could not be stopped: {failure.message}")
-                return
+                error.add_note(f"run {run_id}{others} could not be stopped: {failure.message}")
+                return False
             except SpawnlogError as failure:
-                error.add_note(f"run {run.run_id} could not be stopped: {failure.message}")
+                error.add_note(f"run {run_id} could not be stopped: {failure.message}")
+        return True

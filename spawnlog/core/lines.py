@@ -16,20 +16,31 @@ class LineReader(Generic[T]):
     def __init__(self, request: LinesRequest[T]) -> None:
         self._names = request.answers
         self._is_whole = False
-        self._rest = bytearray()
+        self._pieces: list[bytes] = []
+        self._bytes = 0
 
     def feed(self, content: bytes) -> Iterator[T]:
         """The lines that are whole with these bytes. StreamCutShort for the one that says why the
         answer goes no further."""
-        self._rest += content
-        *lines, rest = bytes(self._rest).split(b"\n") if b"\n" in content else [bytes(self._rest)]
-        if max(map(len, (*lines, rest))) > LINE_BYTES_MAX:
-            raise ForeignAnswer(f"a line of the answer is longer than {LINE_BYTES_MAX} bytes")
-        if lines:
-            self._rest = bytearray(rest)
-        for line in lines:
+        *ends, rest = content.split(b"\n")
+        for end in ends:
+            self._add(end)
+            line = self._taken()
             if line.strip():
                 yield self._line(line)
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
+        self._bytes += len(piece)
+        if self._bytes > LINE_BYTES_MAX:
+            raise ForeignAnswer(f"a line of the answer is longer than {LINE_BYTES_MAX} bytes")
+        # Put together once, and not with each piece: a long line comes in many.
+        self._pieces.append(piece)
+
+    def _taken(self) -> bytes:
+        line = b"".join(self._pieces)
+        self._pieces, self._bytes = [], 0
+        return line
 
     def _line(self, line: bytes) -> T:
         value: Any = read_value(self._names, line) if self._names else read_object(line)
@@ -43,7 +54,7 @@ class LineReader(Generic[T]):
     def end(self) -> list[T]:
         """The answer is over: what stood behind the last line feed. StreamCutShort when the answer
         is not whole."""
-        rest = bytes(self._rest)
+        rest = self._taken()
         try:
             lines = [self._line(rest)] if rest.strip() else []
         except ForeignAnswer:

@@ -4,6 +4,7 @@ Nothing here speaks to anybody. A client of either kind sends it.
 """
 
 import json
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,9 @@ WAIT_SECONDS_MAX = 60.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[T]):
     """A request whose answer reads as `T`: one of the models named in `answers`, or the JSON object
-    as it is when there is none. `again`: a second one does nothing more than the first."""
+    as it is when there is none. `again`: a second one does nothing more than the first. It may
+    be answered within `answer_seconds_max`, if a client has that much patience, and `wait_seconds`
+    more."""
 
     operation: str
     method: str
@@ -37,6 +40,7 @@ class Request(Generic[T]):
     answers: tuple[str, ...] = ()
     again: bool = False
     wait_seconds: float = 0.0
+    answer_seconds_max: float = math.inf
 
     @property
     def target(self) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal
 
 from spawnlog.core.errors import (
-    UNREADY_STATUSES,
     NotFoundProblem,
     Problem,
     ServerUnreachable,
@@ -15,7 +14,7 @@ from spawnlog.core.errors import (
     WaitTimeout,
 )
 from spawnlog.core.request import Request
-from spawnlog.core.retries import Errand, Pause, RetryLimits, exchange
+from spawnlog.core.retries import NO_RETRIES, PASSING_STATUSES, Errand, Pause, exchange
 from spawnlog.operations.runs import get_run
 from spawnlog.operations.sessions import get_session
 
@@ -24,6 +23,9 @@ POLL_SECONDS = 30.0
 MESSAGE_POLL_SECONDS = 0.5
 PAUSE_SECONDS_MIN = 0.25
 PAUSE_SECONDS_MAX = 5.0
+LATE_SECONDS_MAX = 1.0
+"""An answer is waited for so much longer than a wait was to take."""
+
 ABSENT_SECONDS_MAX = 60.0
 """How long a server may be away, as in a restart, before the wait is given up."""
 
@@ -44,7 +46,6 @@ def wait_for_run(
     run_id: str,
     until: WaitUntil,
     seconds: float | None,
-    limits: RetryLimits,
     *,
     is_plain: bool = False,
 ) -> Errand[Any]:
@@ -64,7 +65,7 @@ def wait_for_run(
 
     while True:
         asked, waits = time.monotonic(), left()
-        answer = yield from _outlasting(asking, limits, end)
+        answer = yield from _outlasting(asking, end)
         run, now = answer.value, time.monotonic()
         stage = run.get("stage") if is_plain else run.stage
         if has_reached(stage, until):
@@ -78,35 +79,32 @@ def wait_for_run(
             yield Pause(PAUSE_SECONDS_MIN)
 
 
-def _outlasting(
-    asking: Callable[[], Request[Any]], limits: RetryLimits, end: float | None
-) -> Errand[Any]:
-    """The answer to what is asked, by a server that may be away for a minute."""
+def _outlasting(asking: Callable[[], Request[Any]], end: float | None) -> Errand[Any]:
+    """The answer to what is asked, by a server that may be away for a minute. Each attempt is asked
+    anew, so that none waits for longer than is left."""
     contact, pause_seconds = time.monotonic(), PAUSE_SECONDS_MIN
     while True:
+        request = asking()
+        if end is not None:
+            left = max(end - time.monotonic() - request.wait_seconds, 0.0)
+            request = replace(request, answer_seconds_max=left + LATE_SECONDS_MAX)
         try:
-            return (yield from exchange(asking(), _until(limits, end)))
+            return (yield from exchange(request, NO_RETRIES))
         except (ServerUnreachable, Problem) as lost:
-            if isinstance(lost, Problem) and lost.status not in UNREADY_STATUSES:
-                raise
+            asked = 0.0
+            if isinstance(lost, Problem):
+                if lost.status not in PASSING_STATUSES:
+                    raise
+                asked = lost.retry_after or 0.0
             now = time.monotonic()
             if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
                 raise
-        yield Pause(pause_seconds)
+        pause = max(pause_seconds, asked)
+        yield Pause(pause if end is None else min(pause, max(end - now, 0.001)))
         pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
 
 
-def _until(limits: RetryLimits, end: float | None) -> RetryLimits:
-    """The limits, when no attempt may begin behind the end of the wait."""
-    if end is None:
-        return limits
-    left = max(0.0, end - time.monotonic())
-    return replace(limits, seconds_max=min(limits.seconds_max, left))
-
-
-def wait_for_message(
-    run_id: str, session_key: str, seconds: float | None, limits: RetryLimits
-) -> Errand[None]:
+def wait_for_message(run_id: str, session_key: str, seconds: float | None) -> Errand[None]:
     """Until a message that waits in a session has become its run. UnsuccessfulRun when it was
     dropped."""
     end = None if seconds is None else time.monotonic() + seconds
@@ -114,12 +112,12 @@ def wait_for_message(
     while True:
         # In this order: a message that has left the queue is a run by then, or nothing.
         plain: Request[Any] = replace(get_session(session_key), answers=())
-        answer = yield from _outlasting(partial(_same, plain), limits, end)
+        answer = yield from _outlasting(partial(_same, plain), end)
         queue = answer.value.get("queue")
         is_queued = any(one.get("runId") == run_id for one in queue or ())
         try:
             run: Request[Any] = replace(get_run(run_id), answers=())
-            yield from _outlasting(partial(_same, run), limits, end)
+            yield from _outlasting(partial(_same, run), end)
         except NotFoundProblem:
             if not is_queued and queue is not None:
                 raise UnsuccessfulRun(

@@ -47,12 +47,15 @@ class Wire:
         except (ValueError, ImportError, OSError) as error:
             raise InvalidSetting(f"cannot speak to {self.address.url}: {error}") from None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the server is on this machine and wants no encryption."""
+        return self.address.is_on_this_machine and self.address.url.startswith("http:")
+
     def _settings(self) -> dict[str, Any]:
         return {
             # Certificates take a tenth of a second to load, and here none is looked at.
-            "verify": not (
-                self.address.is_on_this_machine and self.address.url.startswith("http:")
-            ),
+            "verify": not self.is_plain,
             # A proxy has no business between two programs of one machine.
             "trust_env": not self.address.is_on_this_machine,
             "limits": httpx2.Limits(
@@ -64,29 +67,48 @@ class Wire:
     def request(self, request: Request[Any], *, streams: bool = False) -> httpx2.Request:
         """The request as httpx2 sends it; with `streams` its answer goes on while something is
         said."""
-        for name, value in request.headers.items():
-            if not (value.isascii() and value.isprintable()):
-                raise InvalidSetting(f"{name} must be printable ASCII signs")
-        headers = {**self._headers, **request.headers}
-        seconds = SILENCE_SECONDS_MAX if streams else self._answer_seconds + request.wait_seconds
+        seconds = SILENCE_SECONDS_MAX if streams else self.silence_seconds_max(request)
         # A request that waits for a connection of its own is not answered late: it is sent late.
-        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS, pool=None)
+        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None)
         return httpx2.Request(
             request.method,
             _url(self.address.url + request.target),
-            headers=headers,
+            headers=[
+                (name.encode(), value.encode())
+                for name, value in self._all_headers(request).items()
+            ],
             content=request.content or (b"" if request.method in ("POST", "PUT") else None),
             extensions={"timeout": timeout.as_dict()},
         )
 
+    def message(self, request: Request[Any]) -> bytes:
+        """The request as it stands on a connection."""
+        lines = [f"{name}: {value}\r\n" for name, value in self._all_headers(request).items()]
+        if request.content or request.method in ("POST", "PUT"):
+            lines.append(f"Content-Length: {len(request.content)}\r\n")
+        target = _url(self.address.url + request.target).raw_path.decode("ascii")
+        head = f"{request.method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n"
+        return head.encode() + request.content
+
+    def silence_seconds_max(self, request: Request[Any]) -> float:
+        """How long a server may say nothing before it has answered."""
+        return min(self._answer_seconds, request.answer_seconds_max) + request.wait_seconds
+
+    def _all_headers(self, request: Request[Any]) -> dict[str, str]:
+        for name, value in request.headers.items():
+            if not value.isprintable():
+                raise InvalidSetting(f"{name} must be one line of printable signs")
+        return {**self._headers, **request.headers}
+
     def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
         """What a failure of httpx2 is to a caller."""
         url, key = self.address.url, request.idempotency_key
+        done = "" if request.method == "GET" else "; what was asked for may have been done"
         match error:
             case httpx2.SSEError():
                 return ForeignAnswer(f"{url} sends no event stream: {error}")
             case httpx2.TimeoutException():
-                return ServerUnreachable(f"{url} did not answer in time", key)
+                return ServerUnreachable(f"{url} did not answer in time{done}", key)
             case httpx2.ConnectError() | httpx2.ProxyError():
                 return ServerUnreachable(
                     f"no server answers at {url} ({error}): start one with `spawnlog serve`, or say"
@@ -100,7 +122,7 @@ class Wire:
                 return InvalidSetting(f"cannot speak to {url}: {error}")
             case _:
                 reason = str(error) or type(error).__name__
-                return ServerUnreachable(f"the connection to {url} was lost: {reason}", key)
+                return ServerUnreachable(f"the connection to {url} was lost: {reason}{done}", key)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""With which model, level of thinking and tools a child runs."""
+"""With which model, level of thinking, tools and time a child runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from domain.configuration.models import split_model_reference
 from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.timeout import run_timeout_seconds
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at
 from domain.values.thinking_level import normalise_thinking
@@ -87,7 +88,14 @@ def with_tools(given: Given) -> Answer:
     return {"allowed": allowed, "denied": Among(TOOLS) - allowed}
 
 
+def with_a_limit(given: Given) -> Answer:
+    """The seconds that hold for an argument and a configured limit, also for one that no
+    configuration may have."""
+    return {"runTimeoutSeconds": run_timeout_seconds(given["arg"], given["config"])}
+
+
 RUNNERS: Mapping[str, Runner] = {
+    "admission.timeout": with_a_limit,
     "model": with_a_model,
     "thinking": with_thinking,
     "toolPolicy": with_tools,

@@ -1,15 +1,66 @@
-"""What the tool `subagents` of a server answers."""
+"""What the tools of a server answer, and what is on record then."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold
-from tests.support.cases.served import caller_of, case_house, child_of
+from tests.support.cases.served import caller_of, case_house, child_of, configured
 from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
+
+
+def spawned(given: Given) -> Answer:
+    """What the tool throws, with nothing on record; what it says of a spawn that is refused, which
+    is on record; or what is on record of one that is accepted. Without arguments, the words that
+    the list of tools offers."""
+    house = case_house()
+    key = house.session("spawn")
+    if "args" not in given:
+        (tool,) = [
+            one
+            for one in caller_of(key).ask("tools/list")["result"]["tools"]
+            if one["name"] == "sessions_spawn"
+        ]
+        schema = tool["inputSchema"]["properties"]
+        return {"schema": {**schema, **{n: v["enum"] for n, v in schema.items() if "enum" in v}}}
+    result = caller_of(key).call("sessions_spawn", **given["args"])
+    answer = result["structuredContent"]
+    if "status" in given.get("spawn_result", {}):
+        (refused,) = house.runs(key)
+        assert (refused["runId"], refused["stage"]) == (answer["runId"], "refused")
+        return dict(answer)
+    if result["isError"]:
+        assert house.runs(key) == [], "it was asked for a spawn all the same"
+        return {"throws": answer["error"]}
+    return {"effective": _requested(answer["runId"])}
+
+
+def timed(given: Given) -> Answer:
+    """The seconds on record of a run that was asked for with an argument, under a configured limit
+    or none."""
+    house = case_house()
+    key = house.session("timed")
+    limit = {} if given.get("config") is None else {"runTimeoutSeconds": given["config"]}
+    arguments = given.get("args", {"task": "t"})
+    if given.get("arg") is not None:
+        arguments = {**arguments, "runTimeoutSeconds": given["arg"]}
+    if limit:
+        configured(**limit)
+    try:
+        answer = caller_of(key).values("sessions_spawn", **arguments)
+    finally:
+        if limit:
+            configured()
+    seconds = house.server.run(answer["runId"])["runTimeoutSeconds"]
+    return {
+        "status": answer["status"],
+        "runTimeoutSeconds": seconds,
+        "agent_call": {"timeout": seconds},
+    }
 
 
 def killed(given: Given) -> Answer:
@@ -58,11 +109,23 @@ def listed(given: Given) -> Answer:
     return {"text": text, "max_task": max(len(one) for one in text.split(" - ")[1:] or [""])}
 
 
+def _requested(run_id: str) -> dict[str, Any]:
+    """How a run was asked for, as the log has it."""
+    events = case_house().http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    return dict(events[0]["payload"]["options"])
+
+
 def _events(run_id: str) -> object:
     return case_house().http.get(f"/v1/runs/{run_id}/events").json()["items"]
 
 
-RUNNERS: Mapping[str, Runner] = {"control.kill": killed, "control.steer": steered, "list": listed}
+RUNNERS: Mapping[str, Runner] = {
+    "admission.params": spawned,
+    "admission.timeout": timed,
+    "control.kill": killed,
+    "control.steer": steered,
+    "list": listed,
+}
 
 
 @pytest.mark.parametrize("case", cases_of(RUNNERS, by_a_server=True))

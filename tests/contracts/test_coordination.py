@@ -53,6 +53,21 @@ async def test_a_lease_that_is_over_cannot_be_had_back(
     assert await coordination.renew("server-1b", url=None, lease_seconds=LONG)
 
 
+async def test_a_lease_that_is_over_is_had_back_where_that_is_asked_for_but_not_past_its_limit(
+    postgres: RunningLog, coordination: Coordination
+) -> None:
+    await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
+    await _expired(postgres, "holders")
+    limit = datetime.now(UTC) - timedelta(seconds=1)
+    assert not await coordination.renew(
+        HOLDER, url=None, lease_seconds=LONG, not_after=limit, revives=True
+    )
+    assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG, revives=True)
+    assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+    await coordination.forget(HOLDER)
+    assert await postgres.ask("SELECT holder FROM holders") == []
+
+
 async def test_a_lease_that_was_emptied_away_is_written_again(
     postgres: RunningLog, coordination: Coordination
 ) -> None:

@@ -15,7 +15,7 @@ SECONDS_MAX = 20.0
 async def seen(tail: Tail, position: int) -> None:
     """Wait until the tail has come so far."""
     while tail.position < position:
-        assert await tail.changed(None, after=tail.position, timeout_seconds=SECONDS_MAX)
+        assert await tail.changed((), after=tail.position, timeout_seconds=SECONDS_MAX)
 
 
 async def test_a_run_is_followed_from_its_request_to_its_archive(

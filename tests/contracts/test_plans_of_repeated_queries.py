@@ -87,7 +87,7 @@ _CLAIM = {"holder": "somebody", "seconds": 30, "limit": 50}
 _NO_CLAIMS = {"kinds": [], "run_ids": [], "holders": [], "seconds": 30}
 REPEATED: Mapping[str, RepeatedQuery] = {
     "the lease is renewed": RepeatedQuery(
-        RENEW, {"holder": "s", "url": None, "seconds": 30, "not_after": None}
+        RENEW, {"holder": "s", "url": None, "seconds": 30, "not_after": None, "revives": False}
     ),
     "lost runs": RepeatedQuery(LOST, [200]),
     "runs held under one's own name": RepeatedQuery(HELD, ["somebody", 200]),

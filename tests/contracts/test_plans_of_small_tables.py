@@ -23,17 +23,21 @@ from infrastructure.outbound.log.schema.connections import (
     WRITER_PLANNING,
     LogConnection,
 )
+from infrastructure.outbound.read_model.coordination import FORGET_HOLDER
 from infrastructure.outbound.read_model.registry import (
     WAITING_LANES,
     descendants_sql,
     descendants_values,
 )
 from infrastructure.outbound.read_model.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
+from infrastructure.outbound.transcripts.rows import WRITTEN_BEHIND
 from tests.support.builders.family_log import FamilyLog
 
 ROWS = 3_000
 BUFFERS_MAX = 30
 RUN = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # the md5 of "1"
+LONG = UUID(int=1)
+"""A run that has said a lot."""
 
 QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "open runs": (OPEN_RUNS, [[RUN], [0], [0], 0]),
@@ -46,6 +50,8 @@ QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "next in a lane": (LANE_NEXT, ["subagent", 1, 1]),
     "transcripts locked": (LOCK_TRANSCRIPTS, [[RUN]]),
     "last entries": (LAST_ENTRIES, [[RUN]]),
+    "entries written since": (WRITTEN_BEHIND, [ROWS - 5, LONG, ROWS - 5]),
+    "a lease forgotten": (FORGET_HOLDER, ["external:one:1"]),
     "keys reserved": (RESERVED, [["me"], ["POST"], ["/v1/spawns"], ["one"]]),
     "an answer filled in": (ANSWER_IDEMPOTENCY, [[RUN], ["accepted"], ["{}"]]),
 }
@@ -73,7 +79,7 @@ async def test_a_look_up_costs_no_more_in_a_table_that_has_grown(
 def _literal(value: Any) -> str:
     if isinstance(value, list):
         return "'{" + ",".join(f'"{one}"' for one in value) + "}'"
-    return f"'{value}'" if isinstance(value, str) else str(value)
+    return f"'{value}'" if isinstance(value, str | UUID) else str(value)
 
 
 async def _fill(connection: LogConnection) -> None:
@@ -97,6 +103,16 @@ async def _fill(connection: LogConnection) -> None:
         "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
         " SELECT md5(n::text)::uuid, one, now(), 'said', '{}'"
         " FROM generate_series(1, %s) AS n, generate_series(1, 3) AS one",
+        [ROWS],
+    )
+    await connection.execute(
+        "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+        " SELECT %s, n, now(), 'said', repeat('x', 100) FROM generate_series(1, %s) AS n",
+        [LONG, ROWS],
+    )
+    await connection.execute(
+        "INSERT INTO holders SELECT 'external:one:' || n, NULL, now()"
+        " FROM generate_series(1, %s) AS n",
         [ROWS],
     )
     await connection.execute(

@@ -18,6 +18,7 @@ from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.end import RunFinalizer
+from application.execution.written_extents import WrittenExtents
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient
@@ -28,6 +29,7 @@ from application.ports.transcripts import (
     SealedTranscript,
     TranscriptFile,
     Transcripts,
+    Written,
 )
 from domain.run.state import Run
 from domain.values.refusals import LostClaim
@@ -97,6 +99,40 @@ async def test_entries_are_kept_in_order_and_read_in_pages(
     assert (first.sequence, first.kind) == (1, "message")
     assert first.body == {"role": "assistant", "text": "a"}
     assert isinstance(first.recorded_at, datetime)
+
+
+class CountedReads:
+    """Transcripts, and from where on their extent was asked for."""
+
+    def __init__(self, transcripts: Transcripts) -> None:
+        self._transcripts = transcripts
+        self.asked: list[int] = []
+
+    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+        self.asked.append(after)
+        return await self._transcripts.written_behind(run_id, after=after)
+
+
+async def test_how_much_is_written_is_read_on_from_where_it_was_read_last(
+    transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    scout, epoch = family.id("scout"), family.run("scout").epoch
+    counted = CountedReads(transcripts)
+    extents = WrittenExtents(cast("Transcripts", counted))
+    assert await extents.of(scout, epoch) == Written(0, 0)
+    seen = []
+    for first, more in ((1, said("a", "b")), (2, said("b", "c")), (4, said("d"))):
+        assert await transcripts.append(scout, epoch, first, more)
+        seen.append(await extents.of(scout, epoch))
+    assert [one.last for one in seen] == [2, 3, 4]
+    assert counted.asked == [0, 0, 2, 3]
+    whole = await transcripts.written_behind(scout, after=0)
+    assert seen[-1] == whole
+    assert whole.bytes == (await transcripts.extent_to(scout, last=9)).bytes
+    # With another claim it is looked at anew.
+    await extents.of(scout, epoch + 1)
+    assert counted.asked[-1] == 0
 
 
 async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(

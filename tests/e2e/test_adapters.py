@@ -3,11 +3,16 @@
 The libraries are in an environment of their own, which `make adapters` makes: they are heavy.
 """
 
+import asyncio
+import importlib
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -70,3 +75,64 @@ def test_every_adapter_is_tested() -> None:
     assert {path.stem for path in ADAPTERS.glob("*_tool.py")} == {
         f"{one}_tool" for one in LIBRARIES
     }
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers one after the other, as a server does whose sub-agent takes long and goes on."""
+
+    left: ClassVar[list[dict[str, object]]] = []
+    asked: ClassVar[list[str]] = []
+
+    def _answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.asked.append(self.path.partition("?")[0])
+        body = json.dumps(self.left.pop(0)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = _answer
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_the_answer_is_waited_for_however_long_it_takes_and_whichever_run_it_is_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ADAPTERS)
+    subagents = importlib.import_module("subagents")
+    _Answers.left[:] = [
+        {"runId": "first"},
+        {"runId": "first", "stage": "started", "continuedBy": None},
+        {
+            "runId": "first",
+            "stage": "ended",
+            "continuedBy": "second",
+            "announcement": {"state": "skipped"},
+        },
+        {"runId": "second", "stage": "queued", "continuedBy": None},
+        {
+            "runId": "second",
+            "stage": "announced",
+            # Somebody told its session more behind that: this answer is its own.
+            "continuedBy": "third",
+            "announcement": {"state": "delivered"},
+            "outcome": "success",
+            "resultText": "41 ships",
+        },
+    ]
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as answering:
+        thread = threading.Thread(target=answering.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv("SPAWNLOG_URL", f"http://127.0.0.1:{answering.server_port}")
+        monkeypatch.setenv("SPAWNLOG_TOKEN", "none")
+        monkeypatch.setenv("SPAWNLOG_SESSION_KEY", SESSION)
+        try:
+            assert asyncio.run(subagents.answer_of_subagent("count")) == "41 ships"
+        finally:
+            answering.shutdown()
+            thread.join()
+    assert _Answers.left == []
+    assert _Answers.asked == ["/v1/spawns", *["/v1/runs/first"] * 2, *["/v1/runs/second"] * 2]

@@ -4,10 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.support.servers.data_directories import copied, new_place
@@ -42,16 +45,22 @@ def server(made_data_dir: Path) -> Iterator[RunningServer]:
 class CodingAgent:
     """Runs the hook with one input, as the coding agent would."""
 
-    def __init__(self, server: RunningServer, folder: Path) -> None:
+    def __init__(self, server: RunningServer, folder: Path, url: str = "") -> None:
         self._environment = {
             **os.environ,
-            "SPAWNLOG_URL": server.url,
+            "SPAWNLOG_URL": url or server.url,
             "SPAWNLOG_TOKEN": server.token,
             "SPAWNLOG_HOOKS_DIR": str(folder),
         }
 
     def hook(self, event: str, **given: Any) -> dict[str, Any]:
         """What the coding agent is told to do; nothing is an empty object."""
+        told, said = self.hook_that_may_fail(event, **given)
+        assert not said, said
+        return told
+
+    def hook_that_may_fail(self, event: str, **given: Any) -> tuple[dict[str, Any], str]:
+        """The same, and what the hook says on stderr."""
         finished = subprocess.run(
             [sys.executable, HOOKS / "record_subagents.py"],
             input=json.dumps({**SESSION, "hook_event_name": event, **given}),
@@ -61,8 +70,8 @@ class CodingAgent:
             timeout=30,
             check=True,
         )
-        assert not finished.stderr, finished.stderr
-        return dict(json.loads(finished.stdout or "{}").get("hookSpecificOutput", {}))
+        told = dict(json.loads(finished.stdout or "{}").get("hookSpecificOutput", {}))
+        return told, finished.stderr
 
     def asks_for(self, kind: str, number: int, prompt: str) -> dict[str, Any]:
         """The tool that starts a sub-agent is about to be used."""
@@ -135,6 +144,116 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     assert agent.asks_for("Explore", 5, "And the pier?") == {}
 
 
+class Between(ThreadingHTTPServer):
+    """Stands between the hooks and the server. For the ends of paths in `instead` it answers
+    itself, and loses the server's answer where there is None."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Passing)
+        self.behind = url
+        self.instead: dict[str, tuple[int, bytes] | None] = {}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Passing(BaseHTTPRequestHandler):
+    server: Between
+
+    def _pass(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        what = self.path.partition("?")[0].rpartition("/")[2]
+        answer = self.server.instead.get(what) if what in self.server.instead else self._ask(body)
+        if what in self.server.instead and answer is None:
+            self._ask(body)
+            self.close_connection = True
+            return
+        assert answer is not None
+        self.send_response(answer[0])
+        self.send_header("Content-Length", str(len(answer[1])))
+        self.end_headers()
+        self.wfile.write(answer[1])
+
+    def _ask(self, body: bytes) -> tuple[int, bytes]:
+        named = ("Authorization", "Content-Type", "Idempotency-Key")
+        headers = {name: self.headers[name] for name in named if name in self.headers}
+        url = self.server.behind + self.path
+        answer = httpx2.request(self.command, url, content=body, headers=headers)
+        return answer.status_code, answer.content
+
+    do_GET = do_POST = _pass
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def between(server: RunningServer) -> Iterator[Between]:
+    with Between(server.url) as relay:
+        thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
+        thread.start()
+        yield relay
+        relay.shutdown()
+        thread.join()
+
+
+def test_a_tool_call_whose_answer_was_lost_is_on_record_once_and_hides_no_other(
+    server: RunningServer, between: Between, tmp_path: Path
+) -> None:
+    agent = CodingAgent(server, tmp_path / "hooks", between.url)
+    assert agent.asks_for("Explore", 20, "What is lost?") == {}
+    me = {"agent_id": "lossy", "agent_type": "Explore"}
+    agent.hook("SubagentStart", **me)
+    (run,) = (one for one in runs(server) if one["stage"] == "started")
+    use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "x"}}
+
+    def used(answered: str) -> str:
+        return agent.hook_that_may_fail("PostToolUse", **me, **use, tool_response=answered)[1]
+
+    between.instead["transcript"] = None
+    assert used("recorded, its answer lost").startswith("spawnlog: ")
+    between.instead["transcript"] = (503, b"not now")
+    assert "503" in used("not recorded at first")
+    between.instead.clear()
+    assert used("recorded at once") == ""
+    agent.hook("SubagentStop", **me, stop_hook_active=False, last_assistant_message="Found")
+    assert server.run(run["runId"], "announced")["outcome"] == "success"
+    told = server.http.get(f"/v1/runs/{run['runId']}/transcript", params={"tools": "true"})
+    outputs = [one["body"].get("output") for one in told.json()["items"] if one["kind"] == "tool"]
+    assert outputs == ["recorded, its answer lost", "not recorded at first", "recorded at once"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "is_stopped"),
+    [
+        (403, "spawn_forbidden", True),
+        (400, "spawn_error", True),
+        (401, "unauthorized", False),
+        (403, "not_permitted", False),
+        (429, "too_many_requests", False),
+        (503, "log_unavailable", False),
+        (502, None, False),
+    ],
+)
+def test_a_spawn_is_denied_by_the_rules_and_by_no_other_answer(
+    server: RunningServer,
+    between: Between,
+    tmp_path: Path,
+    status: int,
+    code: str | None,
+    is_stopped: bool,
+) -> None:
+    agent = CodingAgent(server, tmp_path / "hooks", between.url)
+    problem = json.dumps({"code": code, "detail": "no"}).encode() if code else b"<html>"
+    between.instead["spawns"] = (status, problem)
+    given = {"subagent_type": "Explore", "description": "Look", "prompt": "go"}
+    told, said = agent.hook_that_may_fail(
+        "PreToolUse", tool_name="Agent", tool_use_id="toolu_no", tool_input=given
+    )
+    assert (told.get("permissionDecision") == "deny", bool(said)) == (is_stopped, not is_stopped)
+
+
 def test_the_settings_run_the_hook_for_all_that_it_acts_on() -> None:
     settings = json.loads((HOOKS / "settings.json").read_text("utf-8"))
     assert set(settings["hooks"]) == {"PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop"}
@@ -167,3 +286,30 @@ def test_a_server_that_is_away_stops_nobody_from_working(tmp_path: Path) -> None
     )
     assert finished.stdout == ""
     assert finished.stderr.startswith("spawnlog: ")
+
+
+@pytest.mark.parametrize("kind", ["writable by others", "a link"])
+def test_what_is_remembered_lies_where_nobody_else_can_write(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "folder"
+    (tmp_path / "other").mkdir(mode=0o700)
+    if kind == "a link":
+        folder.symlink_to(tmp_path / "other")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    ended = {"hook_event_name": "SubagentStop", "agent_id": "a", "agent_type": "explore"}
+    finished = subprocess.run(
+        [sys.executable, HOOKS / "record_subagents.py"],
+        input=json.dumps({**SESSION, **ended}),
+        env={
+            "SPAWNLOG_URL": "http://127.0.0.1:9",
+            "SPAWNLOG_TOKEN": "none",
+            "SPAWNLOG_HOOKS_DIR": str(folder),
+        },
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "is not this user's alone" in finished.stderr
+    assert list((tmp_path / "other").iterdir()) == []

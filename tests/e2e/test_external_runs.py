@@ -218,6 +218,9 @@ def test_who_may_execute_a_run_and_which(server: Executed) -> None:
     below = asked.json()["runId"]
     answer = server.report(below, "claim", child, executor="mother")
     assert answer.status_code == 200, answer.text
+    # A name is no secret: what the claim was answered is for the token that made it.
+    must_be_refused(server.report(below, "claim", executor="mother"), "claimed_elsewhere")
+    assert server.report(below, "claim", child, executor="mother").json() == answer.json()
     epoch = answer.json()["epoch"]
     ended = server.report(below, "end", child, epoch=epoch, outcome="success", result="deep")
     assert ended.status_code == 200, ended.text
@@ -314,6 +317,54 @@ def test_a_run_that_nobody_comes_for_is_an_error(server: Executed) -> None:
     assert run["error"] == "nobody claimed it within 1 s (spawnlog.externalClaimSeconds)"
     assert server.events(run_id) == [*PREPARED, "RunEnded", "RunAnnounced"]
     must_be_refused(server.report(run_id, "claim", executor="late"), "run_over")
+
+
+def test_a_lease_that_ran_out_while_no_server_was_there_ends_nothing(server: Executed) -> None:
+    run_id = server.offered("outlive the outage")
+    slow = server.offered("too slow for any outage", runTimeoutSeconds=2)
+    claim = server.claimed(run_id)
+    server.claimed(slow)
+    server.stop()
+    server.forget_executors()
+    server.again()
+    # Its time is over all the same, and those of an outage were looked at by then.
+    assert server.run(slow, "ended")["outcome"] == "timeout"
+    assert server.run(run_id)["stage"] == "started"
+    beat = server.report(run_id, "heartbeat", epoch=claim["epoch"])
+    assert (beat.status_code, beat.json()["stop"]) == (200, None)
+    server.report(run_id, "end", epoch=claim["epoch"], outcome="success", result="done")
+    assert server.run(run_id, "announced")["resultText"] == "done"
+    assert server.leases_of_executors() == []
+
+
+def test_an_end_is_answered_as_recorded_only_when_it_was_reported(server: Executed) -> None:
+    instead = {"message": "Look again", "mode": "steer"}
+    told = server.offered("be replaced, and say so")
+    claim = server.claimed(told)
+    sent = server.http.post(f"/v1/runs/{told}/messages", json=instead)
+    assert sent.status_code == 202, sent.text
+    end = {"epoch": claim["epoch"], "outcome": "success", "result": "half"}
+    ended = server.report(told, "end", **end)
+    assert ended.json() == {"runId": told, "outcome": "stopped"}
+    assert server.report(told, "end", **end).json() == ended.json()
+    given_up = server.offered("be replaced, in silence")
+    claim = server.claimed(given_up)
+    sent = server.http.post(f"/v1/runs/{given_up}/messages", json=instead)
+    assert sent.status_code == 202, sent.text
+    server.forget_executors()
+    assert server.run(given_up, "ended")["outcome"] == "stopped"
+    late = server.report(given_up, "end", epoch=claim["epoch"], outcome="success", result="lost")
+    assert "stop executing it" in must_be_refused(late, "run_over")["detail"]
+    for below in server.http.get("/v1/runs?stage=queued&agentId=outside").json()["items"]:
+        server.http.post(f"/v1/runs/{below['runId']}/stop", json={})
+
+
+def test_a_lease_is_no_longer_than_the_run_may_take(server: Executed) -> None:
+    run_id = server.offered("short", runTimeoutSeconds=30)
+    claim = server.claimed(run_id, leaseSeconds=3600)
+    ((left,),) = server.leases_of_executors()
+    assert left <= 30
+    server.report(run_id, "end", epoch=claim["epoch"], outcome="success")
 
 
 @pytest.mark.parametrize("moment", ["after RunClaimed", "before RunStarted", "after RunStarted"])

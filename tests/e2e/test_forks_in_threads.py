@@ -8,6 +8,7 @@ import pytest
 
 from domain.context.fork import INBOX_NOTE, NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING
 from tests.support.builders.submitted_transcripts import KEPT, entries_of, tell
+from tests.support.http.mcp import McpCaller
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import BOUND, ORIGIN, Hooked, hooked_on, threaded
@@ -151,3 +152,10 @@ def test_a_child_in_a_thread_is_respawned_in_a_thread_of_its_own(
     entries = entries_of(server.http, run["runId"])
     assert entries[0][1]["entries"] == 2
     assert entries[2] == KEPT[0]
+
+
+def test_a_model_is_offered_a_thread_where_a_hook_binds_one(server: Hooked) -> None:
+    tools = McpCaller(server.url, server.token).ask("tools/list")["result"]["tools"]
+    (spawn,) = [one["inputSchema"] for one in tools if one["name"] == "sessions_spawn"]
+    assert spawn["properties"]["thread"] == {"type": "boolean"}
+    assert spawn["properties"]["mode"]["enum"] == ["run", "session"]

@@ -53,22 +53,28 @@ def server(
         scripted("main", steps=[usage], result=CANARY),
         scripted("broken", outcome="error", error="no luck"),
         command("holder", "sh", "-c", waits),
+        {"id": "outside", "runtime": {"type": "external"}},
         maxSpawnDepth=2,
+        maxConcurrent=1,
     )
+    config["spawnlog"]["drainSeconds"] = 1
     config["spawnlog"]["telemetry"] = {
         "otlpEndpoint": receiver.url,
         "headers": {"x-scope": "${SPAN_HEADER}"},
     }
-    # What the machine says to every program is not for this one.
-    environment = {
+    with RunningServer(folder / "data", config, environment=environment(receiver)) as running:
+        yield running
+    assert SECRET not in running.log()
+    assert "Traceback" not in running.log()
+
+
+def environment(receiver: SpanServer) -> dict[str, str]:
+    """What the machine says to every program is not for this one."""
+    return {
         "SPAN_HEADER": SECRET,
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
         "FASTAPI_OTEL_AUTO_CONFIGURE": "true",
     }
-    with RunningServer(folder / "data", config, environment=environment) as running:
-        yield running
-    assert SECRET not in running.log()
-    assert "Traceback" not in running.log()
 
 
 def spawned(server: RunningServer, requester: str, **more: str) -> tuple[str, str]:
@@ -134,6 +140,19 @@ def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
     assert not [one for one in receiver.spans if one.attributes["spawnlog.run.id"] == unwanted]
 
 
+def test_who_executes_a_run_outside_is_told_its_trace(
+    server: RunningServer, receiver: SpanServer
+) -> None:
+    caller = f"00-{TRACE}-{CALLER}-01"
+    run_id, _ = spawned(server, "agent:main:main", agentId="outside", traceparent=caller)
+    assert server.run(run_id)["stage"] == "queued"
+    claim = server.http.post(f"/v1/runs/{run_id}/claim", json={"executor": "mine"}).json()
+    end = {"epoch": claim["epoch"], "outcome": "success"}
+    server.http.post(f"/v1/runs/{run_id}/end", json=end)
+    span = receiver.of_run(run_id)
+    assert claim["launch"]["traceparent"] == f"00-{TRACE}-{span.id}-01"
+
+
 def test_a_server_that_was_killed_sends_nothing_again(
     server: RunningServer, receiver: SpanServer
 ) -> None:
@@ -162,6 +181,37 @@ def test_a_receiver_that_takes_nothing_hinders_nobody(
     run_id, _ = spawned(server, "agent:main:main")
     receiver.of_run(run_id)
     assert result(server, "sent") > 0
+
+
+def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
+    server: RunningServer, receiver: SpanServer, gate: Path
+) -> None:
+    other = RunningServer(server.data_dir, server.config, environment=environment(receiver))
+    other.log_path = server.log_path.with_name("other.log")
+    with other:
+        holding, _ = spawned(server, "agent:main:main", agentId="holder")
+        server.run(holding, "started")
+        asked = {"agentId": "holder", "traceparent": f"00-{TRACE}-{CALLER}-01"}
+        run_id, key = spawned(server, "agent:main:main", **asked)
+        assert server.run(run_id)["stage"] == "queued"
+        server.stop()
+        # The place is free, and the one that was asked is gone.
+        other.run(run_id, "started")
+        child, _ = spawned(other, key, agentId="main")
+        other.run(child, "announced")
+        (gate / run_id).touch()
+        other.run(run_id, "announced")
+        first, top, below = map(receiver.of_run, (holding, run_id, child))
+        announced = receiver.of_run(run_id, "announce")
+    server.start()
+    sent_by = [one.resource["service.instance.id"] for one in (first, top, below)]
+    assert sent_by[0] != sent_by[1] == sent_by[2]
+    assert (gate / f"{run_id}.trace").read_text("utf-8") == f"00-{TRACE}-{top.id}-01"
+    assert (top.trace, top.parent) == (TRACE, CALLER)
+    assert (below.trace, below.parent) == (TRACE, top.id)
+    assert (announced.trace, announced.parent) == (TRACE, CALLER)
+    stages = {one.name for one in receiver.spans if one.parent == top.id}
+    assert {"prepare", "queue", "execute"} <= stages
 
 
 def result(server: RunningServer, name: str) -> float:

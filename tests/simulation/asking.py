@@ -233,7 +233,7 @@ class _Request:
             at = await self._work.log.head()
             run_id = UUID(str(self._facts["about"]))
             tail = self._server.log.tail
-            await tail.changed(run_id, after=at, timeout_seconds=1.0, types=("RunEnded",))
+            await tail.changed((run_id,), after=at, timeout_seconds=1.0, types=("RunEnded",))
         at = await self._at()
         run = await self._server.registry.run(UUID(str(self._facts["about"])), at=at)
         return (404, {"code": "not_found"}, at) if run is None else (200, _run_body(run), at)

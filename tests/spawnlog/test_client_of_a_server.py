@@ -84,6 +84,25 @@ def test_leaving_a_family_leaves_its_runs_unless_it_is_to_stop_them(
     assert left.wait("ended", seconds=30).status == "stopped"
 
 
+@pytest.mark.parametrize("turns", [1, 20])
+async def test_a_run_whose_spawn_was_cancelled_before_its_answer_is_stopped_too(
+    house: House, turns: int
+) -> None:
+    key = house.session()
+    async with other(house) as client:
+        await client.get_health()
+        with pytest.raises(asyncio.CancelledError):  # noqa: PT012
+            async with client.session(key, stop_on_error=True) as family:
+                spawning = asyncio.create_task(family.spawn("long", agent_id="slow"))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                spawning.cancel()
+                await spawning
+        made = [run async for run in client.runs(requester=key)]
+        assert len(made) == 1
+        assert (await client.run(str(made[0].run_id)).wait("ended", seconds=30)).status == "stopped"
+
+
 async def test_a_steered_run_has_the_result_of_the_one_in_its_place(house: House) -> None:
     async with other(house) as client, client.session(house.session()) as family:
         run = await family.spawn("long", agent_id="slow", cleanup="keep")

@@ -22,7 +22,7 @@ from spawnlog import (
 from spawnlog.core import feed
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import Request
-from spawnlog.core.retries import NO_RETRIES, Pause
+from spawnlog.core.retries import Pause
 from spawnlog.core.wait import wait_for_message
 from spawnlog.operations import log
 from tests.support.servers.http_server import House
@@ -288,7 +288,7 @@ def test_what_the_server_could_not_know_is_refused_before_it_is_sent(
     assert api.asked == []
 
 
-def test_a_header_is_one_line_of_ascii(api: RecordedApi) -> None:
+def test_a_header_is_one_line(api: RecordedApi) -> None:
     with Client(api.url) as client, pytest.raises(InvalidSetting, match="If-Match"):
         client.patch_shared_context(SESSION, {}, if_match="*\r\nX-Other: 1")
     assert api.asked == []
@@ -351,7 +351,7 @@ async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
 
 def test_a_wait_for_a_message_outlives_a_server_that_is_away() -> None:
     key = "agent:main:subagent:one"
-    errand = wait_for_message(RUN, key, 60, NO_RETRIES)
+    errand = wait_for_message(RUN, key, 60)
     asked = next(errand)
     assert isinstance(asked, Request)
     for _ in range(3):
@@ -399,3 +399,38 @@ def test_a_family_that_is_left_while_nobody_answers_asks_once() -> None:
         one.perform(family._stop_runs(error))
     (note,) = error.__notes__
     assert note.startswith(f"run {RUN} and 1 more could not be stopped: no server answers at ")
+
+
+async def test_a_family_asks_again_for_a_run_whose_spawn_was_not_answered(
+    kind: str, api: RecordedApi
+) -> None:
+    run: dict[str, Any] = {
+        **{"runId": RUN, "childSessionKey": SESSION, "sessionId": RUN, "label": None},
+        **{"mode": "run", "note": None, "modelApplied": None, "attachments": None, "warnings": []},
+    }
+    api.on("POST", "/v1/spawns", LOST, Reply({**run, "status": "accepted", "runs": [run]}, 201))
+    api.on("POST", f"/v1/runs/{RUN}/stop", STOPPED)
+    once = RetryLimits(attempts_max=1)
+    if kind == "blocks":
+        with Client(api.url, retries=once) as client, pytest.raises(ServerUnreachable):
+            with client.session(SESSION, stop_on_error=True) as family:
+                family.spawn("look")
+    else:
+        async with AsyncClient(api.url, retries=once) as other:
+            with pytest.raises(ServerUnreachable):
+                async with other.session(SESSION, stop_on_error=True) as coming:
+                    await coming.spawn("look")
+    assert [one.path for one in api.asked] == ["/v1/spawns"] * 2 + [f"/v1/runs/{RUN}/stop"]
+    assert len({one.headers["idempotency-key"] for one in api.asked[:2]}) == 1
+
+
+def test_a_family_that_cannot_ask_again_says_that_a_run_may_go_on(api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", LOST)
+    with (
+        Client(api.url, retries=RetryLimits(attempts_max=1)) as client,
+        pytest.raises(ServerUnreachable) as left,
+        client.session(SESSION, stop_on_error=True) as family,
+    ):
+        family.spawn("look")
+    (note,) = left.value.__notes__
+    assert note.startswith("a run whose spawn was not answered could not be stopped, and may go on")

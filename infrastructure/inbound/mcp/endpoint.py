@@ -4,7 +4,6 @@ server made when somebody asks for the first time: until then it costs nothing."
 import asyncio
 import contextlib
 import importlib
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +25,7 @@ class McpEndpoint:
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
-        self._manager: Any = None
-        self._starting = asyncio.Lock()
+        self._ready: asyncio.Future[Any] | None = None
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
@@ -55,36 +53,29 @@ class McpEndpoint:
         await manager.handle_request(scope, _repeat(body, receive), send)
 
     async def _started(self) -> Any:
-        if self._manager is not None:
-            return self._manager
-        async with self._starting:
-            if self._manager is None:
-                # Aside: meanwhile the others are served.
-                module = await asyncio.to_thread(importlib.import_module, _SERVER)
-                ready = asyncio.get_running_loop().create_future()
-                self._serving = asyncio.create_task(self._serve(module, ready))
-                # A caller that leaves ends its own waiting, and not the start.
-                self._manager = await asyncio.shield(ready)
-        return self._manager
+        if self._ready is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            self._serving = asyncio.create_task(self._serve(self._ready))
+        # A caller that leaves ends its own waiting, and not the start.
+        return await asyncio.shield(self._ready)
 
-    async def _serve(self, module: Any, ready: "asyncio.Future[Any]") -> None:
+    async def _serve(self, ready: "asyncio.Future[Any]") -> None:
         """Keep the SDK's session manager: its task group is left by the task that entered it."""
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-        logging.getLogger("mcp").setLevel(logging.WARNING)
-        manager = StreamableHTTPSessionManager(
-            module.model_server(self._services),
-            stateless=True,
-            max_request_body_size=BODY_BYTES_MAX,
-        )
         try:
+            # Aside: meanwhile the others are served.
+            module = await asyncio.to_thread(importlib.import_module, _SERVER)
+            manager = module.session_manager(self._services, body_bytes_max=BODY_BYTES_MAX)
             async with manager.run():
                 ready.set_result(manager)
                 await self._closing.wait()
-        except BaseException as error:
-            if not ready.done():
-                ready.set_exception(error)
-            raise
+        except Exception as error:
+            if ready.done():
+                raise
+            # Told to who waits; the next one tries again.
+            self._ready = None
+            ready.set_exception(error)
+        finally:
+            ready.cancel()
 
     async def close(self) -> None:
         """End what is still asked."""

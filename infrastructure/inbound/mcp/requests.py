@@ -16,6 +16,7 @@ from application.queries.access import Caller, require_session_access
 from application.queries.errors import QueryError
 from application.queries.session_reference import resolve_session_key
 from domain.values.session_key import MAIN
+from infrastructure.inbound.mcp.tools.call import McpCall, ReportProgress
 
 SESSION_HEADER = b"spawnlog-session"
 SESSION_POINTER = "/header/Spawnlog-Session"
@@ -56,12 +57,32 @@ class McpRequest:
         require_session_access(self.caller, key)
         return key
 
+    async def call(
+        self,
+        services: CommandServices,
+        arguments: Mapping[str, object] | None = None,
+        report: ReportProgress | None = None,
+    ) -> McpCall:
+        """What a tool is given of this request; without `report` nobody is told of a wait."""
+        return McpCall(
+            services=services,
+            caller=self.caller,
+            session_key=await self.session_key(services),
+            arguments=arguments or {},
+            report=report or _tell_nobody,
+            caller_is_there=self.caller_is_there,
+        )
+
     def traceparent(self, meta: Mapping[str, Any] | None) -> str | None:
         """The W3C trace context of a call: in its `_meta`, else in the header. One that is
         malformed is left out."""
         given = (meta or {}).get("traceparent") or self.trace
         text = given.strip().lower() if isinstance(given, str) else ""
         return text if _TRACEPARENT.fullmatch(text) else None
+
+
+async def _tell_nobody(_progress: float, _message: str) -> None:
+    """Nobody waits."""
 
 
 def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], bool]) -> McpRequest:

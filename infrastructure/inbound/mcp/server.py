@@ -1,11 +1,15 @@
 """The MCP server: what the protocol asks, answered by the tools and the record. Imported when a
 model calls for the first time: the SDK takes most of a second."""
 
+import logging
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import orjson
 from mcp.server.lowlevel.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -95,8 +99,13 @@ class McpMethods:
         request = request_of(context)
         plan = await protocol_errors(self._plan(request))
         return ListToolsResult(
-            tools=[_DESCRIBED[one.name] for one in offered_tools(request.caller, plan)]
+            tools=[self._described(one) for one in offered_tools(request.caller, plan)]
         )
+
+    def _described(self, tool: OfferedTool) -> Tool:
+        """A tool; one that spawns offers a thread where somebody binds children to threads."""
+        hooks = self._services.work.configurations.current().configuration.spawnlog.hooks
+        return _described(tool.name, threads=hooks.subagent_spawning is not None)
 
     async def _plan(self, request: McpRequest) -> Plan | None:
         """What the session of a child may; None for one that nobody spawned here."""
@@ -150,15 +159,10 @@ class McpMethods:
         async def report(progress: float, message: str) -> None:
             await context.session.report_progress(progress, None, message)
 
-        key = await request.session_key(self._services)
-        return McpCall(
-            services=self._services,
-            caller=request.caller,
-            session_key=key,
-            arguments=arguments,
-            report=report,
-            caller_is_there=request.caller_is_there,
-            reservation=_reservation(context, request, tool, key, arguments),
+        call = await request.call(self._services, arguments, report)
+        return replace(
+            call,
+            reservation=_reservation(context, request, tool, call),
             traceparent=request.traceparent(context.meta),
             follows_tasks=self._tasks.is_wanted(context) and request.caller.may("read"),
         )
@@ -208,8 +212,7 @@ def _reservation(
     context: RequestContext,
     request: McpRequest,
     tool: OfferedTool,
-    session_key: str,
-    arguments: Mapping[str, object],
+    call: McpCall,
 ) -> Reservation | None:
     """The idempotency key of a call that changes something, if it has one."""
     key = (context.meta or {}).get(IDEMPOTENCY_KEY) or request.idempotency_key
@@ -217,15 +220,17 @@ def _reservation(
         return None
     if not isinstance(key, str):
         raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
-    return reserved(request, f"/mcp/{tool.name}", key, [session_key, arguments])
+    return reserved(request, f"/mcp/{tool.name}", key, [call.session_key, call.arguments])
 
 
-def _described(tool: OfferedTool) -> Tool:
+@cache
+def _described(name: str, *, threads: bool) -> Tool:
+    tool = TOOLS_BY_NAME[name]
     return Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.input_schema(),
+        input_schema=tool.input_schema(threads=threads),
         output_schema=tool.output_schema(),
         annotations=ToolAnnotations(
             title=tool.title,
@@ -237,9 +242,11 @@ def _described(tool: OfferedTool) -> Tool:
     )
 
 
-_DESCRIBED = {one.name: _described(one) for one in TOOLS}
-
-
-def model_server(services: CommandServices) -> Server[Any]:
-    """The SDK's server over these services."""
-    return McpMethods(services).server()
+def session_manager(
+    services: CommandServices, *, body_bytes_max: int
+) -> StreamableHTTPSessionManager:
+    """The SDK's server over these services, as it answers over HTTP."""
+    logging.getLogger("mcp").setLevel(logging.WARNING)
+    return StreamableHTTPSessionManager(
+        McpMethods(services).server(), stateless=True, max_request_body_size=body_bytes_max
+    )

@@ -26,7 +26,6 @@ from domain.run.state import Run
 from infrastructure.inbound.mcp.errors import protocol_errors
 from infrastructure.inbound.mcp.requests import (
     IDEMPOTENCY_KEY,
-    McpRequest,
     request_of,
     reserved,
 )
@@ -131,7 +130,7 @@ class RunTasks:
         """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
         request = request_of(context)
         require_scope(request.caller, "read")
-        call = await self._call(request)
+        call = await request.call(self._services)
         moment = await resolve_as_of(self._services, request.caller, None)
         try:
             run = await visible_run(self._services, request.caller, params.task_id, moment)
@@ -141,19 +140,6 @@ class RunTasks:
         if not await self._services.access.covers_run(request.caller, run):
             raise MCPError(INVALID_PARAMS, _NO_TASK)
         return call, run
-
-    async def _call(self, request: McpRequest) -> McpCall:
-        async def report(_progress: float, _message: str) -> None:
-            """Nobody waits."""
-
-        return McpCall(
-            services=self._services,
-            caller=request.caller,
-            session_key=await request.session_key(self._services),
-            arguments={},
-            report=report,
-            caller_is_there=request.caller_is_there,
-        )
 
     async def _task(self, call: McpCall, run: Run) -> dict[str, Any]:
         """How the task stands, by the run in which the session of its run goes on."""

@@ -12,7 +12,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
-from application.telemetry.log_totals import LogTotals
+from application.telemetry.totals import LogTotals
 from domain.run.state import Run
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.writer import LogWriter, require_writable

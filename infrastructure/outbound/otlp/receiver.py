@@ -6,10 +6,9 @@ threads and globals are not used: what is sent follows from the record and has i
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from application.ports.spans import Span, SpansNotSent
 
@@ -22,25 +21,16 @@ SEND_SECONDS_MAX = 5.0
 """For a request and its repeats: what is not taken until then is not sent."""
 
 
-def is_installed() -> bool:
-    """Whether what sends spans is there: `spawnlog[otel]`."""
-    try:
-        return find_spec("opentelemetry.exporter.otlp.proto.http.trace_exporter") is not None
-    except ModuleNotFoundError:
-        return False
-
-
 class OtlpReceiver:
-    """Implements `SpanReceiver`. `headers` looks secrets up, at the first request."""
+    """Implements `SpanReceiver`. The `headers` are secrets."""
 
     def __init__(
-        self, endpoint: str, headers: Callable[[], Mapping[str, str]], identity: Mapping[str, str]
+        self, endpoint: str, headers: Mapping[str, str], identity: Mapping[str, str]
     ) -> None:
         self._url = endpoint + PATH
         self._headers = headers
         self._identity = identity
-        self._exporter: OTLPSpanExporter | None = None
-        self._resource: Resource | None = None
+        self._opened: tuple[OTLPSpanExporter, Resource] | None = None
         self._thread = ThreadPoolExecutor(1, "spans")
 
     async def send(self, spans: Sequence[Span]) -> None:
@@ -49,8 +39,8 @@ class OtlpReceiver:
 
     async def close(self) -> None:
         """Send no more; what is repeated just now is given up."""
-        if self._exporter is not None:
-            self._exporter.shutdown()  # type: ignore[no-untyped-call]
+        if self._opened is not None:
+            self._opened[0].shutdown()  # type: ignore[no-untyped-call]
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, spans: Sequence[Span]) -> None:
@@ -58,24 +48,44 @@ class OtlpReceiver:
 
         from infrastructure.outbound.otlp.readable_spans import readable_span
 
-        if self._exporter is None or self._resource is None:
-            self._open()
-        assert self._exporter is not None
-        assert self._resource is not None
-        result = self._exporter.export([readable_span(span, self._resource) for span in spans])
+        if self._opened is None:
+            self._opened = self._open()
+        exporter, resource = self._opened
+        result = exporter.export([readable_span(span, resource) for span in spans])
         if result is not SpanExportResult.SUCCESS:
             raise SpansNotSent(
-                f"{self._url} did not take {len(spans)} of them; see that it is there, and that"
-                " spawnlog.telemetry.headers are what it asks for"
+                f"{self._url} did not take {len(spans)} of them; see that it is there and sends"
+                " nobody elsewhere, and that spawnlog.telemetry.headers, or the variable"
+                " OTEL_EXPORTER_OTLP_HEADERS (NAME=VALUE), are what it asks for"
             )
 
-    def _open(self) -> None:
+    def _open(self) -> "tuple[OTLPSpanExporter, Resource]":
+        import requests
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
 
-        # It says every failure by itself, with what the receiver answered, which may be anything.
-        logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
-        self._resource = Resource.create(dict(self._identity))
-        self._exporter = OTLPSpanExporter(
-            endpoint=self._url, headers=dict(self._headers()), timeout=SEND_SECONDS_MAX
+        # It says every failure by itself, with what the receiver answered, which may be anything,
+        # and with the variables that it cannot read, in which there may be secrets.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+        session = requests.Session()
+        # Its own would be a login from a `.netrc`, in the place of our header.
+        session.auth = _add_nothing
+        session.hooks["response"].append(_refuse_redirect)
+        exporter = OTLPSpanExporter(
+            endpoint=self._url,
+            headers=dict(self._headers),
+            timeout=SEND_SECONDS_MAX,
+            session=session,
         )
+        return exporter, Resource.create(dict(self._identity))
+
+
+def _add_nothing(request: Any) -> Any:
+    return request
+
+
+def _refuse_redirect(answer: Any, **_: object) -> None:
+    """The library follows none, and takes each for a success."""
+    if 300 <= answer.status_code < 400:
+        answer.close()
+        raise OSError("answered with a redirect")

@@ -17,7 +17,7 @@ RENEW = (
     " VALUES (%(holder)s, %(url)s, least(clock_timestamp() + make_interval(secs => %(seconds)s),"
     " %(not_after)s::timestamptz))"
     " ON CONFLICT (holder) DO UPDATE SET until = excluded.until, url = excluded.url"
-    " WHERE holders.until > clock_timestamp() RETURNING holder"
+    " WHERE %(revives)s OR holders.until > clock_timestamp() RETURNING until > clock_timestamp()"
 )
 # By what is due, in its order: whatever is over, and in any other order that would be walked
 # through, is not in that index.
@@ -25,7 +25,8 @@ _IN_HANDS = f"runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVE
 _BY_DUE = "ORDER BY runs.due_kind, runs.due_at LIMIT %s"
 LOST = (
     "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL,"
-    " holders.until FROM runs"
+    " holders.until, COALESCE(extract(epoch FROM clock_timestamp() - holders.until), 0)::float8"
+    " FROM runs"
     f" LEFT JOIN holders ON holders.holder = runs.holder WHERE {_IN_HANDS}"
     f" AND (holders.until IS NULL OR holders.until <= clock_timestamp()) {_BY_DUE}"
 )
@@ -97,6 +98,7 @@ PROLONG = (
     f"{_MINE} AND work_claims.until > clock_timestamp()"
     " RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
 )
+FORGET_HOLDER = "DELETE FROM holders WHERE holder = %s"
 FORGET_ANSWERS = (
     "DELETE FROM idempotency WHERE created_at < statement_timestamp() - make_interval(days => %s)"
     " AND kind IS NOT NULL RETURNING 1"
@@ -137,6 +139,7 @@ class PostgresCoordination:
         url: str | None,
         lease_seconds: float,
         not_after: datetime | None = None,
+        revives: bool = False,
     ) -> bool:
         """Prolong a holder's lease; False when it had expired."""
         values = {
@@ -144,8 +147,10 @@ class PostgresCoordination:
             "url": url,
             "seconds": lease_seconds,
             "not_after": not_after,
+            "revives": revives,
         }
-        return bool(await self._fetch(RENEW, values))
+        rows = await self._fetch(RENEW, values)
+        return bool(rows) and (rows[0][0] or not revives)
 
     async def leave(self, holder: str) -> None:
         """Let the lease expire now (the row stays, so that the holder counts as gone, not as
@@ -156,6 +161,10 @@ class PostgresCoordination:
         await self._fetch(
             "DELETE FROM holders WHERE until < clock_timestamp() - interval '1 day'", []
         )
+
+    async def forget(self, holder: str) -> None:
+        """Remove a lease under whose name nothing is held any more."""
+        await self._fetch(FORGET_HOLDER, [holder])
 
     async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
         """Runs held by somebody without a valid lease."""

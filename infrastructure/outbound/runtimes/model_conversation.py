@@ -148,12 +148,7 @@ class _Conversation:
                 await self._hold(connections)
         finally:
             self._tell_unfinished()
-        if self._unmeasured and self._measured:
-            text = (
-                f"{self._unmeasured} of {self._unmeasured + self._measured} answers came without a"
-                " count of their tokens: more was used than is counted"
-            )
-            await self._entries.put(ProgressEntry(text))
+            self._tell_uncounted()
 
     async def _hold(self, connections: AsyncExitStack) -> None:
         launch, runtime = self._launch, self._runtime
@@ -287,6 +282,15 @@ class _Conversation:
                 f"it used {self._tokens} tokens and may use {self._runtime.tokens_max} (tokensMax)"
             )
             raise UsageLimitExceeded(text)
+
+    def _tell_uncounted(self) -> None:
+        """Of how many answers the tokens were not counted, when they were of others."""
+        if self._unmeasured and self._measured:
+            text = (
+                f"{self._unmeasured} of {self._unmeasured + self._measured} answers came without a"
+                " count of their tokens: more was used than is counted"
+            )
+            self._entries.put_last(ProgressEntry(text))
 
     def _tell_unfinished(self) -> None:
         """What was said of an answer that was broken off, and the calls nobody heard the end of."""

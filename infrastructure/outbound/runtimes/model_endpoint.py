@@ -27,6 +27,9 @@ from domain.configuration.models import split_model_reference
 
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 """Of one answer, as it comes."""
+TOOL_ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""Of one answer of a server of tools, whose result may be there twice: it is read where everything
+else of the server waits meanwhile, and no more than one entry of it is told."""
 
 
 CONNECT_SECONDS = 5.0
@@ -39,15 +42,16 @@ class AnswerTooLong(httpx2.StreamError):
 class _CountedBytes(httpx2.AsyncByteStream):
     """A body that is read no further than it may be long."""
 
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+    def __init__(self, body: httpx2.AsyncByteStream, bytes_max: int) -> None:
         self._body = body
+        self._bytes_max = bytes_max
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0
         async for part in self._body:
             count += len(part)
-            if count > ANSWER_BYTES_MAX:
-                raise AnswerTooLong(f"the answer has more than {ANSWER_BYTES_MAX} bytes")
+            if count > self._bytes_max:
+                raise AnswerTooLong(f"the answer has more than {self._bytes_max} bytes")
             yield part
 
     async def aclose(self) -> None:
@@ -59,8 +63,11 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     is too long, or packed so that nobody knows how long it is. Where headers are `sent` no other
     is, whoever put it there."""
 
-    def __init__(self, sent: Collection[str] | None = None) -> None:
+    def __init__(
+        self, sent: Collection[str] | None = None, *, bytes_max: int | None = None
+    ) -> None:
         self._sent = sent
+        self._bytes_max = bytes_max or ANSWER_BYTES_MAX
         self._wrapped = httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -77,7 +84,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
             raise httpx2.DecodingError("answered in an encoding that was not asked for")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _CountedBytes(response.stream)
+        response.stream = _CountedBytes(response.stream, self._bytes_max)
         return response
 
     async def aclose(self) -> None:
@@ -90,10 +97,11 @@ def bounded_client(
     headers: Mapping[str, str] | None = None,
     *,
     sent: Collection[str] | None = None,
+    bytes_max: int | None = None,
 ) -> httpx2.AsyncClient:
     """A client that uses no proxy of the server's environment."""
     return httpx2.AsyncClient(
-        transport=BoundedTransport(sent),
+        transport=BoundedTransport(sent, bytes_max=bytes_max),
         headers=headers,
         follow_redirects=False,
         trust_env=False,

@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from application.ports.runtimes import Launch, mcp_url
 from domain.configuration.model_runtime import ModelRuntime, mcp_header_name, mcp_url_name
 from domain.plan.tools import CONTROL_TOOL, SESSION_TOOLS, YIELD_TOOL, ToolPolicy
-from infrastructure.outbound.runtimes.model_endpoint import bounded_client
+from infrastructure.outbound.runtimes.model_endpoint import TOOL_ANSWER_BYTES_MAX, bounded_client
 
 CONNECT_SECONDS = 10.0
 
@@ -72,7 +72,7 @@ async def _server(
     connections: AsyncExitStack,
 ) -> Toolset:
     client = await connections.enter_async_context(
-        bounded_client(runtime.tool_timeout_seconds, headers)
+        bounded_client(runtime.tool_timeout_seconds, headers, bytes_max=TOOL_ANSWER_BYTES_MAX)
     )
     tools: MCPToolset[None] = MCPToolset(
         url,

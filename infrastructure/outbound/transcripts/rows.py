@@ -11,7 +11,7 @@ import orjson
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.runtimes import TranscriptEntry
-from application.ports.transcripts import Extent, RecordedEntry
+from application.ports.transcripts import Extent, RecordedEntry, Written
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
@@ -135,6 +135,21 @@ async def extent_to(pool: Pool, run_id: UUID, *, last: int) -> Extent:
         row = await cursor.fetchone()
     assert row is not None
     return Extent(row[0], int(row[1]), _tokens(row[2]) if row[2] is not None else None)
+
+
+WRITTEN_BEHIND = (
+    "SELECT COALESCE(max(sequence), %s), COALESCE(sum(octet_length(body)), 0)"
+    " FROM transcript_entries WHERE run_id = %s AND sequence > %s"
+)
+
+
+async def written_behind(pool: Pool, run_id: UUID, *, after: int) -> Written:
+    """The last entry, and the bytes of those behind number `after`."""
+    async with borrow_connection(pool) as connection:
+        cursor = await connection.execute(WRITTEN_BEHIND, [after, run_id, after])
+        row = await cursor.fetchone()
+    assert row is not None
+    return Written(row[0], int(row[1]))
 
 
 def _tokens(body: str) -> int:

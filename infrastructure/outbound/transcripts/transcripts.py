@@ -18,6 +18,7 @@ from application.ports.transcripts import (
     SealedTranscript,
     TranscriptFile,
     UnwrittenEntries,
+    Written,
 )
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
@@ -42,6 +43,7 @@ from infrastructure.outbound.transcripts.rows import (
     read_last_rows,
     read_rows,
     stored_body,
+    written_behind,
 )
 
 PAGE_ENTRIES = 1_000
@@ -124,6 +126,10 @@ class StoredTranscripts:
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
         """What was written down of a run up to entry number `last`."""
         return await extent_to(self._pool, run_id, last=last)
+
+    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+        """The last entry, and the bytes of those behind number `after`."""
+        return await written_behind(self._pool, run_id, after=after)
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
         """Write what a child begins with, in place of what was written of it before."""

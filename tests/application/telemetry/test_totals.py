@@ -1,7 +1,6 @@
 """Totals: durations in buckets, and requests that cannot grow them with what callers think of."""
 
-from application.telemetry.duration_totals import DurationTotals
-from application.telemetry.request_totals import OTHER, ROUTES_MAX, RequestTotals
+from application.telemetry.totals import OTHER, ROUTES_MAX, DurationTotals, RequestTotals
 
 
 def test_a_duration_is_in_the_first_bucket_whose_bound_it_does_not_pass() -> None:

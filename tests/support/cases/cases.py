@@ -94,6 +94,19 @@ UNREAD = tuple(UnreadLeaf(**row) for row in _list()["leaves"])
 
 BY_A_SERVER = frozenset(
     {
+        "admission.params: error results echo the requested agentId as role",
+        "admission.params: runtime enum without ACP backend",
+        "admission.params: unknown cleanup value falls back to keep",
+        "admission.params: unknown sandbox value falls back to inherit",
+        "admission.params: unsupported key channel throws",
+        "admission.params: unsupported key replyTo throws",
+        "admission.params: unsupported key target throws",
+        "admission.params: unsupported key thread_id throws",
+        "admission.params: unsupported key to throws",
+        "admission.timeout: legacy timeoutSeconds alias",
+        "admission.timeout: runTimeoutSeconds arg='30' config=600",
+        "admission.timeout: runTimeoutSeconds arg=0 config=600",
+        "admission.timeout: runTimeoutSeconds arg=None config=None",
         "control.kill: kill of a stale record",
         "control.kill: leaf caller",
         "control.steer: self steer",

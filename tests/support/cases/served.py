@@ -3,15 +3,12 @@
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from tests.support.http.mcp import McpCaller
 from tests.support.servers.http_server import HOLDING, Gates, House
-from tests.support.servers.running_server import (
-    RunningServer,
-    command,
-    configuration,
-    scripted,
-)
+from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.running_server import command, configuration, scripted
 
 _OPEN = ExitStack()
 _HOUSES: list[House] = []
@@ -24,17 +21,30 @@ def case_house() -> House:
         folder.chmod(0o755)
         gates = Gates(folder / "gates")
         gates.folder.mkdir(mode=0o777)
-        config = configuration(
-            {**scripted(), "default": True},
-            command("holder", "sh", "-c", HOLDING.format(folder=gates.folder)),
-            maxSpawnDepth=2,
-            maxConcurrent=20,
-        )
-        config["tools"] = {"subagents": {"tools": {"alsoAllow": ["subagents"]}}}
-        server = RunningServer(folder / "data", config)
+        server = ReloadedServer(folder / "data", _configuration(gates))
         _OPEN.enter_context(server)
         _HOUSES.append(House(server, gates, {}))
     return _HOUSES[0]
+
+
+def configured(**subagents: Any) -> None:
+    """From now on its children have these defaults beside its own."""
+    house = case_house()
+    assert isinstance(house.server, ReloadedServer)
+    house.server.reload(_configuration(house.gates, **subagents))
+
+
+def _configuration(gates: Gates, **subagents: Any) -> dict[str, Any]:
+    config = configuration(
+        {**scripted(), "default": True},
+        command("holder", "sh", "-c", HOLDING.format(folder=gates.folder)),
+        maxSpawnDepth=2,
+        maxConcurrent=20,
+        **subagents,
+    )
+    config["agents"]["defaults"]["subagents"]["allowAgents"] = ["main", "holder"]
+    config["tools"] = {"subagents": {"tools": {"alsoAllow": ["subagents"]}}}
+    return config
 
 
 def caller_of(key: str) -> McpCaller:

@@ -62,7 +62,7 @@ class GrowingLog:
 
     async def changed(
         self,
-        run_id: UUID | None,
+        run_ids: Collection[UUID],
         *,
         after: int,
         timeout_seconds: float,

@@ -27,17 +27,18 @@ class MemoryCoordination:
         url: str | None,
         lease_seconds: float,
         not_after: datetime | None = None,
+        revives: bool = False,
     ) -> bool:
         """Prolong a holder's lease; False when it had expired."""
 
         def renewed() -> bool:
             now, lease = self._store.now(), self._store.leases.get(holder)
-            if lease is not None and lease.until <= now:
+            if lease is not None and lease.until <= now and not revives:
                 return False
             until = now + timedelta(seconds=lease_seconds)
             until = min(until, not_after) if not_after is not None else until
             self._store.leases[holder] = Lease(holder, until, url)
-            return True
+            return until > now or not revives
 
         return await self._line.ask(renewed)
 
@@ -53,6 +54,10 @@ class MemoryCoordination:
 
         await self._line.ask(left)
 
+    async def forget(self, holder: str) -> None:
+        """Remove a lease under whose name nothing is held any more."""
+        await self._line.ask(lambda: self._store.leases.pop(holder, None))
+
     async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
         """Runs held by somebody without a valid lease."""
 
@@ -62,7 +67,8 @@ class MemoryCoordination:
             for row in self._held():
                 lease = self._store.leases.get(row.holder or "")
                 if lease is None or lease.until <= now:
-                    lost.append(_lost(row, lease))
+                    overdue = (now - lease.until).total_seconds() if lease is not None else 0
+                    lost.append(replace(_lost(row, lease), overdue_seconds=overdue))
             return lost[:limit]
 
         return await self._line.ask(found)

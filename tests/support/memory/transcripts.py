@@ -17,6 +17,7 @@ from application.ports.transcripts import (
     SealedTranscript,
     TranscriptFile,
     UnwrittenEntries,
+    Written,
 )
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
@@ -137,6 +138,13 @@ class MemoryTranscripts:
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
         """What was written down of a run up to entry number `last`."""
         return await self._extent(run_id, lambda one: one.sequence <= last)
+
+    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+        """The last entry, and the bytes of those behind number `after`."""
+        entries = await self._line.ask(lambda: self._entries(run_id))
+        behind = [one for one in entries if one.sequence > after]
+        last = behind[-1].sequence if behind else after
+        return Written(last, sum(len(orjson.dumps(one.body)) for one in behind))
 
     async def _extent(self, run_id: UUID, is_in: Callable[[RecordedEntry], bool]) -> Extent:
         count = size = 0

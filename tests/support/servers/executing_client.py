@@ -68,6 +68,15 @@ class Executed(Mortal):
         """As if the table had been emptied, which nobody but them knows to fill again."""
         self._change(b"DELETE FROM holders WHERE holder LIKE 'external:%%' AND holder <> %s", "")
 
+    def leases_of_executors(self) -> list[tuple[float]]:
+        """The seconds that are left of each."""
+        query = (
+            "SELECT extract(epoch FROM until - clock_timestamp())::float8 FROM holders"
+            " WHERE holder LIKE 'external:%'"
+        )
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            return connection.execute(query).fetchall()
+
     def _let_run_out(self, which: bytes, living: str) -> None:
         self._change(b"UPDATE holders SET until = clock_timestamp() WHERE " + which, living)
 

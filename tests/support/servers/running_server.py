@@ -173,6 +173,10 @@ class RunningServer:
         """Erase one text."""
         self._erase(b"DELETE FROM contents WHERE content_id = %s", content_id)
 
+    def erase_transcript(self, run_id: str) -> None:
+        """Erase what was said in one run."""
+        self._erase(b"DELETE FROM transcript_entries WHERE run_id = %s", run_id)
+
     def _erase(self, statement: bytes, which: str) -> None:
         self._has_erased = True
         with psycopg.connect(self.conninfo, autocommit=True) as connection:

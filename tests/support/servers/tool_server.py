@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 
 class ToolServer:
-    """Has `add`, `fail`, `hang`, `echo` and a `sessions_yield` that says what the true one
+    """Has `add`, `fail`, `hang`, `echo`, `long` and a `sessions_yield` that says what the true one
     says. `url` is where its tools are."""
 
     def __init__(self) -> None:
@@ -25,6 +25,7 @@ class ToolServer:
         self._tools.tool()(self.fail)
         self._tools.tool()(self.hang)
         self._tools.tool()(self.echo)
+        self._tools.tool()(self.long)
         self._tools.tool()(self.sessions_yield)
         self._app = self._tools.streamable_http_app(stateless_http=True)
 
@@ -49,6 +50,10 @@ class ToolServer:
     def echo(self, text: str) -> str:
         """The text."""
         return text
+
+    def long(self, characters: int) -> str:
+        """So much text."""
+        return "x" * characters
 
     def sessions_yield(self) -> dict[str, Any]:
         """Ends the turn."""

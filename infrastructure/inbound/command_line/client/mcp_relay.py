@@ -18,18 +18,17 @@ import httpx2
 
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
-from spawnlog.core.errors import SpawnlogError
+from spawnlog.async_client import AsyncClient
+from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, read_object
+from spawnlog.core.errors import ForeignAnswer, Problem, ServerUnreachable, SpawnlogError
 from spawnlog.core.location import ServerAddress
+from spawnlog.core.request import Request
+from spawnlog.core.retries import NO_RETRIES
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
-ANSWER_BYTES_MAX = 64 * 1024 * 1024
 SESSION_CHARS_MAX = 512
 CALLS_MAX = 64
 """So many requests are on their way at once; one more is answered with an error."""
-
-CONNECT_SECONDS = 5.0
-SILENCE_SECONDS_MAX = 60.0
-"""A server that works on a call says something every 15 seconds."""
 
 LAST_ANSWERS_SECONDS = 10.0
 """So long after its input has ended the relay waits for answers that are on their way; a client
@@ -134,10 +133,9 @@ class McpRelay:
         self._locate, self._server, self._write = locate, locate(), write
         self._agreed: str | None = None
         self._calls: dict[MessageId, asyncio.Task[None]] = {}
-        headers = {
-            b"Accept": b"application/json, text/event-stream",
-            b"Content-Type": b"application/json",
-            b"User-Agent": b"spawnlog-mcp",
+        self._headers = {
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
         }
         if session is not None:
             if not session.isprintable() or len(session) > SESSION_CHARS_MAX:
@@ -145,19 +143,9 @@ class McpRelay:
                     f"--session must be the key of a session: printable, {SESSION_CHARS_MAX}"
                     " characters at most"
                 )
-            headers[b"Spawnlog-Session"] = session.strip().encode()
-        self._headers = headers
-        self._http = self._client()
-
-    def _client(self) -> httpx2.AsyncClient:
-        server = self._server
-        return httpx2.AsyncClient(
-            headers=self._headers,
-            timeout=httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS, pool=None),
-            limits=httpx2.Limits(max_connections=CALLS_MAX + 1),
-            verify=not (server.is_on_this_machine and server.url.startswith("http:")),
-            trust_env=not server.is_on_this_machine,
-        )
+            self._headers["Spawnlog-Session"] = session.strip()
+        self._client = _client_of(self._server)
+        self._clients_left: list[AsyncClient] = []
 
     async def run(self, lines: AsyncIterator[bytes]) -> int:
         """Relay until the lines end. What a client cancels, or leaves behind, is no longer waited
@@ -176,7 +164,8 @@ class McpRelay:
             await asyncio.gather(*left.values(), return_exceptions=True)
             return len(left)
         finally:
-            await self._http.aclose()
+            for client in (self._client, *self._clients_left):
+                await client.close()
 
     async def _take(self, line: bytes) -> None:
         if len(line) > MESSAGE_BYTES_MAX:
@@ -221,36 +210,31 @@ class McpRelay:
 
     async def _send(self, message: RelayedMessage) -> None:
         """Send a message, and say what is answered. A request is always answered."""
-        answered, asked = False, self._server.url
+        answered = False
+        request: Request[Any] = Request(
+            operation="",
+            method="POST",
+            path="/mcp",
+            content=_encoded(message.body),
+            headers={**self._headers, **message.headers(self._agreed)},
+        )
         try:
-            async with self._http.stream(
-                "POST",
-                f"{asked}/mcp",
-                content=_encoded(message.body),
-                headers={**message.headers(self._agreed), **_authorization(self._server)},
-            ) as response:
-                async for answer in _bodies(response):
-                    body = answer
-                    if message.id is not None and "error" in body and body.get("id") is None:
-                        body = {**body, "id": message.id}
-                    if message.id is not None and body.get("id") == message.id:
-                        answered = True
-                        self._note_version(message, body)
-                    self._say(body)
-                text = f"the server answered {response.status_code}"
-        except _NoMessage as problem:
-            text = str(problem)
-        except (httpx2.ConnectError, httpx2.ProxyError):
-            self._locate_again()
-            text = (
-                f"no server answers at {asked}: start one with `spawnlog serve`, or say"
-                " where it is with --url or --data-dir"
-            )
-        except (httpx2.HTTPError, httpx2.SSEError) as error:
-            text = (
-                f"the connection to {asked} was lost"
-                f" ({str(error) or type(error).__name__}); what was asked for may have been done"
-            )
+            async for answer in _bodies(self._client, request):
+                body = answer
+                if message.id is not None and "error" in body and body.get("id") is None:
+                    body = {**body, "id": message.id}
+                if message.id is not None and body.get("id") == message.id:
+                    answered = True
+                    self._note_version(message, body)
+                self._say(body)
+            text = "the server took it, and answered nothing"
+        except Problem as problem:
+            said = problem.detail or "that is no server of spawnlog: check --url"
+            text = f"the server answered {problem.status}: {said}"
+        except SpawnlogError as failure:
+            if isinstance(failure, ServerUnreachable):
+                self._locate_again()
+            text = failure.message
         if message.id is not None and not answered:
             self._say(error_message(message.id, SERVER_ERROR, text))
 
@@ -262,7 +246,9 @@ class McpRelay:
         except SpawnlogError:
             return
         if server != self._server:
-            self._server, self._http = server, self._client()
+            # Calls to the one before may be under way still.
+            self._clients_left.append(self._client)
+            self._server, self._client = server, _client_of(server)
 
     def _note_version(self, message: RelayedMessage, body: JsonObject) -> None:
         if message.method == "initialize":
@@ -281,38 +267,33 @@ def _encoded(body: JsonObject) -> bytes:
         return json.dumps(body).encode()
 
 
-def _authorization(server: ServerAddress) -> dict[str, str]:
-    return {"Authorization": f"Bearer {server.token}"} if server.token is not None else {}
+def _client_of(server: ServerAddress) -> AsyncClient:
+    return AsyncClient(address=server, retries=NO_RETRIES, agent="spawnlog-mcp")
 
 
-class _NoMessage(Exception):
-    """The server answered with something else than a message of the protocol."""
-
-
-async def _bodies(response: httpx2.Response) -> AsyncIterator[JsonObject]:
-    """The messages that answer one: a document, or the events of a stream."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "text/event-stream" and response.is_success:
-        async for event in httpx2.EventSource(response, ANSWER_BYTES_MAX):
-            if event.data:
-                yield _message_in(event.data.encode(), response)
-        return
-    content = bytearray()
-    async for chunk in response.aiter_bytes():
-        content += chunk
-        if len(content) > ANSWER_BYTES_MAX:
-            raise _NoMessage(f"the answer is longer than {ANSWER_BYTES_MAX} bytes")
-    if content:
-        yield _message_in(bytes(content), response)
-
-
-def _message_in(content: bytes, response: httpx2.Response) -> JsonObject:
+async def _bodies(client: AsyncClient, request: Request[Any]) -> AsyncIterator[JsonObject]:
+    """The messages that answer one: a document, also one of an error, or the events of a stream."""
     try:
-        body = json.loads(content)
-    except ValueError:
-        body = None
-    if isinstance(body, dict) and body.get("jsonrpc") == "2.0":
-        return body
-    detail = _object(body).get("detail")
-    said = detail if isinstance(detail, str) else "that is no server of spawnlog: check --url"
-    raise _NoMessage(f"the server answered {response.status_code}: {said}")
+        async with client.opened(request) as response:
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == "text/event-stream":
+                async for event in httpx2.EventSource(response, LINE_BYTES_MAX):
+                    if event.data:
+                        yield _message_in(event.data.encode())
+                return
+            content = AnswerContent()
+            async for chunk in response.aiter_bytes():
+                content.add(chunk)
+            if whole := content.whole():
+                yield _message_in(whole)
+    except Problem as problem:
+        if problem.members.get("jsonrpc") != "2.0":
+            raise
+        yield problem.members
+
+
+def _message_in(content: bytes) -> JsonObject:
+    body = read_object(content)
+    if body.get("jsonrpc") != "2.0":
+        raise ForeignAnswer("that is no server of spawnlog: check --url")
+    return body

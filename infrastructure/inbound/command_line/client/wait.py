@@ -6,7 +6,7 @@ from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
 from spawnlog.core import wait
 from spawnlog.core.errors import WaitTimeout
-from spawnlog.core.retries import NO_RETRIES, Errand
+from spawnlog.core.retries import Errand
 from spawnlog.core.wait import WaitUntil
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def _run_or_how_it_is(
     run_id: str, until: WaitUntil, seconds_max: float | None
 ) -> Errand[JsonObject]:
     try:
-        run: JsonObject = yield from wait.wait_for_run(
-            run_id, until, seconds_max, NO_RETRIES, is_plain=True
-        )
+        run: JsonObject = yield from wait.wait_for_run(run_id, until, seconds_max, is_plain=True)
     except WaitTimeout as late:
         return dict(late.run)
     return run
@@ -42,4 +40,4 @@ def _run_or_how_it_is(
 
 def await_run(client: "CommandClient", run_id: str, child_session_key: str) -> None:
     """Wait until a message that waits has become its run. CommandFailed when it was dropped."""
-    client.perform(wait.wait_for_message(run_id, child_session_key, None, NO_RETRIES))
+    client.perform(wait.wait_for_message(run_id, child_session_key, None))

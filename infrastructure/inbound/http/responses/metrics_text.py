@@ -9,11 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from application.log.envelope import WRITER_VERSION
-from application.telemetry.duration_totals import DurationTotals
-from application.telemetry.log_totals import LogTotals
 from application.telemetry.measurements import Measured
-from application.telemetry.request_totals import RequestTotals
 from application.telemetry.span_export import SpanTotals
+from application.telemetry.totals import DurationTotals, LogTotals, RequestTotals
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -70,7 +70,8 @@ async def claim_run(
         lease_seconds=claimed.lease_seconds,
         url=launch.url,
         token=launch.token,
-        launch=launch_object(launch),
+        # A command finds it in its environment.
+        launch={**launch_object(launch), "traceparent": launch.traceparent},
     )
     return await _respond(services, answer)
 

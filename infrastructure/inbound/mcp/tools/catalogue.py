@@ -43,10 +43,11 @@ class OfferedTool:
         """Its own name, and those of the tools that it is a part of."""
         return (self.name, *self.judged_as)
 
-    def input_schema(self) -> dict[str, Any]:
-        """The shape of its arguments. What is unknown is left aside, as models expect of tools."""
+    def input_schema(self, *, threads: bool) -> dict[str, Any]:
+        """The shape of its arguments. What is unknown is left aside, as models expect of tools.
+        `threads` is whether a child can be bound to a thread."""
         if self.name == SPAWN_TOOL:
-            return dict(tool_schema(threads=True))
+            return dict(tool_schema(threads=threads))
         return {
             "type": "object",
             "properties": {name: dict(one) for name, one in self.properties.items()},

@@ -30,7 +30,6 @@ reports that were not acknowledged."""
 _REPORTED = ("announced", "archived")
 _CREATED = ("session-created", "queued", "started", "ended", *_REPORTED)
 
-CONTINUATIONS_MAX = 1_000
 STEP_SECONDS_MAX = 10.0
 """A wait tells its caller at least so often that it goes on."""
 
@@ -143,12 +142,13 @@ def inbox_position(run: Run) -> int:
 
 
 async def newest_of_session(call: McpCall, run: Run) -> Run:
-    """The run in which the session of a run goes on."""
-    for _ in range(CONTINUATIONS_MAX):
-        if run.continued_by is None:
-            return run
-        run = await call.services.work.run(run.continued_by)
-    return run
+    """The run in which the session of a run goes on, however many have been in between."""
+    if run.continued_by is None or run.child_session_key is None:
+        return run
+    session = await call.services.work.registry.session(run.child_session_key)
+    if session is None or session.run_id is None:
+        return run
+    return await call.services.work.run(session.run_id)
 
 
 def is_over(run: Run) -> bool:
@@ -176,27 +176,25 @@ async def wait_for_runs(
     now = list(runs)
     while True:
         position = services.tail.position
-        # What others do wakes this wait, too: the record is asked about each run now and then, and
-        # in between it is looked at what was followed here.
-        whole = time.monotonic() - told_at >= STEP_SECONDS_MAX
-        now = [await _present(call, one, whole=whole) for one in now]
+        now = [await _present(call, one) for one in now]
         over = tuple(one for one in now if is_over(one))
         if len(over) >= enough or time.monotonic() >= deadline or services.closing():
             return Awaited(over, tuple(one for one in now if not is_over(one)))
-        if whole or len(over) != counted:
+        if len(over) != counted or time.monotonic() - told_at >= STEP_SECONDS_MAX:
             told, told_at, counted = told + 1, time.monotonic(), len(over)
             await call.report(told, f"{len(over)} of {len(now)} sub-agents are done")
         await wait_for_growth(
             services,
-            now[0].run_id if len(now) == 1 else None,
+            {one.run_id for one in now},
             after=position,
             deadline=min(deadline, told_at + STEP_SECONDS_MAX),
             types=_TURNING_POINTS,
         )
 
 
-async def _present(call: McpCall, run: Run, *, whole: bool) -> Run:
+async def _present(call: McpCall, run: Run) -> Run:
+    """The run as it is now: as it was followed here, or as it is on record."""
     known = call.services.tail.newest(run.run_id)
     if known is None:
-        known = await call.services.work.run(run.run_id) if whole else run
+        known = run if is_over(run) else await call.services.work.run(run.run_id)
     return await newest_of_session(call, known)

@@ -61,11 +61,13 @@ class SessionList(View):
 
 
 class SessionHistory(View):
-    """What was said in a session last, over its runs, the earliest first."""
+    """What was said in a session last, over its runs, the earliest first. `erased` are those of
+    these runs of which nothing is left to read."""
 
     session_key: str
     session_id: UUID
     entries: list[TranscriptEntryView]
+    erased: list[UUID]
 
 
 class SessionStatus(View):
@@ -105,20 +107,25 @@ async def list_sessions(call: McpCall) -> ToolAnswer:
             label=run.label,
             run=run,
             updated_at=at,
-            messages=await _last_messages(call, run.run_id, messages) if messages else None,
+            messages=(await _last_entries(call, run.run_id, messages) or []) if messages else None,
         )
         if len(rows) == limit:
             break
     return answer_of(SessionList(count=len(rows), sessions=list(rows.values())))
 
 
-async def _last_messages(call: McpCall, run_id: UUID, count: int) -> list[TranscriptEntryView]:
+async def _last_entries(
+    call: McpCall, run_id: UUID, count: int, *, tools: bool = False
+) -> list[TranscriptEntryView] | None:
+    """What was said last in a run; None when it was erased."""
     try:
-        answer = await get_run_transcript(call.services, call.caller, str(run_id), last=count)
+        answer = await get_run_transcript(
+            call.services, call.caller, str(run_id), last=count, tools=tools
+        )
     except QueryError as error:
         if error.code != "erased":
             raise
-        return []
+        return None
     return answer.view.items
 
 
@@ -133,16 +140,20 @@ async def show_history(call: McpCall) -> ToolAnswer:
         call.services, call.caller, spelling, moment, pointer="/sessionKey"
     )
     entries: list[TranscriptEntryView] = []
+    erased: list[UUID] = []
     run_id, seen = session.run_id, 0
     while run_id is not None and len(entries) < limit and seen < HISTORY_RUNS_MAX:
         left, seen = limit - len(entries), seen + 1
-        answer = await get_run_transcript(
-            call.services, call.caller, str(run_id), last=left, tools=tools
-        )
-        entries = [*answer.view.items, *entries]
+        said = await _last_entries(call, run_id, left, tools=tools)
+        if said is None:
+            erased.insert(0, run_id)
+        entries = [*(said or ()), *entries]
         run_id = (await call.services.work.run(run_id)).continues
     view = SessionHistory(
-        session_key=session.session_key, session_id=session.session_id, entries=entries
+        session_key=session.session_key,
+        session_id=session.session_id,
+        entries=entries,
+        erased=erased,
     )
     return answer_of(view)
 

@@ -33,7 +33,6 @@ _OWN_KEYS = (
     "sharedContextScope",
     "dependsOn",
     "chainAfter",
-    "parallel",
 )
 _NO_ACP = (
     'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
@@ -126,6 +125,8 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
     if task is None:
         raise ToolInputError("task required")
     own = {key: arguments[key] for key in _OWN_KEYS if arguments.get(key) is not None}
+    if arguments.get("parallel") is True:
+        own["parallel"] = True
     agent_id = _text(arguments.get("agentId"))
     if arguments.get("runtime") == "acp":
         return _without_acp(arguments, agent_id)

@@ -68,29 +68,32 @@ class RecentEvents:
         # with the few events of an append.
         return [self._events[index] for index in range(start, len(self._events))]
 
-    def has(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
-        """Whether an event behind `after` is held (of the run, of those types, if any)."""
+    def has(self, run_ids: Collection[UUID], after: int, types: Collection[str]) -> bool:
+        """Whether an event behind `after` is held (of those runs, of those types, if any)."""
         for recorded in reversed(self._events):
             envelope = recorded.envelope
             if envelope.position <= after:
                 return False
-            is_of = run_id is None or envelope.provenance.run_id == run_id
+            is_of = not run_ids or envelope.provenance.run_id in run_ids
             if is_of and (not types or envelope.type in types):
                 return True
         return False
 
     @contextmanager
-    def waiting(self, run_id: UUID | None, types: Collection[str]) -> Iterator[asyncio.Event]:
-        """What is set by the next event (of the run, of those types, if any)."""
-        event = asyncio.Event()
-        waiters = self._by_run.setdefault(run_id, {})
-        waiters[event] = frozenset(types)
+    def waiting(self, run_ids: Collection[UUID], types: Collection[str]) -> Iterator[asyncio.Event]:
+        """What is set by the next event (of those runs, of those types, if any)."""
+        event, wanted = asyncio.Event(), frozenset(types)
+        awaited: frozenset[UUID | None] = frozenset(run_ids or (None,))
+        for run_id in awaited:
+            self._by_run.setdefault(run_id, {})[event] = wanted
         try:
             yield event
         finally:
-            del waiters[event]
-            if not waiters and self._by_run.get(run_id) is waiters:
-                del self._by_run[run_id]
+            for run_id in awaited:
+                waiters = self._by_run[run_id]
+                del waiters[event]
+                if not waiters:
+                    del self._by_run[run_id]
 
     @property
     def waited_for(self) -> frozenset[UUID | None]:

@@ -151,23 +151,23 @@ class LogTail:
 
     async def changed(
         self,
-        run_id: UUID | None,
+        run_ids: Collection[UUID],
         *,
         after: int,
         timeout_seconds: float,
         types: Collection[str] = (),
     ) -> bool:
-        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
-        one of the types, if any are."""
+        """Wait for an event behind `after`; False on timeout. Of one of the runs and of one of the
+        types, if any are given."""
         self._must_go_on()
-        if run_id is None and not types:
+        if not run_ids and not types:
             return await self._grown_beyond(after, timeout_seconds)
-        with self._recent.waiting(run_id, types) as event:
+        with self._recent.waiting(run_ids, types) as event:
             try:
                 async with asyncio.timeout(timeout_seconds):
-                    if self._recent.has(run_id, after, types):
+                    if self._recent.has(run_ids, after, types):
                         return True
-                    if await self._had_event_of(run_id, after, types):
+                    if await self._had_event_of(run_ids, after, types):
                         return True
                     await event.wait()
                     self._must_go_on()
@@ -179,12 +179,17 @@ class LogTail:
         if self.failure is not None:
             raise LogUnavailable("the log cannot be followed any more; see the server's log")
 
-    async def _had_event_of(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
+    async def _had_event_of(
+        self, run_ids: Collection[UUID], after: int, types: Collection[str]
+    ) -> bool:
         """Whether the log has such an event from before those that are kept."""
         first = self._recent.first_position or self._position + 1
         if after >= first - 1:
             return False
-        return bool(await self._read(after, limit=1, run_id=run_id, types=tuple(types)))
+        for run_id in run_ids or (None,):
+            if await self._read(after, limit=1, run_id=run_id, types=tuple(types)):
+                return True
+        return False
 
     async def _grown_beyond(self, after: int, timeout_seconds: float) -> bool:
         try:

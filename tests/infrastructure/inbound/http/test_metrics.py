@@ -96,6 +96,9 @@ def test_requests_are_counted_by_the_template_of_their_route(server: RunningServ
     for path in (f"/v1/runs/{run}", f"/v1/runs/{run}?at=0", "/v1/runs/nobody/events", "/nowhere/7"):
         server.http.get(path)
     server.http.post("/mcp", json={})
+    # Known paths, but by methods that none of them has, are not told apart.
+    for path in ("/v1/spawns", "/v1/agents"):
+        assert server.http.put(path).status_code == 405
 
     samples = scraped(server)
 
@@ -111,6 +114,8 @@ def test_requests_are_counted_by_the_template_of_their_route(server: RunningServ
     assert one(samples, "spawnlog_http_request_seconds_count", **asked) == answered > 1
     other = {"method": "GET", "route": "other", "status": "404"}
     assert one(samples, "spawnlog_http_requests_total", **other) == 1
+    unserved = {"method": "PUT", "route": "other", "status": "405"}
+    assert one(samples, "spawnlog_http_requests_total", **unserved) == 2
 
 
 def test_metrics_are_for_those_who_may_read_the_whole_log(house: House) -> None:

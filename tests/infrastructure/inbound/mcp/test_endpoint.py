@@ -60,6 +60,13 @@ def test_a_message_has_a_limit(house: House) -> None:
     assert answer.status_code == 413
 
 
+def test_no_thread_is_offered_where_nobody_binds_one(house: House) -> None:
+    tools = McpCaller(house.server.url, house.server.token).ask("tools/list")["result"]["tools"]
+    (spawn,) = [one["inputSchema"] for one in tools if one["name"] == "sessions_spawn"]
+    assert "thread" not in spawn["properties"]
+    assert spawn["properties"]["mode"]["enum"] == ["run"]
+
+
 def test_a_token_of_one_session_is_that_session_and_no_other(house: House) -> None:
     own = McpCaller(house.server.url, house.secrets["one"])
     assert own.values("subagents")["callerSessionKey"] == ONE

@@ -24,7 +24,7 @@ SETTINGS = settings(
 SHAPES = {one.name: Draft202012Validator(one.output_schema()) for one in TOOLS}
 """Clients hold what they get against it."""
 
-NAMES = sorted({name for tool in TOOLS for name in tool.input_schema()["properties"]})
+NAMES = sorted({name for tool in TOOLS for name in tool.input_schema(threads=True)["properties"]})
 WORDS = [
     "", " ", "list", "log", "info", "send", "stop", "kill", "all", "*", "last", "#1", "1", "0",
     "main", "agent:main:main", "agent::", "current", "\0", "\u202e", "\ud800", "x" * 5000, "run",

@@ -108,6 +108,22 @@ def test_what_is_no_task_is_an_error_of_the_call(caller: McpCaller, params: dict
         assert caller.ask(method, given)["error"]["code"] == -32602, method
 
 
+def test_an_update_that_is_repeated_under_its_key_steers_once(
+    house: House, caller: McpCaller
+) -> None:
+    task = caller.call("sessions_spawn", task="long", agentId="slow")
+    house.server.run(task["taskId"], "started")
+    given = {"taskId": task["taskId"], "inputResponses": {"a": "turn round"}}
+    answers = [caller.ask("tasks/update", given, idempotencyKey="u" * 20) for _ in range(2)]
+    assert [one["result"] for one in answers] == [answers[0]["result"]] * 2
+    newest = house.server.run(task["taskId"])["continuedBy"]
+    assert house.server.run(newest)["continuedBy"] is None
+    other = {**given, "inputResponses": {"a": "go on"}}
+    error = caller.ask("tasks/update", other, idempotencyKey="u" * 20)["error"]
+    assert "Idempotency-Key" in error["message"]
+    caller.ask("tasks/cancel", {"taskId": task["taskId"]})
+
+
 def test_a_task_opens_for_nobody_else(house: House, caller: McpCaller) -> None:
     task = caller.call("sessions_spawn", task="look")
     stranger = McpCaller(

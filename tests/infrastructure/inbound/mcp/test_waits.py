@@ -9,6 +9,7 @@ import pytest
 from tests.support.http.mcp import McpCaller
 from tests.support.http.requests import spawn_body
 from tests.support.servers.http_server import House
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -135,6 +136,56 @@ def test_a_repeated_call_is_answered_as_the_first_time(
     )
     assert first["structuredContent"]["status"] == "accepted"
     assert second["structuredContent"]["code"] == "idempotency_key_reused"
+
+
+def test_a_session_that_yields_is_not_told_again_what_it_has_read(house: House, key: str) -> None:
+    with house.held(key, label="parent") as parent, house.held(parent.child, label="late") as late:
+        child = McpCaller(house.server.url, parent.token)
+        early = child.values("sessions_spawn", task="look", label="early", agentId="main")
+        house.server.run(early["runId"], "announced")
+        read = child.values("subagents_wait", until="any")
+        assert told(read) == ["early"]
+        child.values("subagents_wait", until="any", after=read["after"], timeoutSeconds=0)
+        silent = child.values("sessions_spawn", task="look", label="unread", agentId="main")
+        house.server.run(silent["runId"], "announced")
+        once = {"idempotencyKey": "y" * 20}
+        first, again = (child.call("sessions_yield", once, message="I wait") for _ in range(2))
+        assert first["structuredContent"] == again["structuredContent"]
+        assert not first["isError"]
+        house.gates.open(parent.run_id)
+        woken = wait_for(
+            "it to be woken", lambda: house.server.run(parent.run_id).get("continuedBy")
+        )
+        message = house.server.run(woken)["task"]
+        house.gates.open(woken)
+        house.gates.open(late.run_id)
+    assert "unread" in message
+    assert "early" not in message
+
+
+def test_a_yield_is_answered_once_for_each_key(house: House, key: str) -> None:
+    with house.held(key) as parent, house.held(parent.child):
+        child = McpCaller(house.server.url, parent.token)
+        child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="one")
+        other = child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="other")
+        assert other["structuredContent"]["code"] == "idempotency_key_reused"
+    events = house.http.get(f"/v1/runs/{parent.run_id}/events").json()["items"]
+    assert [one["type"] for one in events].count("YieldRequested") == 1
+
+
+def test_an_erased_run_hides_nothing_of_the_others(
+    house: House, caller: McpCaller, key: str
+) -> None:
+    run = house.ended(key, agentId="talker")
+    child = run["childSessionKey"]
+    second = caller.values("sessions_send", sessionKey=child, message="and now?")["runId"]
+    house.server.erase_transcript(run["runId"])
+    history = caller.values("sessions_history", sessionKey=child)
+    assert history["erased"] == [run["runId"]]
+    assert [one["body"] for one in history["entries"]]
+    house.server.erase_transcript(second)
+    history = caller.values("sessions_history", sessionKey=child)
+    assert (history["erased"], history["entries"]) == ([run["runId"], second], [])
 
 
 def test_a_session_is_told_to_wait_with_the_tool_that_it_has(caller: McpCaller) -> None:

@@ -1,6 +1,7 @@
 """A model is told what was said before, as far back as there is room."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -128,3 +129,15 @@ async def test_a_history_that_is_gone_is_a_failure_and_no_conversation_without_i
     assert (end.outcome, endpoint.bodies) == ("error", [])
     assert "what was said before cannot be read" in str(end.error)
     assert str(tmp_path) not in str(end.error)
+
+
+async def test_a_text_that_is_too_long_says_how_much_is_left_out_and_a_name_is_one_for_any_endpoint(
+    endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    call = {"kind": "tool", "name": "a tool/ä" * 20, "input": "{}", "output": "x" * 200_000}
+    file = transcript(tmp_path / "a.jsonl", message("user", "Look."), call)
+    _, called, answered = await told(endpoint, file)
+    (name,) = [one["function"]["name"] for one in called["tool_calls"]]
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", name)
+    assert re.search(r"x \[…\d+ characters more\]$", answered["content"])
+    assert len(answered["content"]) < 101_000

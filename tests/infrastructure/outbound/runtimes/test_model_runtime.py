@@ -139,6 +139,16 @@ async def test_answers_that_were_not_counted_are_told_beside_those_that_were(
     assert str(entries[-1].body["text"]).startswith("1 of 2 answers came without a count")
 
 
+async def test_of_a_run_that_fails_too_it_is_told_how_many_answers_were_not_counted(
+    endpoint: ModelEndpoint,
+) -> None:
+    counted = said(call("nothing"), usage(5, 5), calls=True)
+    endpoint.answers("m", counted, said(call("nothing"), calls=True))
+    entries, end = await run_of(model_launch(endpoint.url, model="m", requestsMax=2))
+    assert (end.outcome, end.reason) == ("error", "usage_limit")
+    assert str(entries[-1].body["text"]).startswith("1 of 2 answers came without a count")
+
+
 async def test_an_answer_without_a_count_leaves_the_usage_unknown(endpoint: ModelEndpoint) -> None:
     endpoint.answers("m", said(text("hello")))
     entries, end = await run_of(model_launch(endpoint.url, model="m"))

@@ -212,3 +212,23 @@ async def test_where_none_of_spawnlogs_own_tools_is_left_nothing_is_asked_of_it(
 
 def test_spawnlogs_own_tools_are_those_that_it_offers() -> None:
     assert set(OWN_TOOLS) == {one.name for one in TOOLS}
+
+
+async def test_a_tool_that_gives_more_than_an_entry_holds_is_told_as_called_and_ends_the_run(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    endpoint.answers("m", said(call("desk_long", characters=1_100_000), calls=True))
+    entries, end = await run_of(with_tools(endpoint, tools))
+    assert (end.outcome, end.reason) == ("error", "output_limit"), end.error
+    assert [one.body["name"] for one in entries if one.kind == "tool"] == ["desk_long"]
+    assert entries[-1].body["output"] is None
+
+
+async def test_an_answer_of_tools_that_is_read_no_further_is_a_failure_for_the_model_to_read(
+    endpoint: ModelEndpoint, tools: ToolServer
+) -> None:
+    calls = said(call("desk_long", characters=9_000_000), calls=True)
+    endpoint.answers("m", calls, said(text("I give up.")))
+    entries, end = await run_of(with_tools(endpoint, tools))
+    assert (end.outcome, end.result) == ("success", "I give up.")
+    assert len(str(entries[0].body["output"])) < 1000

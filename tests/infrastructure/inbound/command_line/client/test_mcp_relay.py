@@ -3,6 +3,7 @@ cannot be."""
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -90,10 +91,11 @@ def test_an_answer_is_for_nobody() -> None:
 class Relayed:
     """A relay in front of a server of the test."""
 
-    def __init__(self, url: str, token: str | None = "t") -> None:
+    def __init__(self, url: str, token: str | None = "t", session: str | None = None) -> None:
         self.said: list[dict[str, Any]] = []
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        relay = McpRelay(lambda: ServerAddress(url, token), None, self._hear)
+        self.address = ServerAddress(url, token)
+        relay = McpRelay(lambda: self.address, session, self._hear)
         self._running = asyncio.create_task(relay.run(self._given()))
 
     async def _given(self) -> AsyncIterator[bytes]:
@@ -168,10 +170,12 @@ async def test_where_nobody_listens_a_call_is_answered_with_what_to_do() -> None
             "give a tok",
         ),
         (document("404 No", "text/html", "<p>"), "404: that is no server of spawnlog"),
-        (document("200 OK", "application/json", "[]"), "no server of spawnlog"),
-        (document("202 OK", "text/plain", ""), "answered 202"),
-        (document("200 OK", "text/event-stream", ""), "answered 200"),
-        (document("200 OK", "text/event-stream", "data: {\n\n"), "no server of spawnlog"),
+        (document("200 OK", "application/json", "[]"), "not from a spawnlog server"),
+        (document("200 OK", "application/json", "{}"), "no server of spawnlog"),
+        (document("200 OK", "application/json", "[" * 100_000), "not from a spawnlog server"),
+        (document("202 OK", "text/plain", ""), "answered nothing"),
+        (document("200 OK", "text/event-stream", ""), "answered nothing"),
+        (document("200 OK", "text/event-stream", "data: {\n\n"), "not from a spawnlog server"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "was lost"),
         (b"nonsense\r\n\r\n", "was lost"),
     ],
@@ -237,3 +241,81 @@ async def test_more_calls_than_a_client_may_have_at_once_are_answered_at_once(
     assert [one["id"] for one in said] == [CALLS_MAX, 0, *range(CALLS_MAX)]
     assert "the input ended" in said[-1]["error"]["message"]
     assert f"{CALLS_MAX} calls are on their way" in said[0]["error"]["message"]
+
+
+def answer_to(request: str, **members: Any) -> bytes:
+    own = json.loads(request.partition("\r\n\r\n")[2])["id"]
+    return document(
+        "200 OK", "application/json", json.dumps({"jsonrpc": "2.0", "id": own, **members})
+    )
+
+
+@pytest.mark.process
+async def test_an_error_that_names_no_request_is_that_of_the_one_it_answers() -> None:
+    error = {"code": -32600, "message": "no such version"}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    refused = document("400 No", "application/json", body)
+    async with server_that(lambda _: refused, []) as url:
+        relayed = Relayed(url)
+        relayed.say(id=5, method="tools/list")
+        assert await relayed.end() == [{"jsonrpc": "2.0", "id": 5, "error": error}]
+
+
+@pytest.mark.process
+async def test_a_server_that_was_started_again_elsewhere_is_found() -> None:
+    seen: list[str] = []
+    async with server_that(lambda request: answer_to(request, result={}), seen) as url:
+        relayed = Relayed("http://127.0.0.1:1", "old-token")
+        relayed.address = ServerAddress(url, "new-token")
+        relayed.say(id=1, method="initialize")
+        relayed.say(id=2, method="tools/list")
+        lost, found = await relayed.end()
+    assert "start one with `spawnlog serve`" in lost["error"]["message"]
+    assert found == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert "new-token" in seen[0]
+    assert "old-token" not in seen[0]
+
+
+@pytest.mark.process
+async def test_a_session_is_named_as_it_is_spelled() -> None:
+    seen: list[str] = []
+    async with server_that(lambda request: answer_to(request, result={}), seen) as url:
+        relayed = Relayed(url, session="agent:main:übung ")
+        relayed.say(id=1, method="tools/list")
+        await relayed.end()
+    assert "Spawnlog-Session: agent:main:übung\r\n" in seen[0]
+
+
+@pytest.mark.process
+async def test_input_comes_in_pieces_and_output_may_be_closed() -> None:
+    seen: list[str] = []
+    async with server_that(lambda request: answer_to(request, result={"a": "ü"}), seen) as url:
+        relay = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "infrastructure.inbound.command_line.main", "mcp"),
+            *("--url", url),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        assert relay.stderr is not None
+        line = (
+            '{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": "ü"}}\n'.encode()
+        )
+        cut = line.index("ü".encode()) + 1
+        for piece in (b'{"id": 7, "method": "\xc3"}\n', line[:cut]):
+            relay.stdin.write(piece)
+            await relay.stdin.drain()
+        async with asyncio.timeout(30):
+            # What is no text is answered before the rest of the other line is there.
+            refused = json.loads(await relay.stdout.readline())
+            assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+            relay.stdin.write(line[cut:])
+            said = json.loads(await relay.stdout.readline())
+            assert said == {"jsonrpc": "2.0", "id": 1, "result": {"a": "ü"}}
+            assert json.loads(seen[0].partition("\r\n\r\n")[2])["params"] == {"x": "ü"}
+            relay.stdout._transport.close()  # type: ignore[attr-defined]
+            relay.stdin.write(b"no message\n")
+            assert await relay.wait() == 0
+            assert await relay.stderr.read() == b""

@@ -60,6 +60,14 @@ def test_without_a_task_nothing_is_spawned(task: object) -> None:
     assert thrown({}) == "task required"
 
 
+@pytest.mark.parametrize("parallel", ["yes", 1, False, None, []])
+def test_what_is_not_true_is_no_list_of_tasks(parallel: object) -> None:
+    read = read_tool_arguments({"task": "look", "parallel": parallel})
+    assert isinstance(read, ToolSpawn)
+    assert "parallel" not in read.body("agent:main:main")
+    assert thrown({"task": ["look"], "parallel": parallel}) == "task required"
+
+
 def test_a_task_alone_gives_what_holds_without_a_word() -> None:
     assert read(task=" look \n") == ToolSpawn(
         task="look",

@@ -35,15 +35,34 @@ async def test_those_who_wait_for_a_run_are_woken_by_its_own_events_alone(
     await until(lambda: _is_at(running, 5), "the tail has come to the end")
     waiting = [
         asyncio.create_task(
-            running.tail.changed(family.id("mine"), after=5, timeout_seconds=NOT_TODAY_SECONDS)
+            running.tail.changed((family.id("mine"),), after=5, timeout_seconds=NOT_TODAY_SECONDS)
         )
         for _ in range(3)
     ]
     await family.resolve("other")
-    assert await running.tail.changed(family.id("other"), after=5, timeout_seconds=10)
+    assert await running.tail.changed((family.id("other"),), after=5, timeout_seconds=10)
     assert not any(task.done() for task in waiting)
     await family.resolve("mine")
     assert await asyncio.gather(*waiting) == [True, True, True]
+    assert running.tail._recent.waited_for == frozenset()
+
+
+async def test_those_who_wait_for_several_runs_are_woken_by_each_of_them_and_no_other(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    for name in ("one", "two", "other"):
+        await family.spawn(name)
+    await until(lambda: _is_at(running, 7), "the tail has come to the end")
+    ours = (family.id("one"), family.id("two"))
+    waiting = [
+        asyncio.create_task(running.tail.changed(ours, after=7, timeout_seconds=NOT_TODAY_SECONDS))
+        for _ in range(2)
+    ]
+    await family.resolve("other")
+    assert await running.tail.changed((family.id("other"),), after=7, timeout_seconds=10)
+    assert not any(task.done() for task in waiting)
+    await family.resolve("two")
+    assert await asyncio.gather(*waiting) == [True, True]
     assert running.tail._recent.waited_for == frozenset()
 
 
@@ -53,21 +72,21 @@ async def test_who_waits_for_what_has_happened_does_not_wait(
     await family.spawn("mine")
     await until(lambda: _is_at(running, 3), "the tail has come to the end")
     changed = running.tail.changed
-    assert await changed(family.id("mine"), after=0, timeout_seconds=NOT_TODAY_SECONDS)
-    assert await changed(family.id("mine"), after=2, timeout_seconds=NOT_TODAY_SECONDS)
-    assert not await changed(family.id("mine"), after=3, timeout_seconds=0.02)
-    assert not await changed(run_id(99), after=0, timeout_seconds=0.02)
-    assert await changed(None, after=2, timeout_seconds=NOT_TODAY_SECONDS)
-    assert not await changed(None, after=3, timeout_seconds=0.02)
+    assert await changed((family.id("mine"),), after=0, timeout_seconds=NOT_TODAY_SECONDS)
+    assert await changed((family.id("mine"),), after=2, timeout_seconds=NOT_TODAY_SECONDS)
+    assert not await changed((family.id("mine"),), after=3, timeout_seconds=0.02)
+    assert not await changed((run_id(99),), after=0, timeout_seconds=0.02)
+    assert await changed((), after=2, timeout_seconds=NOT_TODAY_SECONDS)
+    assert not await changed((), after=3, timeout_seconds=0.02)
     async with running_on(running.url) as later:
-        assert await later.tail.changed(family.id("mine"), after=0, timeout_seconds=10)
-        assert not await later.tail.changed(run_id(99), after=0, timeout_seconds=0.1)
-        assert not await later.tail.changed(family.id("mine"), after=3, timeout_seconds=0.1)
+        assert await later.tail.changed((family.id("mine"),), after=0, timeout_seconds=10)
+        assert not await later.tail.changed((run_id(99),), after=0, timeout_seconds=0.1)
+        assert not await later.tail.changed((family.id("mine"),), after=3, timeout_seconds=0.1)
 
 
 async def test_those_who_wait_for_anything_are_woken_by_anything(running: RunningLog) -> None:
     waiting = asyncio.create_task(
-        running.tail.changed(None, after=1, timeout_seconds=NOT_TODAY_SECONDS)
+        running.tail.changed((), after=1, timeout_seconds=NOT_TODAY_SECONDS)
     )
     await observe(running.log, ["one"])
     assert not waiting.done()
@@ -121,8 +140,8 @@ async def test_ten_thousand_who_wait_cost_one_listener(
         before = await running.ask(BACKENDS)
         after = running.tail.position
         wait = partial(running.tail.changed, after=after, timeout_seconds=NOT_TODAY_SECONDS)
-        waiting = [asyncio.create_task(wait(family.id("mine"))) for _ in range(5_000)]
-        waiting += [asyncio.create_task(wait(None)) for _ in range(5_000)]
+        waiting = [asyncio.create_task(wait((family.id("mine"),))) for _ in range(5_000)]
+        waiting += [asyncio.create_task(wait(())) for _ in range(5_000)]
         await asyncio.sleep(0)
         # Pools open and close connections as they like, but a few; those who wait would be many.
         ((now,),), ((then,),) = await running.ask(BACKENDS), before
@@ -143,7 +162,7 @@ async def test_a_log_that_went_back_is_not_followed_and_nobody_waits_for_it(
     running.log.end_with(said.append)
     await observe(running.log, range(3))
     waiting = asyncio.create_task(
-        running.tail.changed(None, after=3, timeout_seconds=NOT_TODAY_SECONDS)
+        running.tail.changed((), after=3, timeout_seconds=NOT_TODAY_SECONDS)
     )
     await running.ask("DELETE FROM events WHERE position = 3; UPDATE log_head SET position = 2")
     with pytest.raises(LogUnavailable, match="cannot be followed"):
@@ -152,6 +171,6 @@ async def test_a_log_that_went_back_is_not_followed_and_nobody_waits_for_it(
     (why,) = said
     assert "ends at 2" in why
     with pytest.raises(LogUnavailable):
-        await running.tail.changed(None, after=0, timeout_seconds=NOT_TODAY_SECONDS)
+        await running.tail.changed((), after=0, timeout_seconds=NOT_TODAY_SECONDS)
     with pytest.raises(LogUnavailable):
         await anext(running.tail.follow(after=0))

@@ -1,0 +1,60 @@
+"""What a server sends to those who watch it: whether it can, and what sends it."""
+
+from dataclasses import dataclass
+
+from application.log.envelope import WRITER_VERSION
+from application.telemetry.span_export import SpanExport
+from application.telemetry.trace_context import TraceContexts
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.settings import Settings
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.configuration.extras import SPANS_MISSING, is_otel_installed
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.log.postgres_log import PostgresLog
+from infrastructure.outbound.otlp.receiver import OtlpReceiver
+from infrastructure.server.health import holder_name
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """Of a server that is told where to send spans."""
+
+    traces: TraceContexts
+    spans: SpanExport
+
+
+def require_usable_telemetry(loaded: LoadedConfiguration, settings: Settings) -> None:
+    """UserError for spans that could not be sent."""
+    if settings.telemetry.otlp_endpoint is None:
+        return
+    if not is_otel_installed():
+        raise UserError(SPANS_MISSING)
+    try:
+        _headers(loaded, settings)
+    except ConfigurationError as error:
+        raise UserError(f"spawnlog.telemetry.headers cannot be used: {error}") from error
+
+
+def start_telemetry(
+    loaded: LoadedConfiguration, settings: Settings, log: PostgresLog
+) -> Telemetry | None:
+    """Send the spans of what this log commits from now on; None without an endpoint."""
+    endpoint = settings.telemetry.otlp_endpoint
+    if endpoint is None:
+        return None
+    identity = {
+        "service.name": "spawnlog",
+        "service.version": WRITER_VERSION,
+        "service.instance.id": holder_name(),
+        "spawnlog.log": str(log.log_id),
+    }
+    traces = TraceContexts(log)
+    spans = SpanExport(log, traces, OtlpReceiver(endpoint, _headers(loaded, settings), identity))
+    log.on_commit = spans.take
+    spans.start()
+    return Telemetry(traces, spans)
+
+
+def _headers(loaded: LoadedConfiguration, settings: Settings) -> dict[str, str]:
+    """The headers with which spans are sent, secrets and all. ConfigurationError."""
+    return {name: loaded.resolve(value) for name, value in settings.telemetry.headers.items()}

@@ -1,0 +1,89 @@
+"""The protocol is loaded once, whoever asked for it first and left."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import pytest
+from starlette.types import Message
+
+from application.commands.services import CommandServices
+from application.log.envelope import SYSTEM
+from application.queries.access import ALL_SCOPES, Caller
+from infrastructure.inbound.mcp.endpoint import McpEndpoint
+from tests.support.builders.query_services import query_services
+from tests.support.faults.held_commits import until
+from tests.support.http.mcp import VERSION
+from tests.support.servers.running_log import RunningLog
+
+pytestmark = pytest.mark.db
+
+CALLER = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
+META = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+BODY = orjson.dumps(
+    {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": META}}
+)
+HEADERS = {
+    "accept": "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-protocol-version": VERSION,
+    "mcp-method": "server/discover",
+}
+
+
+def serving() -> list[asyncio.Task[Any]]:
+    """The tasks that keep a server of the protocol."""
+    return [
+        task
+        for task in asyncio.all_tasks()
+        if getattr(task.get_coro(), "__qualname__", "") == "McpEndpoint._serve"
+    ]
+
+
+async def asked(endpoint: McpEndpoint) -> int:
+    """Ask what the server is; gives the status of the answer."""
+    told: list[int] = []
+    given = iter([{"type": "http.request", "body": BODY, "more_body": False}])
+
+    async def receive() -> Message:
+        message = next(given, None)
+        # It stays connected.
+        return message or await asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            told.append(message["status"])
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in HEADERS.items()],
+    }
+    await endpoint.serve(scope, receive, send, CALLER, lambda: lambda: True)
+    return told[0]
+
+
+async def test_who_leaves_while_it_is_loaded_ends_no_start_and_begins_no_second(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    services = cast(CommandServices, await query_services(running, tmp_path))
+    endpoint = McpEndpoint(services)
+    first = asyncio.create_task(asked(endpoint))
+
+    async def has_begun() -> bool:
+        return bool(serving())
+
+    await until(has_begun, "the start")
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert await asked(endpoint) == 200
+    assert len(serving()) == 1
+    await endpoint.close()
+    assert serving() == []

@@ -1,0 +1,75 @@
+"""What sends spans, against a real receiver."""
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from application.ports.spans import Span, SpansNotSent
+from infrastructure.outbound.otlp.receiver import OtlpReceiver
+from tests.support.servers.span_server import SpanServer
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+SPAN = Span(1, 2, None, False, "invoke_agent main", AT, AT, {"spawnlog.run.id": "a"})
+SECRET = "canary-of-a-variable"
+
+
+@pytest.fixture
+def server() -> Iterator[SpanServer]:
+    with SpanServer() as server:
+        yield server
+
+
+async def sent(server: SpanServer, **headers: str) -> None:
+    """Send a span."""
+    receiver = OtlpReceiver(server.url, headers, {"service.name": "spawnlog"})
+    try:
+        await receiver.send([SPAN])
+    finally:
+        await receiver.close()
+
+
+async def test_what_is_taken_is_sent(server: SpanServer) -> None:
+    await sent(server)
+    assert [one.name for one in server.spans] == ["invoke_agent main"]
+
+
+@pytest.mark.parametrize("status", [301, 308, 400])
+async def test_a_receiver_that_sends_elsewhere_or_says_no_took_nothing(
+    server: SpanServer, status: int
+) -> None:
+    server.status = status
+    with pytest.raises(SpansNotSent, match="did not take 1 of them"):
+        await sent(server)
+    assert server.asked == 1
+
+
+async def test_headers_of_the_environment_that_cannot_be_read_are_in_no_log(
+    server: SpanServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization: Bearer {SECRET}")
+    with caplog.at_level(logging.INFO):
+        await sent(server)
+    assert SECRET not in caplog.text
+
+
+async def test_headers_of_the_environment_go_along_with_those_of_the_file(
+    server: SpanServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-there=of%20both,x-of-all=machine")
+    await sent(server, **{"x-there": "file", "x-scope": "tides"})
+    names = ("x-there", "x-of-all", "x-scope")
+    assert [server.headers.get(name) for name in names] == ["file", "machine", "tides"]
+
+
+async def test_a_login_of_the_machine_takes_the_place_of_no_header(
+    server: SpanServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password of-the-machine\n", "utf-8")
+    monkeypatch.setenv("NETRC", str(netrc))
+    await sent(server, Authorization="Bearer of-the-file")
+    logins = [value for name, value in server.headers.items() if name.lower() == "authorization"]
+    assert logins == ["Bearer of-the-file"]

@@ -1,0 +1,175 @@
+"""The connections that the client which awaits keeps to a server of this machine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from spawnlog import AsyncClient, ForeignAnswer, RetryLimits, ServerUnreachable
+from spawnlog.core import answer, connections
+
+ONCE = RetryLimits(attempts_max=1)
+READY = b'{"status": "ready", "head": 7, "tail": 7}'
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(READY), READY)
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Served:
+    """What a server of the test saw."""
+
+    def __init__(self, *answers: bytes, closes: bool) -> None:
+        self.url = ""
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self.left = asyncio.Event()
+        self.asked = asyncio.Event()
+        self._answers = list(answers)
+        self._closes = closes
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request after the other; with b"" wait until the caller has left."""
+        self.connections += 1
+        try:
+            while True:
+                self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+                self.asked.set()
+                said = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+                if not said:
+                    await reader.read()
+                    return
+                writer.write(said)
+                if self._closes:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            self.left.set()
+
+
+@asynccontextmanager
+async def served(
+    *answers: bytes, closes: bool = False
+) -> AsyncIterator[tuple[Served, AsyncClient]]:
+    """A server that gives these answers, and a client of it."""
+    seen = Served(*answers, closes=closes)
+    server = await asyncio.start_server(seen.serve, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with AsyncClient(url, token="a-token", retries=ONCE) as client:
+            yield seen, client
+
+
+@pytest.mark.parametrize(
+    ("said", "closes"),
+    [
+        (WHOLE, False),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n29\r\n%s\r\n0\r\n\r\n" % READY,
+            False,
+        ),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + READY, True),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + WHOLE, False),
+    ],
+    ids=["counted", "in chunks", "until the end", "behind a word of patience"],
+)
+async def test_an_answer_is_read_whole_however_it_is_framed(said: bytes, closes: bool) -> None:
+    async with served(said, closes=closes) as (_, client):
+        for _ in range(2):
+            assert (await client.get_readiness()).head == 7
+
+
+async def test_one_connection_takes_one_request_after_the_other() -> None:
+    async with served(WHOLE) as (seen, client):
+        for _ in range(3):
+            await client.get_readiness()
+        assert (seen.connections, len(seen.requests)) == (1, 3)
+        await asyncio.gather(*(client.get_readiness() for _ in range(3)))
+        assert seen.connections == 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        WHOLE + WHOLE,
+        WHOLE + b"nonsense",
+        WHOLE.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"),
+    ],
+)
+async def test_a_connection_on_which_more_was_said_is_not_used_again(said: bytes) -> None:
+    async with served(said, WHOLE) as (seen, client):
+        for _ in range(2):
+            assert (await client.get_readiness()).head == 7
+        assert seen.connections == 2
+
+
+async def test_a_connection_that_the_server_has_ended_is_not_used_again() -> None:
+    async with served(WHOLE, closes=True) as (seen, client):
+        for _ in range(3):
+            await client.get_readiness()
+            await asyncio.wait_for(seen.left.wait(), 20)
+        assert seen.connections == 3
+
+
+async def test_the_connection_of_a_cancelled_request_is_cut_and_its_answer_is_nobodys() -> None:
+    async with served(b"", WHOLE) as (seen, client):
+        waiting = asyncio.create_task(client.get_readiness())
+        await asyncio.wait_for(seen.asked.wait(), 20)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.wait_for(seen.left.wait(), 20)
+        assert (await client.get_readiness()).head == 7
+        assert seen.connections == 2
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_was_said() -> None:
+    async with served(b"") as (seen, client):
+        client._wire._answer_seconds = 0.05
+        with pytest.raises(ServerUnreachable, match="did not answer in time"):
+            await client.get_readiness()
+        await asyncio.wait_for(seen.left.wait(), 20)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"nonsense\r\n\r\n", "no answer of HTTP"),
+        (b"HTTP/1.1 101 Other\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no answer of HTTP"),
+        (WHOLE[:-1], "before the answer was whole"),
+        (b"", "before the answer was whole"),
+        (b"HTTP/1.1 200 OK\r\nX: %s" % (b"x" * connections.HEAD_BYTES_MAX), "head of the answer"),
+    ],
+)
+async def test_an_answer_that_is_none_is_a_lost_connection(said: bytes, why: str) -> None:
+    async with served(said or b"\r\n", closes=True) as (_, client):
+        with pytest.raises(ServerUnreachable, match=why):
+            await client.get_readiness()
+
+
+async def test_an_answer_that_is_too_long_is_read_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answer, "ANSWER_BYTES_MAX", 10)
+    async with served(WHOLE) as (_, client):
+        with pytest.raises(ForeignAnswer, match="longer than"):
+            await client.get_readiness()
+
+
+async def test_a_client_that_is_closed_waits_for_nobody() -> None:
+    async with served(b"") as (seen, client):
+        waiting = asyncio.create_task(client.get_readiness())
+        await asyncio.wait_for(seen.asked.wait(), 20)
+        await client.close()
+        with pytest.raises(ServerUnreachable):
+            await waiting
+
+
+async def test_more_requests_than_connections_wait_for_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
+    async with served(WHOLE) as (seen, client):
+        await asyncio.gather(*(client.get_readiness() for _ in range(9)))
+        assert (seen.connections, len(seen.requests)) == (2, 9)
