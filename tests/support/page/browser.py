@@ -40,14 +40,20 @@ class Watched:
     """What went wrong in a window: lines of the console, errors, requests to other hosts."""
 
     url: str
+    may_be_away: bool = False
     wrong: list[str] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
         """Take note of everything in this window."""
-        page.on("console", lambda line: self.wrong.append(f"{line.type}: {line.text}"))
+        page.on("console", lambda line: self._hear(f"{line.type}: {line.text}"))
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         page.on("request", lambda request: self._look_at(request.url))
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
+
+    def _hear(self, line: str) -> None:
+        # A browser says so of each request that nobody answers.
+        if not (self.may_be_away and "Failed to load resource: net::" in line):
+            self.wrong.append(line)
 
     def _look_at(self, url: str) -> None:
         if urlsplit(url).netloc != urlsplit(self.url).netloc:
@@ -56,7 +62,12 @@ class Watched:
 
 @contextmanager
 def watched_context(
-    browser: Browser, url: str, *, scheme: Scheme = "light", token: str | None = None
+    browser: Browser,
+    url: str,
+    *,
+    scheme: Scheme = "light",
+    token: str | None = None,
+    may_be_away: bool = False,
 ) -> Iterator[tuple[BrowserContext, Watched]]:
     """A browser with nothing in it but a token, if one is given. All that goes wrong in its windows
     fails the test."""
@@ -64,7 +75,7 @@ def watched_context(
         base_url=url, color_scheme=scheme, viewport={"width": 1280, "height": 800}
     )
     context.set_default_timeout(SHOWN_MS_MAX)
-    watched = Watched(url)
+    watched = Watched(url, may_be_away)
     context.on("page", watched.watch)
     if token is not None:
         context.add_init_script(

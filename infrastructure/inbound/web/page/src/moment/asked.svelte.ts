@@ -29,10 +29,12 @@ export class Asked<T> {
   #next: { question: Question; key: string } | null = null
   #ending = new AbortController()
   #retry: ReturnType<typeof setTimeout> | undefined
+  #isFollowing: () => boolean
 
   /** `question` is asked again whenever something in it changes; null asks nothing. With
    * `isFollowing` false the answer stays while the log grows. */
   constructor(question: () => Question | null, isFollowing: () => boolean = () => true) {
+    this.#isFollowing = isFollowing
     $effect(() => {
       const asked = question()
       const at = moment.at
@@ -101,6 +103,10 @@ export class Asked<T> {
   }
 
   #askAgain(question: Question, key: string, afterMs: number): void {
-    this.#retry = setTimeout(() => this.#ask(question, key), afterMs)
+    this.#retry = setTimeout(() => {
+      // Somebody has begun to read meanwhile what is there: nothing newer may move it.
+      if (key === this.#answered && !this.#isFollowing()) this.problem = null
+      else this.#ask(question, key)
+    }, afterMs)
   }
 }

@@ -1,0 +1,103 @@
+"""Nothing wrong is shown and nothing is lost, whatever becomes of the servers behind the page."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.page.round_robin import RoundRobin, round_robin
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.running_server import RunningServer, configuration, scripted
+
+pytestmark = pytest.mark.server
+TOKEN = "a-token-of-the-file-which-all-servers-have"
+CONFIGURATION = {
+    **configuration({**scripted("main"), "default": True}),
+    "spawnlog": {
+        "tokens": [{"id": "page", "token": "${PAGE_TOKEN}", "scopes": ["admin"], "sessions": ["*"]}]
+    },
+}
+
+
+@pytest.fixture
+def between() -> Iterator[RoundRobin]:
+    with round_robin() as between:
+        yield between
+
+
+@pytest.fixture
+def page(browser: Browser, between: RoundRobin) -> Iterator[Page]:
+    """A window, in which nothing may go wrong but that nobody is there."""
+    with watched_context(browser, between.url, token=TOKEN, may_be_away=True) as (context, _):
+        yield context.new_page()
+
+
+def server_on(data_dir: Path, url: str) -> RunningServer:
+    return RunningServer(
+        data_dir, CONFIGURATION, database_url=url, environment={"PAGE_TOKEN": TOKEN}
+    )
+
+
+@pytest.fixture
+def one(database_url: str) -> Iterator[RunningServer]:
+    with new_place() as place, server_on(place / "data", database_url) as server:
+        yield server
+
+
+def test_two_servers_behind_one_address_read_as_one(
+    page: Page, between: RoundRobin, one: RunningServer
+) -> None:
+    with server_on(one.data_dir, one.database_url) as other:
+        between.lead_to(one.url, other.url)
+        page.goto("/ui/runs")
+        for number, server in zip(range(6), itertools.cycle((one, other)), strict=False):
+            server.spawn(f"task {number}", label=f"label-{number}")
+            expect(page.get_by_role("row").nth(1)).to_contain_text(f"label-{number}")
+            expect(page.get_by_role("row")).to_have_count(number + 2)
+    assert len(between.connections) == 2
+
+
+def test_a_restart_loses_neither_place_nor_event(
+    page: Page, between: RoundRobin, one: RunningServer
+) -> None:
+    between.lead_to(one.url)
+    for number in range(3):
+        one.spawn(f"task {number}", label=f"label-{number}")
+    page.goto("/ui/runs?status=done&status=running&status=preparing&status=queued")
+    expect(page.get_by_role("row")).to_have_count(4)
+    page.get_by_role("grid", name="Runs").press("j")
+    expect(page.locator("[aria-selected=true]")).to_contain_text("label-2")
+    between.lead_to()
+    expect(page.get_by_text("No connection to the server")).to_be_visible()
+    one.stop()
+    one.start()
+    one.spawn("task 3", label="label-3")
+    expect(page.get_by_role("row")).to_have_count(4)
+    between.lead_to(one.url)
+    expect(page.get_by_role("button", name="newer events: show")).to_be_visible()
+    expect(page.get_by_text("No connection to the server")).to_have_count(0)
+    expect(page.locator("[aria-selected=true]")).to_contain_text("label-2")
+    page.get_by_role("button", name="newer events: show").click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("label-3")
+
+
+def test_another_log_takes_the_place_of_everything_that_was_shown(
+    page: Page, between: RoundRobin, one: RunningServer, databases: Databases
+) -> None:
+    between.lead_to(one.url)
+    run_id = one.spawn("of the one log", label="of-the-one").json()["runId"]
+    one.run(run_id, "announced")
+    page.goto("/ui/runs?at=pos:5")
+    expect(page.get_by_role("note")).to_be_visible()
+    url = databases.create()
+    with new_place() as place, server_on(place / "data", url) as fresh:
+        fresh.spawn("of the other log", label="of-the-other")
+        between.lead_to(fresh.url)
+        page.keyboard.press("l")
+        expect(page.get_by_role("row").nth(1)).to_contain_text("of-the-other")
+        expect(page.get_by_text("of-the-one")).to_have_count(0)
+    databases.drop(url)
