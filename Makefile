@@ -75,6 +75,9 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
+bench-page: page ## measure the page in Chromium (BENCH="--events 1000000 --memory-seconds 3600")
+	@$(BIN)/python -m benchmarks.page $(BENCH)
+
 bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
 	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
 

@@ -20,7 +20,7 @@ interface Told {
 
 const LOCK = 'spawnlog.stream'
 const CHANNEL = 'spawnlog.stream'
-const TOLD_EVERY_MS = 100
+const TOLD_EVERY_MS = 50
 const RETRY_FIRST_MS = 250
 const RETRY_MAX_MS = 5_000
 const SILENCE_MAX_MS = 45_000
@@ -82,8 +82,10 @@ async function readOnce(
   let watch = setTimeout(stop, SILENCE_MAX_MS)
   let timer: ReturnType<typeof setTimeout> | undefined
   let newest: Recorded | undefined
+  let toldAt = 0
   const flush = (): void => {
     timer = undefined
+    toldAt = performance.now()
     if (newest) tell({ recorded: newest })
   }
   try {
@@ -100,7 +102,7 @@ async function readOnce(
       onEvent: (event) => {
         if (event.id === undefined) return
         newest = { position: Number(event.id), recordedAt: recordedAtOf(event.data), log }
-        timer ??= setTimeout(flush, TOLD_EVERY_MS)
+        timer ??= setTimeout(flush, Math.max(0, toldAt + TOLD_EVERY_MS - performance.now()))
       },
     })
     const texts = response.body.pipeThrough(new TextDecoderStream()).getReader()

@@ -106,20 +106,27 @@ class Moment {
     return writeAddress({ ...this.address, at })
   }
 
-  /** Takes note of which log a response is of, and where that stands. False: it is of an earlier
-   * log than the one that is shown, or was overtaken. */
+  /** Takes note of which log a response is of, where that stands, and when that was. */
   takeNote(answer: Answer<unknown>): void {
     this.#ofLog(answer.log)
     if (answer.position > this.head) {
       this.head = answer.position
       this.headAt = answer.recordedAt
     }
+    if (!this.isLive && answer.position === this.position) this.recordedAt = answer.recordedAt
   }
 
-  /** Finds where the asked moment stands. */
+  /** Finds where the asked moment stands. When a position was recorded every response about it
+   * says. */
   async locate(signal: AbortSignal): Promise<void> {
     const at = this.address.at
     if (at === null) return
+    const position = /^pos:(\d+)$/.exec(at)?.[1]
+    if (position !== undefined) {
+      this.position = Number(position)
+      this.recordedAt = null
+      return
+    }
     const answer = await read<MomentView>('/v1/moments', { at, around: 0 }, { signal })
     this.takeNote(answer)
     if (this.address.at !== at) return

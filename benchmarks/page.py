@@ -1,0 +1,272 @@
+"""What the page costs whoever looks: `python -m benchmarks.page`, in a real browser.
+
+Its first table, a scrub, a new run, ten tabs, and what a tab keeps in memory while the log grows:
+on a generated log, on a server and in a browser of its own, which both are gone afterwards.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from benchmarks.generate import EVENTS_MAX, EVENTS_MIN, generate
+from benchmarks.report import Figure, figures_table, percentile
+from benchmarks.server import CONFIGURATION, Server, running_server
+from infrastructure.server.database import open_database
+
+SEED = 1
+LOADS = 10
+SCRUBS = 50
+SPAWNS = 10
+TABS = 10
+EVENTS_A_SECOND = 50
+EVENTS_OF_A_LIFE = 12
+SECONDS_MAX = 3600.0
+WAIT_MS_MAX = 30_000
+
+FIRST_ROW = "[role=row][aria-rowindex='2']"
+PAINTED = """
+(selector) => new Promise((done) => {
+  const began = performance.now()
+  const look = () => {
+    const row = document.querySelector(selector)
+    if (row) requestAnimationFrame(() => done(performance.now()))
+    else if (performance.now() - began < 30000) setTimeout(look, 1)
+    else done(-1)
+  }
+  look()
+})
+"""
+SCRUB = """
+(position) => new Promise((done) => {
+  const bar = document.querySelector('input[type=range]')
+  const began = performance.now()
+  const finish = () => {
+    watch.disconnect()
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - began), 0))
+  }
+  // A table says as of which position its rows are.
+  const watch = new MutationObserver(() => {
+    if (document.querySelector('[role=grid]')?.dataset.position === String(position)) finish()
+  })
+  const all = { subtree: true, childList: true, attributes: true }
+  watch.observe(document.querySelector('main'), all)
+  bar.value = position
+  bar.dispatchEvent(new Event('input', { bubbles: true }))
+  setTimeout(() => { watch.disconnect(); done(-1) }, 10000)
+})
+"""
+HEAP = "() => performance.memory ? performance.memory.usedJSHeapSize / 1048576 : 0"
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Chromium of this machine."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        raise SystemExit("bench-page needs Chromium: `make browser` installs it")
+    flags = ["--enable-precise-memory-info", "--js-flags=--expose-gc"]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=path,
+            args=[*flags, *(["--no-sandbox"] if os.geteuid() == 0 else [])],
+        )
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def signed_in(opened: Browser, server: Server) -> Iterator[BrowserContext]:
+    """A browser with nothing in it but the token."""
+    context = opened.new_context(base_url=server.url, viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(WAIT_MS_MAX)
+    context.add_init_script(
+        f"if (location.protocol === 'http:')"
+        f" localStorage.setItem('spawnlog.token', {json.dumps(server.token)})"
+    )
+    yield context
+    context.close()
+
+
+def first_tables(opened: Browser, server: Server) -> list[float]:
+    """Milliseconds from the request of the document to the painted table, with an empty cache."""
+    taken = []
+    for _ in range(LOADS):
+        with signed_in(opened, server) as context:
+            page = context.new_page()
+            page.goto("/ui/runs", wait_until="commit")
+            taken.append(float(page.evaluate(PAINTED, FIRST_ROW)))
+    return taken
+
+
+def scrubs(page: Page) -> list[float]:
+    """Milliseconds from the input to the painted table, at positions all over the log."""
+    page.goto("/ui/runs")
+    expect(page.locator(FIRST_ROW)).to_be_visible()
+    head = int(page.get_by_role("slider").get_attribute("max") or "0")
+    picked = random.Random(SEED)
+    return [
+        float(page.evaluate(SCRUB, picked.randrange(head // 10, head))) for _ in range(SCRUBS + 3)
+    ][3:]
+
+
+def spawn(server: Server, label: str) -> None:
+    """`POST /v1/spawns`."""
+    body = {"requester": {"sessionKey": f"agent:main:{label}"}, "task": "look", "label": label}
+    request = urllib.request.Request(
+        f"{server.url}/v1/spawns",
+        json.dumps(body).encode(),
+        {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+
+
+def new_runs(page: Page, server: Server) -> list[float]:
+    """Milliseconds from the request of a spawn to the painted row."""
+    page.goto("/ui/runs")
+    expect(page.locator(FIRST_ROW)).to_be_visible()
+    taken = []
+    for number in range(SPAWNS):
+        label = f"painted-{number}"
+        sending = threading.Thread(target=spawn, args=(server, label))
+        watching = (
+            "(label) => new Promise((done) => { const began = performance.now();"
+            " const look = () => document.querySelector(\"[role=row][aria-rowindex='2']\")"
+            "?.textContent.includes(label)"
+            " ? requestAnimationFrame(() => done(performance.now() - began))"
+            " : performance.now() - began > 10000 ? done(-1) : setTimeout(look, 1); look() })"
+        )
+        began = time.perf_counter()
+        sending.start()
+        if page.evaluate(watching, label) < 0:
+            raise RuntimeError("a new run was not painted within ten seconds")
+        taken.append((time.perf_counter() - began) * 1000)
+        sending.join()
+    return taken
+
+
+def tabs(opened: Browser, server: Server) -> float:
+    """Milliseconds until the last of ten tabs of one browser shows its table."""
+    with signed_in(opened, server) as context:
+        began = time.perf_counter()
+        pages = [context.new_page() for _ in range(TABS)]
+        for page in pages:
+            page.goto("/ui/runs", wait_until="commit")
+        for page in pages:
+            expect(page.locator(FIRST_ROW)).to_be_visible()
+        return (time.perf_counter() - began) * 1000
+
+
+def kept_memory(opened: Browser, server: Server, seconds: float) -> tuple[float, float]:
+    """MiB that a live tab has in use after the first tenth of the seconds, and at their end, with
+    fifty events a second; what nobody needs is thrown away before each look."""
+    with signed_in(opened, server) as context:
+        page = context.new_page()
+        page.goto("/ui/runs")
+        expect(page.locator(FIRST_ROW)).to_be_visible()
+        over = threading.Event()
+
+        def keep_spawning() -> None:
+            number = 0
+            while not over.wait(EVENTS_OF_A_LIFE / EVENTS_A_SECOND):
+                spawn(server, f"grown-{number}")
+                number += 1
+
+        spawning = threading.Thread(target=keep_spawning)
+        spawning.start()
+        try:
+            page.wait_for_timeout(seconds * 100)
+            early = _in_use(page)
+            page.wait_for_timeout(seconds * 900)
+            return early, _in_use(page)
+        finally:
+            over.set()
+            spawning.join()
+
+
+def _in_use(page: Page) -> float:
+    page.evaluate("() => { gc(); gc() }")
+    return float(page.evaluate(HEAP))
+
+
+def measured(folder: Path, events: int, memory_seconds: float) -> list[Figure]:
+    """All figures, on a log of so many events."""
+    data = folder / "data"
+    data.mkdir(mode=0o711)
+    database = open_database(None, data / "postgres")
+    try:
+        generate(database.conninfo, events=events, seed=SEED)
+        with psycopg.connect(database.conninfo, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE)")
+    finally:
+        database.close()
+    with running_server(folder, configuration=CONFIGURATION) as server, browser() as opened:
+        figures = _of_times("first table, cold", first_tables(opened, server))
+        with signed_in(opened, server) as context:
+            page = context.new_page()
+            figures += _of_times("scrub", scrubs(page))
+            figures += _of_times("new run, request to painted", new_runs(page, server))
+        figures.append(
+            Figure(f"{TABS} tabs of one browser, the last one", "ms", _ms(tabs(opened, server)))
+        )
+        early, late = kept_memory(opened, server, memory_seconds)
+        figures.append(Figure("memory of a tab, early", "MiB", round(early, 1)))
+        note = f"{memory_seconds:.0f} s at some {EVENTS_A_SECOND} events a second"
+        figures.append(Figure("memory of a tab, at the end", "MiB", round(late, 1), note))
+    return figures
+
+
+def _of_times(name: str, taken: Sequence[float]) -> list[Figure]:
+    if min(taken) < 0:
+        raise RuntimeError(f"{name}: something was not painted in time")
+    ordered = sorted(taken)
+    return [
+        Figure(f"{name}: {which}", "ms", _ms(percentile(ordered, share)))
+        for which, share in (("p50", 0.5), ("p95", 0.95))
+    ]
+
+
+def _ms(milliseconds: float) -> float:
+    return round(milliseconds, 1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; 0 when everything was painted."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
+    parser.add_argument("--events", type=int, default=100_000, help="of the generated log")
+    parser.add_argument("--memory-seconds", type=float, default=60.0)
+    options = parser.parse_args(arguments)
+    if not EVENTS_MIN <= options.events <= EVENTS_MAX:
+        parser.error(f"--events is from {EVENTS_MIN} to {EVENTS_MAX}")
+    if not 1 <= options.memory_seconds <= SECONDS_MAX:
+        parser.error(f"--memory-seconds is up to {SECONDS_MAX:.0f}")
+    folder = Path(tempfile.mkdtemp(prefix="spawnlog-bench-"))
+    folder.chmod(0o711)
+    load = os.getloadavg()[0]
+    try:
+        figures = measured(folder, options.events, options.memory_seconds)
+    except RuntimeError as error:
+        print(f"the benchmark failed: {error}", file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{options.events} events; load of the machine before it began: {load:.1f}\n")
+    print(figures_table(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
