@@ -51,8 +51,9 @@ class Watched:
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
 
     def _hear(self, line: str) -> None:
-        # A browser says so of each request that nobody answers.
-        if not (self.may_be_away and "Failed to load resource: net::" in line):
+        # A browser says so of each request that nobody answers, or that comes too early.
+        said = ("Failed to load resource: net::", "with a status of 503")
+        if not (self.may_be_away and any(one in line for one in said)):
             self.wrong.append(line)
 
     def _look_at(self, url: str) -> None:

@@ -21,6 +21,8 @@ export class RequestFailed extends Error {
     detail: string,
     readonly problem: Partial<Problem> = {},
     readonly retryAfterMs: number | null = null,
+    /** Of which log the server is; empty when nobody said so. */
+    readonly log = '',
   ) {
     super(detail)
     this.name = 'RequestFailed'
@@ -139,9 +141,10 @@ async function send<T>(
 export async function failureOf(response: Response): Promise<RequestFailed> {
   const after = response.headers.get('Retry-After')
   const retryAfterMs = after === null ? null : Number(after) * 1000
+  const log = response.headers.get('Spawnlog-Log') ?? ''
   try {
     const problem = (await response.json()) as Problem
-    return new RequestFailed(response.status, problem.code, problem.detail, problem, retryAfterMs)
+    return new RequestFailed(response.status, problem.code, problem.detail, problem, retryAfterMs, log)
   } catch {
     // A proxy in between answers in its own words, which are nobody's here.
     return new RequestFailed(
@@ -150,6 +153,7 @@ export async function failureOf(response: Response): Promise<RequestFailed> {
       `Something between this page and the server answered ${response.status}.`,
       {},
       retryAfterMs,
+      log,
     )
   }
 }

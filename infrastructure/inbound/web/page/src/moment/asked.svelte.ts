@@ -78,6 +78,8 @@ export class Asked<T> {
         if (this.#ending.signal.aborted) break
         if (!(error instanceof RequestFailed)) throw error
         if (error.status === 401) session.refuse()
+        // A server of another, shorter log knows none of the positions that were shown.
+        moment.takeNoteOfLog(error.log)
         this.problem = error
         if (!error.isOutage) {
           // What was asked before has nothing to do with this question.

@@ -116,6 +116,11 @@ class Moment {
     if (!this.isLive && answer.position === this.position) this.recordedAt = answer.recordedAt
   }
 
+  /** Takes note of which log a server is of. */
+  takeNoteOfLog(log: string): void {
+    this.#ofLog(log)
+  }
+
   /** Finds where the asked moment stands. When a position was recorded every response about it
    * says. */
   async locate(signal: AbortSignal): Promise<void> {
