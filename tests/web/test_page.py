@@ -122,6 +122,18 @@ def test_in_the_past_nothing_can_be_done(window: Page, storm: Storm) -> None:
         expect(window.get_by_role("button", name=f"{action} (not in the past)")).to_be_disabled()
 
 
+def test_before_it_was_asked_for_a_run_is_not_there(window: Page, storm: Storm) -> None:
+    server, record = storm
+    run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
+    window.goto(f"/ui/run/{run['runId']}")
+    expect(window.get_by_role("heading", name=run["label"])).to_be_visible()
+    first = run["stages"][0]["position"]
+    slide_to(window, first - 1)
+    expect(window.get_by_text("At this moment the run had not been asked for.")).to_be_visible()
+    slide_to(window, first)
+    expect(window.get_by_role("heading", name=run["label"])).to_be_visible()
+
+
 def test_a_new_run_appears_and_what_one_reads_stays_where_it_is(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/runs")
