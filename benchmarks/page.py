@@ -28,6 +28,7 @@ from infrastructure.server.database import open_database
 
 SEED = 1
 LOADS = 10
+FRAME_SECONDS = 3
 SCRUBS = 50
 SPAWNS = 10
 TABS = 10
@@ -66,6 +67,25 @@ SCRUB = """
   bar.value = position
   bar.dispatchEvent(new Event('input', { bubbles: true }))
   setTimeout(() => { watch.disconnect(); done(-1) }, 10000)
+})
+"""
+FRAMES = """
+(seconds) => new Promise((done) => {
+  const bars = document.querySelector('[role=application]')
+  const taken = []
+  const began = performance.now()
+  let last = began
+  let number = 0
+  const frame = (now) => {
+    taken.push(now - last)
+    last = now
+    // In and out again, so that each frame draws other bars.
+    const key = number++ % 40 < 20 ? '+' : '-'
+    bars.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))
+    if (now - began < seconds * 1000) requestAnimationFrame(frame)
+    else done([taken.length / ((now - began) / 1000), taken.slice(2).sort((a, b) => a - b)])
+  }
+  requestAnimationFrame(frame)
 })
 """
 HEAP = "() => performance.memory ? performance.memory.usedJSHeapSize / 1048576 : 0"
@@ -158,6 +178,16 @@ def new_runs(page: Page, server: Server) -> list[float]:
     return taken
 
 
+def frames(page: Page) -> tuple[int, float, float]:
+    """How many bars, frames a second while one zooms, and the milliseconds of the 95th of 100."""
+    page.goto("/ui/tree")
+    bars = page.get_by_role("application", name="Runs as bars in time")
+    expect(bars).to_be_visible()
+    said = page.get_by_text(" runs. Arrows").inner_text()
+    a_second, taken = page.evaluate(FRAMES, FRAME_SECONDS)
+    return int(said.split()[0]), float(a_second), float(percentile(taken, 0.95))
+
+
 def tabs(opened: Browser, server: Server) -> float:
     """Milliseconds until the last of ten tabs of one browser shows its table."""
     with signed_in(opened, server) as context:
@@ -218,6 +248,9 @@ def measured(folder: Path, events: int, memory_seconds: float) -> list[Figure]:
         with signed_in(opened, server) as context:
             page = context.new_page()
             figures += _of_times("scrub", scrubs(page))
+            number, a_second, slow = frames(page)
+            figures.append(Figure(f"{number} bars, zoomed", "frames a second", round(a_second, 1)))
+            figures.append(Figure(f"{number} bars, zoomed: a frame, p95", "ms", round(slow, 1)))
             figures += _of_times("new run, request to painted", new_runs(page, server))
         figures.append(
             Figure(f"{TABS} tabs of one browser, the last one", "ms", _ms(tabs(opened, server)))

@@ -15,6 +15,8 @@ Storm = tuple[ReloadedServer, StormRecord]
 VIEWS = (
     "runs",
     "log",
+    "tree",
+    "tree/agent:main:book-3",
     "run/{refused}",
     *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "transcript")),
 )

@@ -6,6 +6,7 @@ import Log from './log/Log.svelte'
 import type { View } from './moment/address'
 import Registry from './registry/Registry.svelte'
 import Run from './run/Run.svelte'
+import Tree from './tree/Tree.svelte'
 
 export interface Shown {
   name: string
@@ -21,6 +22,7 @@ export interface Shown {
 
 export const SHOWN: Record<View, Shown> = {
   runs: { name: 'Runs', key: 'r', component: Registry, isOfOne: false },
+  tree: { name: 'Tree', key: 't', component: Tree, isOfOne: false },
   run: { name: 'Run', key: null, component: Run, isOfOne: true },
   log: { name: 'Log', key: 'l', component: Log, isOfOne: false },
 }

@@ -97,7 +97,8 @@ async function readOnce(
     if (!response.ok || response.body === null) throw await failureOf(response)
     const log = response.headers.get('Spawnlog-Log') ?? ''
     onOpen()
-    tell({ state: 'open' })
+    const position = Number(response.headers.get('Spawnlog-Position') ?? 0)
+    tell({ state: 'open', recorded: { position, recordedAt: response.headers.get('Spawnlog-Recorded-At'), log } })
     const parser = createParser({
       onEvent: (event) => {
         if (event.id === undefined) return
