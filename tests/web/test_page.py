@@ -16,7 +16,11 @@ VIEWS = (
     "runs",
     "log",
     "run/{refused}",
-    *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "transcript")),
+    *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "shared", "transcript")),
+    "shared-context",
+    "announcements?state=delivered",
+    "lanes",
+    "configuration",
 )
 
 
