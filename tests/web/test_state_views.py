@@ -173,7 +173,10 @@ def test_the_ledger_goes_on_behind_its_first_page(window: Page, state: State) ->
 
 
 def test_a_lane_shows_who_holds_a_slot_and_who_waits_for_one(window: Page, state: State) -> None:
-    window.goto("/ui/lanes")
+    window.goto("/ui/runs")
+    expect(window.get_by_role("heading", name="Runs")).to_be_visible()
+    window.keyboard.press("g")
+    window.keyboard.press("n")
     expect(row_of(window, "held-0")).to_contain_text("holds a slot")
     line = row_of(window, "in-line")
     expect(line).to_contain_text("1 in line")
@@ -221,6 +224,10 @@ def test_a_token_for_some_sessions_is_offered_what_it_may_see(
         names = page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts()
         assert "Lanes" in names
         assert not {"Configuration", "Shared context"} & set(names)
+        page.goto(f"/ui/announcements?open={state.child}")
+        expect(page.get_by_role("heading", name="Announcement of child")).to_be_visible()
+        page.goto("/ui/lanes")
+        expect(row_of(page, "held-0")).to_contain_text("holds a slot")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
