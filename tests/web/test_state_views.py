@@ -41,8 +41,13 @@ class State:
 
     def ledger(self, state: str) -> list[dict[str, Any]]:
         """The announcements in it."""
-        params = {"state": state, "limit": 500}
-        return list(self.server.http.get("/v1/announcements", params=params).json()["items"])
+        answer = self.server.http.get("/v1/announcements", params={"state": state, "limit": 500})
+        return list(answer.json()["items"])
+
+    def announced(self) -> dict[str, Any]:
+        """The announcement of the child."""
+        (found,) = self.server.inbox(FAMILY)
+        return found
 
 
 def busy_configuration(outside: HookServer, token: Path) -> dict[str, Any]:
@@ -136,10 +141,17 @@ def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) 
 
 
 def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) -> None:
+    (parked,) = state.ledger("parked")
+    position = parked["position"]
     window.goto("/ui/announcements?state=parked")
     row_of(window, "gateway: parked after 1, ops: delivered").first.click()
     way = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name="gateway"))
     expect(way).to_contain_text("the webhook answered HTTP 500")
+    window.get_by_label("Why it is sent again").fill("perhaps now")
+    window.get_by_role("button", name="Send again").click()
+    expect(way.get_by_role("cell").nth(1)).to_have_text("2")
+    expect(way).to_contain_text("parked")
+    expect(window).not_to_have_url(re.compile(rf"open={position}\b"))
     state.outside.replies("gateway", Reply(204))
     window.get_by_label("Why it is sent again").fill("it is back")
     window.get_by_label("Why it is sent again").press("Enter")
@@ -147,11 +159,11 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(way).to_contain_text("delivered")
     expect(window.get_by_role("button", name="Send again")).to_have_count(0)
     expect(window.get_by_text("No announcement is parked.")).to_be_visible()
-    (call,) = state.outside.calls("gateway")[1:]
+    (call,) = state.outside.calls("gateway")[2:]
     assert call.body["data"]["runId"] == state.child
     reasons = state.server.http.get("/v1/events", params={"types": "DeliveryRedriven"}).json()
-    parked_then = reasons["items"][0]["position"] - 1
-    window.goto(f"/ui/announcements?open={state.child}&state=parked&at=pos:{parked_then}")
+    parked_then = reasons["items"][-2]["position"] - 1
+    window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
     expect(way).to_contain_text("parked (attempts)")
     expect(window.get_by_role("button", name="Send again (not in the past)")).to_be_disabled()
 
@@ -217,6 +229,7 @@ def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, stat
 def test_a_token_for_some_sessions_is_offered_what_it_may_see(
     browser: Browser, state: State
 ) -> None:
+    announced = state.announced()
     with watched_context(browser, state.server.url, token=READER_TOKEN) as (context, _):
         page = context.new_page()
         page.goto("/ui/configuration")
@@ -224,7 +237,7 @@ def test_a_token_for_some_sessions_is_offered_what_it_may_see(
         names = page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts()
         assert "Lanes" in names
         assert not {"Configuration", "Shared context"} & set(names)
-        page.goto(f"/ui/announcements?open={state.child}")
+        page.goto(f"/ui/announcements?open={announced['position']}")
         expect(page.get_by_role("heading", name="Announcement of child")).to_be_visible()
         page.goto("/ui/lanes")
         expect(row_of(page, "held-0")).to_contain_text("holds a slot")
@@ -236,7 +249,7 @@ def test_a_screen_reader_and_weak_eyes_find_no_fault_in_what_is_full(
 ) -> None:
     views = (
         f"shared-context/{FAMILY}",
-        f"announcements?open={state.child}",
+        f"announcements?open={state.announced()['position']}",
         "lanes",
         "configuration",
         f"run/{state.child}?part=shared",
