@@ -122,11 +122,17 @@ def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
     started = window.get_by_role("region", name="Runs that started with it")
     expect(row_of(started, "child")).to_contain_text(f"{state.first:,}")
     expect(row_of(started, "held-0")).to_contain_text(f"{state.patched:,}")
+    written = state.server.http.patch(
+        f"/v1/sessions/{FAMILY}/shared-context", json={"note": "live"}, headers={"If-Match": "*"}
+    )
+    expect(row_of(versions, f"{written.json()['version']:,}")).to_contain_text("note")
     versions.get_by_role("link", name=f"{state.first:,}").click()
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     expect(row_of(window, "goal").first).to_contain_text("⟨202E⟩gnp.exe")
     expect(window.get_by_text("deadline")).to_have_count(0)
     assert window.locator("main img").count() == 0
+    window.get_by_role("slider", name="Moment").fill(str(state.first - 20))
+    expect(window.get_by_text("At this moment nothing was shared yet")).to_be_visible()
 
 
 def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) -> None:
