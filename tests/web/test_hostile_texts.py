@@ -41,7 +41,7 @@ def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], n
         expect(window.locator("dd pre").first).to_have_text(SEEN[name])
         expect(window.get_by_text("Reading …")).to_have_count(0)
         assert window.locator("img, b, main script, iframe").count() == 0
-    for view in ("runs", "log"):
+    for view in ("runs", "log", "announcements"):
         window.goto(f"/ui/{view}")
         expect(window.get_by_role("row").nth(1)).to_be_visible()
         assert window.locator("img, b, main script, iframe").count() == 0

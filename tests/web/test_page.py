@@ -18,7 +18,11 @@ VIEWS = (
     "tree",
     "tree/agent:main:book-3",
     "run/{refused}",
-    *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "transcript")),
+    *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "shared", "transcript")),
+    "shared-context",
+    "announcements?state=delivered",
+    "lanes",
+    "configuration",
 )
 
 
@@ -152,6 +156,20 @@ def test_a_new_run_appears_and_what_one_reads_stays_where_it_is(window: Page, st
     assert (selected.bounding_box(), selected.inner_text()) == (place, text)
     window.get_by_role("button", name="newer events: show").click()
     expect(window.get_by_role("row").nth(1)).to_contain_text("seen-later")
+
+
+def test_another_question_has_nothing_of_the_list_before_it(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.get_by_role("grid", name="Runs").press("j")
+    window.get_by_role("grid", name="Runs").press("PageDown")
+    window.get_by_label("Label", exact=True).fill("asked-later")
+    window.get_by_label("Label", exact=True).press("Enter")
+    expect(window.get_by_text("No run fits these filters.")).to_be_visible()
+    server.spawn("watched", agentId="writer", label="asked-later")
+    expect(window.get_by_role("row").nth(1)).to_contain_text("asked-later")
+    expect(window.get_by_role("row")).to_have_count(2)
 
 
 def test_a_run_is_respawned_from_the_page(window: Page, storm: Storm) -> None:

@@ -2,10 +2,15 @@
 
 import type { Component } from 'svelte'
 
+import Announcements from './announcements/Announcements.svelte'
+import Configuration from './configuration/Configuration.svelte'
+import Lanes from './lanes/Lanes.svelte'
 import Log from './log/Log.svelte'
 import type { View } from './moment/address'
 import Registry from './registry/Registry.svelte'
 import Run from './run/Run.svelte'
+import type { Scope } from './session.svelte'
+import SharedContext from './shared/SharedContext.svelte'
 import Tree from './tree/Tree.svelte'
 
 export interface Shown {
@@ -18,6 +23,8 @@ export interface Shown {
   isOfOne: boolean
   /** Whether it needs a token that sees the whole log. */
   needsEverything?: boolean
+  /** Which scope it needs beside `read`. */
+  scope?: Scope
 }
 
 export const SHOWN: Record<View, Shown> = {
@@ -25,4 +32,8 @@ export const SHOWN: Record<View, Shown> = {
   tree: { name: 'Tree', key: 't', component: Tree, isOfOne: false },
   run: { name: 'Run', key: null, component: Run, isOfOne: true },
   log: { name: 'Log', key: 'l', component: Log, isOfOne: false },
+  'shared-context': { name: 'Shared context', key: 's', component: SharedContext, isOfOne: false, scope: 'content' },
+  announcements: { name: 'Announcements', key: 'a', component: Announcements, isOfOne: false },
+  lanes: { name: 'Lanes', key: 'n', component: Lanes, isOfOne: false },
+  configuration: { name: 'Configuration', key: 'c', component: Configuration, isOfOne: false, needsEverything: true },
 }

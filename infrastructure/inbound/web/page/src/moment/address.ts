@@ -1,7 +1,9 @@
 // The address of the page: which view, of what, as of when, with which filters. All that one sees
 // can be linked to.
 
-export const VIEWS = ['runs', 'tree', 'run', 'log'] as const
+export const VIEWS = [
+  'runs', 'tree', 'run', 'log', 'lanes', 'announcements', 'shared-context', 'configuration',
+] as const
 export type View = (typeof VIEWS)[number]
 
 export interface Address {

@@ -24,7 +24,8 @@ export class Asked<T> {
   problem = $state.raw<RequestFailed | null>(null)
   isBusy = $state(false)
 
-  #answered = ''
+  #asked = $state('')
+  #answered = $state('')
   #asking = false
   #next: { question: Question; key: string } | null = null
   #ending = new AbortController()
@@ -45,12 +46,18 @@ export class Asked<T> {
         return
       }
       const key = JSON.stringify([asked, at, logs])
+      this.#asked = key
       untrack(() => this.#ask(asked, key))
     })
     $effect(() => () => {
       this.#ending.abort()
       clearTimeout(this.#retry)
     })
+  }
+
+  /** Whether what is there answers the question as it is now, and not the one before it. */
+  get isCurrent(): boolean {
+    return this.#asked === this.#answered
   }
 
   #ask(question: Question, key: string): void {

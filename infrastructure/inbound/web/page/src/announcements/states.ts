@@ -1,0 +1,30 @@
+// What became of announcements, in words.
+
+import type { AnnouncementView, DeliveryView } from '../api/shapes'
+
+export const STATES = ['parked', 'due', 'delivered', 'acknowledged'] as const
+export type LedgerState = (typeof STATES)[number]
+
+/** What each state means; the first two are about webhooks, the others about the inbox. */
+export const MEANINGS: Record<LedgerState, string> = {
+  parked: 'a webhook is not sent it any more',
+  due: 'it is to be sent to a webhook',
+  delivered: 'it is in the inbox and was not taken yet',
+  acknowledged: 'the session has taken it',
+}
+
+/** How far it has come on its way to the webhooks: `gateway: parked after 4, ops: delivered`. */
+export function waysOf(deliveries: DeliveryView[]): string {
+  return deliveries.map((one) => `${one.webhook}: ${wayOf(one)}`).join(', ')
+}
+
+function wayOf({ state, attempts }: DeliveryView): string {
+  if (state === 'delivered') return attempts > 1 ? `delivered at attempt ${attempts}` : 'delivered'
+  if (state === 'parked') return `parked after ${attempts}`
+  return attempts === 0 ? 'due' : `due again after ${attempts}`
+}
+
+/** The webhooks that it can be sent to again. What was erased cannot. */
+export function redrivable({ deliveries }: AnnouncementView): string[] {
+  return deliveries.filter((one) => one.state === 'parked' && one.parkedFor !== 'erased').map((one) => one.webhook)
+}

@@ -1,0 +1,107 @@
+// What one JSON value says otherwise than another, place by place.
+
+export interface Difference {
+  /** A JSON pointer (RFC 6901): in the right value, or in the left one for what is gone. */
+  pointer: string
+  kind: 'added' | 'removed' | 'changed' | 'moved'
+  before?: unknown
+  after?: unknown
+}
+
+export const DIFFERENCES_MAX = 500
+/** By which of its members an item of a list is known: the first that every item has. */
+const IDENTITIES = ['id', 'key', 'name']
+
+/** The differences, at most so many, and whether there are more. Members in another order are none. */
+export function differences(left: unknown, right: unknown, most = DIFFERENCES_MAX): { items: Difference[]; isCut: boolean } {
+  const found: Difference[] = []
+  compare('', left, right, found, most)
+  return { items: found.slice(0, most), isCut: found.length > most }
+}
+
+function compare(pointer: string, left: unknown, right: unknown, found: Difference[], most: number): void {
+  if (found.length > most) return
+  if (Array.isArray(left) && Array.isArray(right)) ofLists(pointer, left, right, found, most)
+  else if (isObject(left) && isObject(right)) ofObjects(pointer, left, right, found, most)
+  else if (!isSame(left, right)) found.push({ pointer, kind: 'changed', before: left, after: right })
+}
+
+type Json = Record<string, unknown>
+
+function ofObjects(pointer: string, left: Json, right: Json, found: Difference[], most: number): void {
+  for (const [name, before] of Object.entries(left)) {
+    const place = `${pointer}/${escaped(name)}`
+    if (Object.hasOwn(right, name)) compare(place, before, right[name], found, most)
+    else found.push({ pointer: place, kind: 'removed', before })
+  }
+  for (const [name, after] of Object.entries(right)) {
+    if (!Object.hasOwn(left, name)) found.push({ pointer: `${pointer}/${escaped(name)}`, kind: 'added', after })
+  }
+}
+
+function ofLists(pointer: string, left: unknown[], right: unknown[], found: Difference[], most: number): void {
+  const identity = identityOf(left, right)
+  if (identity !== null) ofKnown(pointer, identity, left as Json[], right as Json[], found, most)
+  else ofUnknown(pointer, left, right, found, most)
+}
+
+/** Items with a name of their own are compared with the one of the same name. */
+function ofKnown(pointer: string, identity: string, left: Json[], right: Json[], found: Difference[], most: number): void {
+  const places = new Map(right.map((item, place) => [item[identity], place]))
+  const names = new Set(left.map((item) => item[identity]))
+  left.forEach((item, place) => {
+    const other = places.get(item[identity])
+    if (other === undefined) found.push({ pointer: `${pointer}/${place}`, kind: 'removed', before: item })
+    else compare(`${pointer}/${other}`, item, right[other], found, most)
+  })
+  right.forEach((item, place) => {
+    if (!names.has(item[identity])) found.push({ pointer: `${pointer}/${place}`, kind: 'added', after: item })
+  })
+  const before = left.map((item) => item[identity]).filter((name) => places.has(name))
+  const after = right.map((item) => item[identity]).filter((name) => names.has(name))
+  if (!isSame(before, after)) found.push({ pointer, kind: 'moved', before, after })
+}
+
+/** What both have at the beginning and at the end stays; what is between is compared in pairs. */
+function ofUnknown(pointer: string, left: unknown[], right: unknown[], found: Difference[], most: number): void {
+  const least = Math.min(left.length, right.length)
+  let start = 0
+  while (start < least && isSame(left[start], right[start])) start += 1
+  let end = 0
+  while (end < least - start && isSame(left[left.length - 1 - end], right[right.length - 1 - end])) end += 1
+  const pairs = least - start - end
+  for (let at = start; at < start + pairs; at += 1) compare(`${pointer}/${at}`, left[at], right[at], found, most)
+  for (let at = start + pairs; at < left.length - end; at += 1) found.push({ pointer: `${pointer}/${at}`, kind: 'removed', before: left[at] })
+  for (let at = start + pairs; at < right.length - end; at += 1) found.push({ pointer: `${pointer}/${at}`, kind: 'added', after: right[at] })
+}
+
+function identityOf(left: unknown[], right: unknown[]): string | null {
+  const items = [...left, ...right]
+  const isUnique = (list: unknown[], name: string): boolean =>
+    new Set(list.map((item) => (item as Json)[name])).size === list.length
+  for (const name of IDENTITIES) {
+    if (items.length === 0 || !items.every((item) => isObject(item) && typeof item[name] === 'string')) continue
+    if (isUnique(left, name) && isUnique(right, name)) return name
+  }
+  return null
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  if (Array.isArray(left) && Array.isArray(right)) {
+    return left.length === right.length && left.every((item, place) => isSame(item, right[place]))
+  }
+  if (isObject(left) && isObject(right)) {
+    const names = Object.keys(left)
+    return names.length === Object.keys(right).length &&
+      names.every((name) => Object.hasOwn(right, name) && isSame(left[name], right[name]))
+  }
+  return left === right
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function escaped(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1')
+}

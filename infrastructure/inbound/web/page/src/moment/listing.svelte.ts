@@ -1,0 +1,108 @@
+// A listing as of the moment: its first page follows the log, the pages behind it come on demand.
+
+import { read, RequestFailed, type Parameters } from '../api/requests'
+import { Asked } from './asked.svelte'
+import { moment } from './moment.svelte'
+
+type Place = string | number | null
+
+/** How a page says what is on it, and where the next one begins. */
+export interface Reading<Row, Page> {
+  path: string
+  rowsOf: (page: Page) => Row[]
+  nextOf: (page: Page) => Place
+  /** The name of the parameter that takes what `nextOf` gives. */
+  nextName: 'cursor' | 'after'
+}
+
+/** How many pages are read for one that has something on it. */
+const LOOKS_MAX = 10
+
+export class Listing<Row, Page> {
+  /** Whether the reader is at the top and has chosen nothing: then rows may change. */
+  isAtRest = $state(true)
+  isReadingMore = $state(false)
+  moreProblem = $state.raw<RequestFailed | null>(null)
+  readonly page: Asked<Page>
+
+  #more = $state.raw<Row[]>([])
+  #next = $state<Place>(null)
+  #hasRead = $state(false)
+  readonly #reading: Reading<Row, Page>
+  readonly #parameters: () => Parameters
+
+  constructor(reading: Reading<Row, Page>, parameters: () => Parameters) {
+    this.#reading = reading
+    this.#parameters = parameters
+    this.page = new Asked<Page>(
+      () => ({ path: reading.path, parameters: parameters() }),
+      () => this.isFollowing,
+    )
+    $effect(() => {
+      // Another question: what was read of the last one is not of it.
+      void this.#question()
+      this.forget()
+    })
+  }
+
+  /** While somebody reads further down nothing moves: what is newer is counted, and shown on demand. */
+  get isFollowing(): boolean {
+    return this.isAtRest && !this.#hasRead
+  }
+
+  get rows(): Row[] {
+    const page = this.page.value
+    return page === null ? [] : [...this.#reading.rowsOf(page), ...this.#more]
+  }
+
+  /** Where the next page begins; null at the end, and while the first page is that of another question. */
+  get next(): Place {
+    const page = this.page.value
+    if (page === null || !this.page.isCurrent) return null
+    return this.#hasRead ? this.#next : this.#reading.nextOf(page)
+  }
+
+  /** How many events were recorded since what is shown. */
+  get newer(): number {
+    return moment.isLive && !this.isFollowing ? moment.head - this.page.position : 0
+  }
+
+  /** Back to the first page, as of now. */
+  forget(): void {
+    this.#more = []
+    this.#next = null
+    this.#hasRead = false
+    this.moreProblem = null
+  }
+
+  /** Reads on, until there is something or the end. */
+  async readMore(): Promise<void> {
+    if (this.isReadingMore || this.next === null) return
+    this.isReadingMore = true
+    const asked = this.#question()
+    try {
+      for (let look = 0, found = 0; look < LOOKS_MAX && found === 0; look += 1) {
+        const from = this.next
+        if (from === null) break
+        const parameters = { ...this.#parameters(), at: moment.at, [this.#reading.nextName]: from }
+        const answer = await read<Page>(this.#reading.path, parameters)
+        if (asked !== this.#question()) return
+        const rows = this.#reading.rowsOf(answer.body)
+        found = rows.length
+        this.#more = [...this.#more, ...rows]
+        this.#next = this.#reading.nextOf(answer.body)
+        this.#hasRead = true
+      }
+      this.moreProblem = null
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error
+      this.moreProblem = error
+    } finally {
+      this.isReadingMore = false
+    }
+  }
+
+  #question(): string {
+    return JSON.stringify([moment.at, this.#parameters(), moment.logs])
+  }
+}

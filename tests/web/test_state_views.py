@@ -1,0 +1,277 @@
+"""What is so at a moment: shared contexts, announcements, lanes and configurations on the page."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.announcing_server import webhook
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.misconfigured_storm import MENDED, WRONG_REVISION, StormRecord
+from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.running_server import scripted, wait_for
+
+pytestmark = pytest.mark.server
+HELD_MS = 600_000
+SLOTS = 2
+FAMILY = "agent:main:family"
+HOSTILE = "<img src=x onerror=alert(1)> \u202egnp.exe"
+READER_TOKEN = "reader-of-a-family-0123456789abcdef"
+GOAL = {"audience": ["developers", HOSTILE]}
+
+
+@dataclass
+class State:
+    """A server on which something is shared, parked, held and waited for."""
+
+    server: ReloadedServer
+    outside: HookServer
+    first: int
+    """Where the family shared something first."""
+    patched: int
+    child: str
+    held: list[str]
+    waiting: str
+
+    def ledger(self, state: str) -> list[dict[str, Any]]:
+        """The announcements in it."""
+        answer = self.server.http.get("/v1/announcements", params={"state": state, "limit": 500})
+        return list(answer.json()["items"])
+
+    def announced(self) -> dict[str, Any]:
+        """The announcement of the child."""
+        (found,) = self.server.inbox(FAMILY)
+        return found
+
+
+def busy_configuration(outside: HookServer, token: Path) -> dict[str, Any]:
+    """Two slots, somebody who keeps one for long, and webhooks that are tried once."""
+    config: dict[str, Any] = json.loads(json.dumps(MENDED))
+    config["agents"]["list"][0]["subagents"]["allowAgents"].append("sleeper")
+    config["agents"]["list"].append(scripted("sleeper", steps=[{"afterMs": HELD_MS}]))
+    config["agents"]["defaults"]["subagents"]["maxConcurrent"] = SLOTS
+    config["spawnlog"]["announce"] = {
+        "webhooks": [webhook(outside, "gateway"), webhook(outside, "ops")],
+        "attemptsMax": 1,
+    }
+    reader = {"id": "reader", "scopes": ["read"], "sessions": [FAMILY]}
+    config["spawnlog"]["tokens"] = [{**reader, "token": {"file": str(token)}}]
+    return config
+
+
+@pytest.fixture(scope="module")
+def state(
+    storm: tuple[ReloadedServer, StormRecord], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[State]:
+    server, _ = storm
+    token = tmp_path_factory.mktemp("tokens") / "reader"
+    token.write_text(READER_TOKEN, "utf-8")
+    token.chmod(0o600)
+    with HookServer() as outside:
+        outside.replies("gateway", Reply(500))
+        server.reload(busy_configuration(outside, token))
+        child = spawned(server, agentId="writer", label="child", sharedContext={"goal": GOAL})
+        server.run(child, "announced")
+        path = f"/v1/sessions/{FAMILY}/shared-context"
+        first = server.http.get(path).json()["version"]
+        patch = server.http.patch(
+            path, json={"goal": "another", "deadline": "May"}, headers={"If-Match": "*"}
+        )
+        assert patch.status_code == 200, patch.text
+        held = [spawned(server, agentId="sleeper", label=f"held-{n}") for n in range(SLOTS)]
+        for run_id in held:
+            server.run(run_id, "started")
+        waiting = spawned(server, agentId="sleeper", label="in-line")
+        made = State(server, outside, first, patch.json()["version"], child, held, waiting)
+        wait_for("the webhook to be given up", lambda: made.ledger("parked"))
+        yield made
+        for run_id in (*held, waiting):
+            server.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "over"})
+            server.run(run_id, "announced")
+        wait_for("the last delivery", lambda: not made.ledger("due"))
+        server.reload(MENDED)
+
+
+def spawned(server: ReloadedServer, **body: Any) -> str:
+    answer = server.spawn("watched", requester={"sessionKey": FAMILY}, **body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["runId"])
+
+
+def row_of(page: Page | Locator, text: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=text)
+
+
+def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
+    window: Page, state: State
+) -> None:
+    window.goto("/ui/shared-context")
+    window.get_by_role("main").get_by_role("link", name=FAMILY).click()
+    goal = row_of(window, "another")
+    expect(goal.get_by_role("rowheader")).to_have_text("goal")
+    expect(goal.get_by_role("cell").nth(1)).to_have_text(str(len('"another"')))
+    versions = window.get_by_role("region", name="Versions")
+    expect(versions.get_by_role("row")).to_have_count(3)
+    expect(row_of(versions, "patch")).to_contain_text("goal, deadline")
+    started = window.get_by_role("region", name="Runs that started with it")
+    expect(row_of(started, "child")).to_contain_text(f"{state.first:,}")
+    expect(row_of(started, "held-0")).to_contain_text(f"{state.patched:,}")
+    written = state.server.http.patch(
+        f"/v1/sessions/{FAMILY}/shared-context", json={"note": "live"}, headers={"If-Match": "*"}
+    )
+    expect(row_of(versions, f"{written.json()['version']:,}")).to_contain_text("note")
+    versions.get_by_role("link", name=f"{state.first:,}").click()
+    expect(window.get_by_role("note")).to_contain_text("This is the past")
+    expect(row_of(window, "goal").first).to_contain_text("⟨202E⟩gnp.exe")
+    expect(window.get_by_text("deadline")).to_have_count(0)
+    assert window.locator("main img").count() == 0
+    window.get_by_role("slider", name="Moment").fill(str(state.first - 20))
+    expect(window.get_by_text("At this moment nothing was shared yet")).to_be_visible()
+
+
+def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) -> None:
+    window.goto(f"/ui/run/{state.child}")
+    window.get_by_role("tab", name="Shared context").click()
+    expect(row_of(window, "goal")).to_contain_text("developers")
+    expect(row_of(window, "goal").get_by_role("link", name=FAMILY)).to_be_visible()
+    window.goto(f"/ui/run/{state.waiting}?part=shared")
+    expect(window.get_by_text("It had not started yet")).to_be_visible()
+    window.get_by_role("link", name="What its requester shares").click()
+    expect(row_of(window, "another")).to_be_visible()
+
+
+def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) -> None:
+    (parked,) = state.ledger("parked")
+    position = parked["position"]
+    window.goto("/ui/announcements?state=parked")
+    row_of(window, "gateway: parked after 1, ops: delivered").first.click()
+    way = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name="gateway"))
+    expect(way).to_contain_text("the webhook answered HTTP 500")
+    window.get_by_label("Why it is sent again").fill("perhaps now")
+    window.get_by_role("button", name="Send again").click()
+    expect(way.get_by_role("cell").nth(1)).to_have_text("2")
+    expect(way).to_contain_text("parked")
+    expect(window).not_to_have_url(re.compile(rf"open={position}\b"))
+    state.outside.replies("gateway", Reply(204))
+    window.get_by_label("Why it is sent again").fill("it is back")
+    window.get_by_label("Why it is sent again").press("Enter")
+    expect(window.get_by_role("status").filter(has_text="sent again")).to_contain_text("gateway")
+    expect(way).to_contain_text("delivered")
+    expect(window.get_by_role("button", name="Send again")).to_have_count(0)
+    expect(window.get_by_text("No announcement is parked.")).to_be_visible()
+    (call,) = state.outside.calls("gateway")[2:]
+    assert call.body["data"]["runId"] == state.child
+    reasons = state.server.http.get("/v1/events", params={"types": "DeliveryRedriven"}).json()
+    parked_then = reasons["items"][-2]["position"] - 1
+    window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
+    expect(way).to_contain_text("parked (attempts)")
+    expect(window.get_by_role("button", name="Send again (not in the past)")).to_be_disabled()
+
+
+def test_the_ledger_goes_on_behind_its_first_page(window: Page, state: State) -> None:
+    ledger = [*state.ledger("delivered")]
+    window.goto("/ui/announcements")
+    grid = window.get_by_role("grid", name="Announcements")
+    expect(row_of(grid, f"{ledger[0]['position']:,}").first).to_be_visible()
+    while grid.get_attribute("aria-rowcount") == "-1":
+        grid.press("End")
+    grid.press("End")
+    expect(grid).to_have_attribute("aria-rowcount", str(len(ledger) + 1))
+    expect(row_of(grid, f"{ledger[-1]['position']:,}").first).to_be_visible()
+    window.get_by_label("Behind position").fill(str(ledger[-1]["position"] - 1))
+    window.get_by_label("Behind position").press("Enter")
+    expect(grid.get_by_role("row")).to_have_count(2)
+    expect(window).to_have_url(re.compile("after="))
+
+
+def test_a_lane_shows_who_holds_a_slot_and_who_waits_for_one(window: Page, state: State) -> None:
+    window.goto("/ui/runs")
+    expect(window.get_by_role("heading", name="Runs")).to_be_visible()
+    window.keyboard.press("g")
+    window.keyboard.press("n")
+    expect(row_of(window, "held-0")).to_contain_text("holds a slot")
+    line = row_of(window, "in-line")
+    expect(line).to_contain_text("1 in line")
+    expect(line).to_contain_text("waits for a slot")
+    line.get_by_role("link").click()
+    expect(window).to_have_url(re.compile(state.waiting))
+    window.goto(f"/ui/lanes?at=pos:{state.first}")
+    expect(window.get_by_text("Nobody is in a lane at this moment.")).to_be_visible()
+
+
+def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, state: State) -> None:
+    listed = state.server.http.get("/v1/config/revisions").json()["items"]
+    last = listed[0]["revision"]
+    window.goto("/ui/configuration")
+    grid = window.get_by_role("grid", name="Revisions")
+    in_force = grid.get_by_role("row").filter(has=window.get_by_text("in force", exact=True))
+    expect(in_force).to_have_count(1)
+    expect(in_force).to_contain_text(f"{listed[0]['position']:,}")
+    change = row_of(window, "/agents/defaults/subagents/maxConcurrent")
+    expect(change.get_by_role("cell")).to_have_text(["changed", "24", str(SLOTS)])
+    grid.get_by_role("link", name=str(WRONG_REVISION), exact=True).click()
+    expect(window).to_have_url(re.compile(f"revision={WRONG_REVISION}"))
+    compared = window.get_by_role("region", name=f"Revision {WRONG_REVISION}, compared")
+    expect(row_of(compared, "/agents/list/0/subagents/allowAgents")).to_contain_text("reviewer")
+    expect(row_of(compared, "/agents/defaults/subagents/maxConcurrent")).to_contain_text("16")
+    compared.get_by_label("with revision").fill(str(last))
+    compared.get_by_label("with revision").press("Enter")
+    expect(row_of(compared, "removed")).not_to_have_count(0)
+    expect(window.get_by_text(f"spawnlog config diff {last} {WRONG_REVISION}")).to_be_visible()
+    wrong = next(one for one in listed if one["revision"] == WRONG_REVISION)
+    window.goto(f"/ui/configuration?at=pos:{wrong['position']}")
+    expect(row_of(grid, "in force then")).to_contain_text(f"{wrong['position']:,}")
+    expect(grid.get_by_role("row")).to_have_count(WRONG_REVISION + 1)
+    content = window.get_by_role("region", name=f"Content of revision {WRONG_REVISION}")
+    expect(content).to_contain_text('"maxConcurrent": 24')
+
+
+def test_a_token_for_some_sessions_is_offered_what_it_may_see(
+    browser: Browser, state: State
+) -> None:
+    announced = state.announced()
+    with watched_context(browser, state.server.url, token=READER_TOKEN) as (context, _):
+        page = context.new_page()
+        page.goto("/ui/configuration")
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        names = page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts()
+        assert "Lanes" in names
+        assert not {"Configuration", "Shared context"} & set(names)
+        page.goto(f"/ui/announcements?open={announced['position']}")
+        expect(page.get_by_role("heading", name="Announcement of child")).to_be_visible()
+        page.goto("/ui/lanes")
+        expect(row_of(page, "held-0")).to_contain_text("holds a slot")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_reader_and_weak_eyes_find_no_fault_in_what_is_full(
+    browser: Browser, state: State, scheme: str
+) -> None:
+    views = (
+        f"shared-context/{FAMILY}",
+        f"announcements?open={state.announced()['position']}",
+        "lanes",
+        "configuration",
+        f"run/{state.child}?part=shared",
+    )
+    assert scheme in ("light", "dark")
+    with watched_context(
+        browser,
+        state.server.url,
+        scheme=scheme,  # type: ignore[arg-type]
+        token=state.server.token,
+    ) as (context, _):
+        page = context.new_page()
+        found: dict[str, list[str]] = {}
+        for view in views:
+            page.goto(f"/ui/{view}")
+            expect(page.get_by_role("complementary").first).to_be_visible()
+            expect(page.get_by_text("Reading …")).to_have_count(0)
+            found[view] = faults_for_a_screen_reader(page)
+    assert [fault for faults in found.values() for fault in faults] == []
