@@ -1,0 +1,109 @@
+// One question of what another configuration would have decided, and what came of it so far. It
+// stays while one looks at a run, and goes with the token and with the log.
+
+import { lines } from '../api/lines'
+import { RequestFailed } from '../api/requests'
+import type {
+  ProgressCountView, TotalsView, WhatIfBody, WhatIfFailureView, WhatIfProgressView, WhatIfTotalsView, WhatIfVerdictView,
+} from '../api/shapes'
+import { moment } from '../moment/moment.svelte'
+import { session } from '../session.svelte'
+import { rowOf, ROWS_MAX, type DecidedRow } from './decided'
+
+type WhatIfLine = WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
+const SHOWN_EVERY_MS = 250
+
+class Trial {
+  /** What was asked; null: nothing yet. */
+  asked = $state.raw<WhatIfBody | null>(null)
+  rows = $state.raw<DecidedRow[]>([])
+  /** How many there were beyond those that are kept. */
+  left = $state(0)
+  progress = $state.raw<ProgressCountView | null>(null)
+  totals = $state.raw<TotalsView | null>(null)
+  problem = $state.raw<RequestFailed | null>(null)
+  state = $state<'none' | 'asking' | 'whole' | 'cancelled' | 'broken'>('none')
+  /** The text in the editor; null while nobody has changed it. */
+  draft = $state<string | null>(null)
+
+  #ending: AbortController | null = null
+  #kept: DecidedRow[] = []
+  #whose: unknown = null
+
+  /** Forgets all when it is of another token or another log. */
+  keepOwn(): void {
+    const whose = this.#owner()
+    if (this.#whose === whose) return
+    this.#whose = whose
+    this.cancel()
+    this.#forget()
+    this.state = 'none'
+    this.asked = null
+    this.draft = null
+  }
+
+  cancel(): void {
+    if (this.state === 'asking') {
+      this.state = 'cancelled'
+      this.rows = this.#kept
+    }
+    this.#ending?.abort()
+    this.#ending = null
+  }
+
+  async ask(body: WhatIfBody): Promise<void> {
+    this.cancel()
+    this.keepOwn()
+    const whose = this.#whose
+    const ending = new AbortController()
+    this.#ending = ending
+    this.#forget()
+    this.asked = body
+    this.state = 'asking'
+    const kept = this.#kept
+    let shownAt = 0
+    const show = (): void => {
+      shownAt = performance.now()
+      this.rows = kept.slice()
+    }
+    try {
+      for await (const values of lines('/v1/what-if', body, ending.signal)) {
+        if (ending.signal.aborted) return
+        if (this.#owner() !== whose) return this.keepOwn()
+        for (const line of values as WhatIfLine[]) {
+          if ('verdict' in line) {
+            if (kept.length < ROWS_MAX) kept.push(rowOf(line))
+            else this.left += 1
+          } else if ('progress' in line) this.progress = line.progress
+          else if ('totals' in line) this.totals = line.totals
+          else this.problem = new RequestFailed(200, 'unknown', line.failure.detail)
+        }
+        if (performance.now() - shownAt > SHOWN_EVERY_MS) show()
+      }
+      show()
+      if (this.totals === null) this.problem ??= new RequestFailed(200, 'unknown', 'The answer broke off before its end; ask again.')
+      this.state = this.totals === null ? 'broken' : 'whole'
+    } catch (error) {
+      if (ending.signal.aborted) return
+      if (!(error instanceof RequestFailed)) throw error
+      if (error.status === 401) session.refuse()
+      show()
+      this.problem = error
+      this.state = 'broken'
+    }
+  }
+
+  #owner(): unknown {
+    return session.caller === null ? null : JSON.stringify([session.caller, moment.logs])
+  }
+
+  #forget(): void {
+    this.rows = this.#kept = []
+    this.left = 0
+    this.progress = null
+    this.totals = null
+    this.problem = null
+  }
+}
+
+export const trial = new Trial()
