@@ -165,7 +165,9 @@ def test_a_question_that_takes_long_is_cancelled_and_asked_again(
     slow = {"offline": False, "latency": 0, "downloadThroughput": 8_000, "uploadThroughput": -1}
     network.send("Network.emulateNetworkConditions", slow)
     ask.click()
-    window.get_by_role("button", name="Cancel").click()
+    with window.expect_event("requestfailed") as ended:
+        window.get_by_role("button", name="Cancel").click()
+    assert ended.value.url.endswith("/v1/what-if")
     expect(window.get_by_text("Cancelled: what is shown is not all.")).to_be_visible()
     expect(window.get_by_role("heading", name="Verdicts")).to_have_count(0)
     network.send("Network.emulateNetworkConditions", slow | {"downloadThroughput": -1})

@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
 
-import { matrixOf, rowOf } from './decided'
+import type { WhatIfVerdictView } from '../api/shapes'
+import { KeptRows, matrixOf, rowOf, ROWS_MAX } from './decided'
+
+const VERDICT: WhatIfVerdictView = {
+  runId: 'r', position: 7, kind: 'spawn', agentId: null, label: null, requesterSessionKey: 'k', configRevision: 1,
+  verdict: 'different-plan', rule: null, text: null, difference: { field: '/model', recorded: null, decided: 'x'.repeat(9_999) },
+  missing: [], assumed: [],
+}
 
 test('the agents that the most is changed for come first, and verdicts that nobody has are left out', () => {
   const matrix = matrixOf({
@@ -15,11 +22,13 @@ test('the agents that the most is changed for come first, and verdicts that nobo
 })
 
 test('a row keeps the beginning of what differs, however long that is', () => {
-  const row = rowOf({
-    runId: 'r', position: 7, kind: 'spawn', agentId: null, label: null, requesterSessionKey: 'k', configRevision: 1,
-    verdict: 'different-plan', rule: null, text: null, difference: { field: '/model', recorded: null, decided: 'x'.repeat(9_999) },
-    missing: [], assumed: [],
-  })
+  const row = rowOf(VERDICT)
   expect(row.first).toMatch(/^\/model: null → "x/)
   expect(row.first.length).toBe(300)
+})
+
+test('of very many rows the first are kept, and the others counted', () => {
+  const kept = new KeptRows()
+  for (let position = 0; position < ROWS_MAX + 5; position += 1) kept.take({ ...VERDICT, position })
+  expect([kept.rows.length, kept.left, kept.rows.at(-1)?.position]).toEqual([ROWS_MAX, 5, ROWS_MAX - 1])
 })

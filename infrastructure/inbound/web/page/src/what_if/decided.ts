@@ -34,6 +34,17 @@ export function rowOf(view: WhatIfVerdictView): DecidedRow {
   }
 }
 
+/** The rows that are kept, and how many are not. */
+export class KeptRows {
+  readonly rows: DecidedRow[] = []
+  left = 0
+
+  take(view: WhatIfVerdictView): void {
+    if (this.rows.length < ROWS_MAX) this.rows.push(rowOf(view))
+    else this.left += 1
+  }
+}
+
 function firstOf(view: WhatIfVerdictView): string {
   const parts: string[] = []
   if (view.difference !== null) parts.push(`${view.difference.field}: ${reads(view.difference.recorded)} → ${reads(view.difference.decided)}`)

@@ -8,7 +8,7 @@ import type {
 } from '../api/shapes'
 import { moment } from '../moment/moment.svelte'
 import { session } from '../session.svelte'
-import { rowOf, ROWS_MAX, type DecidedRow } from './decided'
+import { KeptRows, type DecidedRow } from './decided'
 
 type WhatIfLine = WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
 const SHOWN_EVERY_MS = 250
@@ -27,7 +27,7 @@ class Trial {
   draft = $state<string | null>(null)
 
   #ending: AbortController | null = null
-  #kept: DecidedRow[] = []
+  #kept = new KeptRows()
   #whose: unknown = null
 
   /** Forgets all when it is of another token or another log. */
@@ -45,7 +45,7 @@ class Trial {
   cancel(): void {
     if (this.state === 'asking') {
       this.state = 'cancelled'
-      this.rows = this.#kept
+      this.#show()
     }
     this.#ending?.abort()
     this.#ending = null
@@ -62,32 +62,29 @@ class Trial {
     this.state = 'asking'
     const kept = this.#kept
     let shownAt = 0
-    const show = (): void => {
-      shownAt = performance.now()
-      this.rows = kept.slice()
-    }
     try {
       for await (const values of lines('/v1/what-if', body, ending.signal)) {
         if (ending.signal.aborted) return
         if (this.#owner() !== whose) return this.keepOwn()
         for (const line of values as WhatIfLine[]) {
-          if ('verdict' in line) {
-            if (kept.length < ROWS_MAX) kept.push(rowOf(line))
-            else this.left += 1
-          } else if ('progress' in line) this.progress = line.progress
+          if ('verdict' in line) kept.take(line)
+          else if ('progress' in line) this.progress = line.progress
           else if ('totals' in line) this.totals = line.totals
           else this.problem = new RequestFailed(200, 'unknown', line.failure.detail)
         }
-        if (performance.now() - shownAt > SHOWN_EVERY_MS) show()
+        if (performance.now() - shownAt > SHOWN_EVERY_MS) {
+          shownAt = performance.now()
+          this.#show()
+        }
       }
-      show()
+      this.#show()
       if (this.totals === null) this.problem ??= new RequestFailed(200, 'unknown', 'The answer broke off before its end; ask again.')
       this.state = this.totals === null ? 'broken' : 'whole'
     } catch (error) {
       if (ending.signal.aborted) return
       if (!(error instanceof RequestFailed)) throw error
       if (error.status === 401) session.refuse()
-      show()
+      this.#show()
       this.problem = error
       this.state = 'broken'
     }
@@ -97,9 +94,14 @@ class Trial {
     return session.caller === null ? null : JSON.stringify([session.caller, moment.logs])
   }
 
+  #show(): void {
+    this.rows = this.#kept.rows.slice()
+    this.left = this.#kept.left
+  }
+
   #forget(): void {
-    this.rows = this.#kept = []
-    this.left = 0
+    this.#kept = new KeptRows()
+    this.#show()
     this.progress = null
     this.totals = null
     this.problem = null
