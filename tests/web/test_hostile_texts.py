@@ -41,6 +41,15 @@ def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], n
         expect(window.locator("dd pre").first).to_have_text(SEEN[name])
         expect(window.get_by_text("Reading …")).to_have_count(0)
         assert window.locator("img, b, main script, iframe").count() == 0
+    other = next(one for named, one in runs.items() if named != name)
+    for view in (
+        f"compare/{runs[name]}?with={other}",
+        f"changes?from=pos:0&runId={runs[name]}",
+    ):
+        window.goto(f"/ui/{view}")
+        expect(window.get_by_role("table").first).to_be_visible()
+        assert window.locator("img, b, main script, iframe").count() == 0
+        assert "\u202e" not in window.locator("body").inner_text()
     for view in ("runs", "log", "announcements"):
         window.goto(f"/ui/{view}")
         expect(window.get_by_role("row").nth(1)).to_be_visible()

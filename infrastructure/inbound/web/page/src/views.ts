@@ -3,6 +3,8 @@
 import type { Component } from 'svelte'
 
 import Announcements from './announcements/Announcements.svelte'
+import Changes from './compare/Changes.svelte'
+import Compare from './compare/Compare.svelte'
 import Configuration from './configuration/Configuration.svelte'
 import Lanes from './lanes/Lanes.svelte'
 import Log from './log/Log.svelte'
@@ -12,6 +14,7 @@ import Run from './run/Run.svelte'
 import type { Scope } from './session.svelte'
 import SharedContext from './shared/SharedContext.svelte'
 import Tree from './tree/Tree.svelte'
+import WhatIf from './what_if/WhatIf.svelte'
 
 export interface Shown {
   name: string
@@ -31,6 +34,9 @@ export const SHOWN: Record<View, Shown> = {
   runs: { name: 'Runs', key: 'r', component: Registry, isOfOne: false },
   tree: { name: 'Tree', key: 't', component: Tree, isOfOne: false },
   run: { name: 'Run', key: null, component: Run, isOfOne: true },
+  compare: { name: 'Compare', key: null, component: Compare, isOfOne: true },
+  changes: { name: 'Changes', key: 'd', component: Changes, isOfOne: false },
+  'what-if': { name: 'What if', key: 'w', component: WhatIf, isOfOne: false, needsEverything: true },
   log: { name: 'Log', key: 'l', component: Log, isOfOne: false },
   'shared-context': { name: 'Shared context', key: 's', component: SharedContext, isOfOne: false, scope: 'content' },
   announcements: { name: 'Announcements', key: 'a', component: Announcements, isOfOne: false },

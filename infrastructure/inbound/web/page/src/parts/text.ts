@@ -28,6 +28,13 @@ export function count(of: number): string {
   return of.toLocaleString('en-US')
 }
 
+const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Whether it is the whole id of a run; anything else need not be asked for. */
+export function isRunId(text: string): boolean {
+  return RUN_ID.test(text)
+}
+
 export function shortId(id: string): string {
   return id.slice(0, 8)
 }

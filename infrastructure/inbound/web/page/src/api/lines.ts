@@ -1,0 +1,53 @@
+// A response that comes as lines of JSON, each as it is made.
+
+import { authorization, failureOf, RequestFailed } from './requests'
+
+const LINE_CHARS_MAX = 8_000_000
+
+/** Sends a question and gives what each read brought, as values. */
+export async function* lines(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<unknown[]> {
+  let response: Response
+  try {
+    response = await fetch(path, {
+      method: 'POST',
+      headers: { Accept: 'application/x-ndjson', 'Content-Type': 'application/json', ...authorization() },
+      body: JSON.stringify(body),
+      signal,
+      cache: 'no-store',
+    })
+  } catch (error) {
+    throw failed(error, 'The server does not answer. Is it running?')
+  }
+  if (!response.ok || response.body === null) throw await failureOf(response)
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  const take = lineTaker()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw failed(error, 'The connection to the server broke off.')
+      })
+      if (done) return
+      const values = take(value)
+      if (values.length > 0) yield values
+    }
+  } finally {
+    // Whoever reads no further frees the place that the answer has at the server.
+    void reader.cancel().catch(() => undefined)
+  }
+}
+
+/** Takes text piece by piece and gives the values of the lines that it ends. */
+export function lineTaker(): (piece: string) => unknown[] {
+  let rest = ''
+  return (piece) => {
+    const whole = (rest + piece).split('\n')
+    rest = whole.pop() ?? ''
+    if (rest.length > LINE_CHARS_MAX) throw new RequestFailed(0, 'unknown', 'The server sent a line that is too long to be read here.')
+    return whole.filter((line) => line !== '').map((line) => JSON.parse(line) as unknown)
+  }
+}
+
+function failed(error: unknown, detail: string): unknown {
+  if (error instanceof DOMException && error.name === 'AbortError') return error
+  return new RequestFailed(0, 'unreachable', detail)
+}

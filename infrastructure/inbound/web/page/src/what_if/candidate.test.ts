@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest'
+
+import { placedProblems, pointersOf, readSetting, settingProblem, valueAt, writeSetting } from './candidate'
+
+describe('a value that is set', () => {
+  test('reads as it was written', () => {
+    const setting = { pointer: '/agents/list/0/subagents/allowAgents', value: ['a=b', 'c'] }
+    expect(readSetting(writeSetting(setting))).toEqual(setting)
+  })
+
+  test.each([['agents', '1'], ['/a', 'text'], ['/a', ''], ['/a~2', '1']])('is refused before it is asked: %s=%s', (pointer, text) => {
+    expect(settingProblem(pointer, text)).not.toBeNull()
+    expect(readSetting(`${pointer}=${text}`)).toBeNull()
+  })
+
+  test('is found in the configuration, whatever its name', () => {
+    const content = { 'a/b': { '~': [1, { x: true }] }, text: 's' }
+    expect(pointersOf(content, 10)).toEqual(['/a~1b/~0', '/a~1b/~0/1/x', '/text'])
+    expect(pointersOf(content, 2)).toHaveLength(2)
+    expect(pointersOf(content, 10).map((one) => valueAt(content, one))).toEqual([[1, { x: true }], true, 's'])
+    expect([valueAt(content, '/no/such'), valueAt(content, '/constructor')]).toEqual([undefined, undefined])
+  })
+})
+
+describe('what is wrong in a text', () => {
+  test('is said at its lines', () => {
+    const detail = 'the configuration cannot be used: here:3:5: spawnlog.x: is no setting\nhere:10: agents: is missing'
+    expect(placedProblems(detail, 'here')).toEqual([
+      { line: 3, said: 'spawnlog.x: is no setting' }, { line: 10, said: 'agents: is missing' },
+    ])
+  })
+
+  test('is said of the request when it is of no line', () => {
+    expect(placedProblems('no', 'here', [{ pointer: '/from', detail: 'is no moment' }])).toEqual([{ line: null, said: '/from: is no moment' }])
+    expect(placedProblems('no', 'here')).toEqual([{ line: null, said: 'no' }])
+  })
+})

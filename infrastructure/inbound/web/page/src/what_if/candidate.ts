@@ -1,0 +1,78 @@
+// The configuration that is tried: single values that are set, or the whole text; and what is
+// wrong in it, by line.
+
+export interface Setting {
+  pointer: string
+  value: unknown
+}
+
+export interface PlacedProblem {
+  /** In the text; null for what is said of no line. */
+  line: number | null
+  said: string
+}
+
+/** What is wrong with a value that is to be set; null when nothing is. */
+export function settingProblem(pointer: string, text: string): string | null {
+  if (!pointer.startsWith('/')) return 'Where it stands is written as /path/to/value.'
+  if (/~(?![01])/.test(pointer)) return 'In a pointer ~ is written ~0, and / within a name ~1.'
+  try {
+    JSON.parse(text)
+  } catch {
+    return 'The value is no JSON; a text needs quotes: "text"'
+  }
+  return null
+}
+
+/** Reads `/path/to/value=JSON` as an address and the command have it; null for what is none. */
+export function readSetting(text: string): Setting | null {
+  const at = text.indexOf('=')
+  const [pointer, value] = [text.slice(0, at), text.slice(at + 1)]
+  return at < 1 || settingProblem(pointer, value) !== null ? null : { pointer, value: JSON.parse(value) as unknown }
+}
+
+export function writeSetting(setting: Setting): string {
+  return `${setting.pointer}=${JSON.stringify(setting.value)}`
+}
+
+/** Pointers to the single values of a configuration, and to its lists. */
+export function pointersOf(content: unknown, most: number, above = ''): string[] {
+  if (content === null || typeof content !== 'object') return [above]
+  const found: string[] = Array.isArray(content) ? [above] : []
+  for (const [name, value] of Object.entries(content)) {
+    if (found.length >= most) break
+    if (Array.isArray(content) && (value === null || typeof value !== 'object')) continue
+    found.push(...pointersOf(value, most - found.length, `${above}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`))
+  }
+  return found.slice(0, most).filter(Boolean)
+}
+
+/** What stands at a pointer; undefined where nothing does. */
+export function valueAt(content: unknown, pointer: string): unknown {
+  let found = content
+  for (const part of pointer.split('/').slice(1)) {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (found === null || typeof found !== 'object' || !Object.hasOwn(found, name)) return undefined
+    found = (found as Record<string, unknown>)[name]
+  }
+  return found
+}
+
+/** What a refusal says of a text that was sent by the name `name`, by line. `errors` are what it
+ * says of the request when nothing in it is about a line. */
+export function placedProblems(
+  detail: string,
+  name: string,
+  errors: { pointer?: string; detail?: string }[] = [],
+): PlacedProblem[] {
+  const found: PlacedProblem[] = []
+  for (const line of detail.split('\n')) {
+    const start = line.indexOf(`${name}:`)
+    const place = start < 0 ? null : /^(\d+):(?:\d+: )?\s*/.exec(line.slice(start + name.length + 1))
+    if (place) found.push({ line: Number(place[1]), said: line.slice(start + name.length + 1 + place[0].length) })
+  }
+  if (found.length > 0) return found
+  return errors.length > 0
+    ? errors.map((one) => ({ line: null, said: [one.pointer, one.detail].filter(Boolean).join(': ') }))
+    : [{ line: null, said: detail }]
+}

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+
+import type { WhatIfVerdictView } from '../api/shapes'
+import { KeptRows, matrixOf, rowOf, ROWS_MAX } from './decided'
+
+const VERDICT: WhatIfVerdictView = {
+  runId: 'r', position: 7, kind: 'spawn', agentId: null, label: null, requesterSessionKey: 'k', configRevision: 1,
+  verdict: 'different-plan', rule: null, text: null, difference: { field: '/model', recorded: null, decided: 'x'.repeat(9_999) },
+  missing: [], assumed: [],
+}
+
+test('the agents that the most is changed for come first, and verdicts that nobody has are left out', () => {
+  const matrix = matrixOf({
+    fromPosition: 1, toPosition: 9, decisions: 12,
+    byVerdict: { same: 9, 'newly-allowed': 2, 'newly-refused': 1, 'different-plan': 0 },
+    byAgent: { calm: { same: 9 }, torn: { 'newly-allowed': 2, 'newly-refused': 1 } },
+    byRule: { depth: { 'newly-refused': 1 }, allow_agents: { 'newly-allowed': 2 } },
+  })
+  expect(matrix.verdicts.map((one) => one.name)).toEqual(['newly-refused', 'newly-allowed', 'same'])
+  expect(matrix.agents).toEqual([{ name: 'torn', counts: [1, 2, 0] }, { name: 'calm', counts: [0, 0, 9] }])
+  expect(matrix.rules.map((one) => one.name)).toEqual(['allow_agents', 'depth'])
+})
+
+test('a row keeps the beginning of what differs, however long that is', () => {
+  const row = rowOf(VERDICT)
+  expect(row.first).toMatch(/^\/model: null → "x/)
+  expect(row.first.length).toBe(300)
+})
+
+test('of very many rows the first are kept, and the others counted', () => {
+  const kept = new KeptRows()
+  for (let position = 0; position < ROWS_MAX + 5; position += 1) kept.take({ ...VERDICT, position })
+  expect([kept.rows.length, kept.left, kept.rows.at(-1)?.position]).toEqual([ROWS_MAX, 5, ROWS_MAX - 1])
+})

@@ -1,0 +1,202 @@
+"""Two runs, two moments, and another configuration, in a real browser."""
+
+import json
+import re
+import uuid
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.http_server import open_house
+from tests.support.servers.misconfigured_storm import RULE, StormRecord
+from tests.support.servers.reloaded_server import ReloadedServer
+
+pytestmark = pytest.mark.server
+Storm = tuple[ReloadedServer, StormRecord]
+ALLOWED = "/agents/list/0/subagents/allowAgents"
+
+
+def bounds_of_the_wrong_configuration(server: ReloadedServer) -> tuple[int, int]:
+    """Its first position, and the first of the next one."""
+    items = server.http.get("/v1/config/revisions").json()["items"]
+    wrong = items[-2]
+    return int(wrong["position"]), int(wrong["untilPosition"])
+
+
+def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -> None:
+    _, record = storm
+    refused, accepted = min(record.refused), min(record.accepted)
+    window.goto(f"/ui/run/{refused}")
+    window.get_by_label("Compare with").fill("no-run-has-this")
+    window.get_by_role("button", name="Compare").click()
+    expect(window.get_by_text("No run has this label")).to_be_visible()
+    window.get_by_label("Compare with").fill(accepted)
+    window.keyboard.press("Enter")
+    expect(window.get_by_text("What differs: request, decisions")).to_be_visible()
+    rule = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name=RULE))
+    expect(rule.get_by_role("cell").first).to_contain_text("refused")
+    expect(rule.get_by_role("cell").last).to_contain_text("passed")
+    same = window.get_by_text(re.compile(r"\d+ rules decided the same"))
+    expect(same).to_be_visible()
+    expect(window.get_by_role("rowheader", name="depth", exact=True)).to_be_hidden()
+    same.click()
+    expect(window.get_by_role("rowheader", name="depth", exact=True)).to_be_visible()
+    expect(window.get_by_text(f"spawnlog run compare {refused} {accepted}")).to_be_visible()
+    window.goto(f"/ui/compare/{accepted}?with={accepted}")
+    expect(window.get_by_text("Nothing differs")).to_be_visible()
+
+
+def test_what_a_wrong_configuration_hurt_stands_between_two_moments(
+    window: Page, storm: Storm
+) -> None:
+    server, _ = storm
+    start, end = bounds_of_the_wrong_configuration(server)
+    window.goto(f"/ui/changes?from=pos:{start - 1}&to=pos:{end}")
+    expect(window.get_by_text("revision 1, then 3")).to_be_visible()
+    rows = window.get_by_role("table").get_by_role("row")
+    expect(rows).to_have_count(101)
+    answer = server.http.get(
+        "/v1/diff", params={"from": f"pos:{start - 1}", "to": f"pos:{end}", "limit": 500}
+    ).json()
+    every = sum(answer["counts"][one] for one in ("added", "removed", "changed"))
+    assert 100 < every <= 200
+    window.get_by_role("button", name="Show more").click()
+    expect(rows).to_have_count(every + 1)
+    expect(rows.filter(has_text=f"refused, reviewer, {RULE}").first).to_be_visible()
+    expect(window.get_by_text(f"spawnlog diff pos:{start - 1} pos:{end}")).to_be_visible()
+    first = next(one["id"] for one in answer["added"] if one["kind"] == "run")
+    window.get_by_label("Run", exact=True).fill(first)
+    window.keyboard.press("Enter")
+    expect(rows).to_have_count(2)
+
+
+def test_what_changes_while_one_reads_is_shown_when_one_asks(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    window.goto("/ui/changes")
+    status = window.get_by_text(re.compile(r"from position .* to [\d,]+"))
+    expect(status).to_be_visible()
+    before = status.inner_text()
+    server.spawn("between two moments", agentId="writer", label="came-between")
+    button = window.get_by_role("button", name="newer events: show")
+    expect(button).to_be_visible()
+    assert status.inner_text() == before
+    button.click()
+    row = window.get_by_role("row").filter(has_text="came-between").first
+    expect(row).to_contain_text("added")
+
+
+def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Storm) -> None:
+    server, record = storm
+    start, _ = bounds_of_the_wrong_configuration(server)
+    window.goto("/ui/")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.keyboard.press("g")
+    window.keyboard.press("w")
+    expect(window.get_by_role("button", name="Decide again (set a value first)")).to_be_disabled()
+    window.keyboard.press("/")
+    window.keyboard.type(ALLOWED)
+    expect(window.get_by_text('It is ["writer","reviewer"].')).to_be_visible()
+    window.get_by_label("to", exact=True).fill('["writer", reviewer]')
+    window.keyboard.press("Enter")
+    expect(window.get_by_text("The value is no JSON")).to_be_visible()
+    window.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
+    window.keyboard.press("Enter")
+    window.get_by_label("From", exact=True).fill(f"pos:{start}")
+    window.keyboard.press("Enter")
+    window.get_by_role("button", name="Decide again").click()
+    expect(window.get_by_role("columnheader", name="newly-allowed")).to_be_visible()
+    cell = window.get_by_role("button", name=f"{len(record.refused)} newly-allowed of rule {RULE}")
+    cell.click()
+    grid = window.get_by_role("grid", name="Decisions")
+    expect(grid).to_have_attribute("aria-rowcount", str(len(record.refused) + 1))
+    setting = f'{ALLOWED}=["writer","reviewer"]'
+    expect(window.get_by_text(f"what-if --set '{setting}' --since pos:{start}")).to_be_visible()
+    grid.press("j")
+    grid.press("Enter")
+    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    window.go_back()
+    expect(grid).to_have_attribute("aria-rowcount", str(len(record.refused) + 1))
+    window.reload()
+    expect(window.get_by_role("code").filter(has_text=ALLOWED).first).to_be_visible()
+
+
+def test_what_is_wrong_in_a_whole_configuration_is_said_at_its_line(
+    browser: Browser, storm: Storm
+) -> None:
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, watched):
+        page = context.new_page()
+        page.goto("/ui/what-if?try=text")
+        editor = page.get_by_label("The configuration to try, JSON5")
+        expect(editor).to_have_value(re.compile("maxConcurrent"))
+        right = json.loads(editor.input_value())
+        lines = json.dumps({"agentz": 1, **right}, indent=2)
+        editor.fill(lines)
+        page.get_by_role("button", name="Decide again").click()
+        line = page.get_by_role("button", name="Line 2")
+        expect(page.get_by_role("alert")).to_contain_text("agentz")
+        line.click()
+        assert (
+            editor.evaluate("area => area.value.slice(area.selectionStart, area.selectionEnd)")
+            == '  "agentz": 1,'
+        )
+        assert ["422" in wrong for wrong in watched.wrong] == [True]
+        watched.wrong.clear()
+        right["agents"]["defaults"]["subagents"]["maxConcurrent"] = 1
+        editor.fill(json.dumps(right, indent=2))
+        expect(page.get_by_role("alert")).to_have_count(0)
+        page.get_by_role("button", name="Decide again").click()
+        expect(page.get_by_role("heading", name="Verdicts")).to_be_visible()
+        page.get_by_role("button", name="Begin again from revision").click()
+        expect(editor).to_have_value(re.compile('"maxConcurrent": 24'))
+
+
+def test_a_question_that_takes_long_is_cancelled_and_asked_again(
+    window: Page, storm: Storm
+) -> None:
+    setting = "/agents/defaults/subagents/maxConcurrent=1"
+    window.goto(f"/ui/what-if?same=1&set={setting}")
+    ask = window.get_by_role("button", name="Decide again")
+    expect(ask).to_be_enabled()
+    expect(window.get_by_text("Revision 3 is in force.")).to_be_visible()
+    network = window.context.new_cdp_session(window)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": 8_000, "uploadThroughput": -1}
+    network.send("Network.emulateNetworkConditions", slow)
+    ask.click()
+    with window.expect_event("requestfailed") as ended:
+        window.get_by_role("button", name="Cancel").click()
+    assert ended.value.url.endswith("/v1/what-if")
+    expect(window.get_by_text("Cancelled: what is shown is not all.")).to_be_visible()
+    expect(window.get_by_role("heading", name="Verdicts")).to_have_count(0)
+    network.send("Network.emulateNetworkConditions", slow | {"downloadThroughput": -1})
+    ask.click()
+    expect(window.get_by_role("heading", name="Verdicts")).to_be_visible()
+    expect(window.get_by_text("Cancelled")).to_have_count(0)
+
+
+def test_who_sees_a_part_is_offered_that_part(browser: Browser) -> None:
+    """Nothing that would be refused is asked: that would be a line in the console."""
+    with new_place() as place:
+        house = open_house(place)
+        with house.server:
+            key = f"agent:main:reader-{uuid.uuid4().hex}"
+            house.ended(key)
+            with watched_context(browser, house.server.url, token=house.secrets["reader"]) as (
+                context,
+                _,
+            ):
+                page = context.new_page()
+                page.goto("/ui/what-if")
+                expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+                page.get_by_role("link", name="Changes").click()
+                expect(page.get_by_text("This token does not see everything")).to_be_visible()
+                expect(page.get_by_role("link", name="What if")).to_have_count(0)
+                page.get_by_label("From", exact=True).fill("pos:0")
+                page.keyboard.press("Enter")
+                page.get_by_label("Tree", exact=True).fill(key)
+                page.keyboard.press("Enter")
+                row = page.get_by_role("row").filter(has_text="added").first
+                expect(row).to_be_visible()
+                expect(page.get_by_text(f"--tree {key}")).to_be_visible()
