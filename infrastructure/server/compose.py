@@ -96,6 +96,7 @@ from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.open_work import PostgresOpenWork
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
+from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
@@ -396,6 +397,7 @@ class ServerProcess:
             processor_room=Bulkhead(at_once_max=QUESTIONS_MAX, calls_max=QUESTIONS_MAX),
             event_counts=counts,
             run_bars=PostgresRunBars(pool, self.log.remembered, self.log.tail.stages),
+            run_search=PostgresRunSearch(pool, self.log.remembered),
             tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             measurements=self._measurements(pool),

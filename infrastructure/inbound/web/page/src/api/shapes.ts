@@ -751,6 +751,7 @@ export interface RunHistoryView {
 export interface RunListView {
   items: RunSummary[]
   nextCursor: string | null
+  totals?: RunTotalsView | null
 }
 
 export interface RunSharedContextView {
@@ -814,6 +815,14 @@ export interface RunSummary {
   cause: 'message' | 'steer' | 'wake' | null
   continuedBy: string | null
   yielded: boolean
+}
+
+export interface RunTotalsView {
+  runs: number
+  statuses: Record<string, number>
+  agents: Record<string, number>
+  rules: Record<string, number>
+  countedTo: number | null
 }
 
 export interface RunView {
