@@ -137,6 +137,7 @@ async def test_the_totals_are_those_of_the_runs_at_every_position(
                 rules=Counter(run.refusal.rule for run in runs if run.refusal is not None),
                 counted_to=None,
             )
+    assert answer.view.totals is not None
     assert answer.view.totals.runs == 5
     assert answer.view.totals.rules == {}
 
