@@ -79,6 +79,7 @@ from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from infrastructure.outbound.hooks.http_webhooks import HttpWebhooks
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.identity.page_tokens import PostgresPageTokens
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     ConfiguredTokens,
@@ -379,7 +380,11 @@ class ServerProcess:
         self._stopped = asyncio.get_running_loop().create_future()
         admin = admin_token(self.directory.admin_token())
         known = KnownTokens(
-            admin, ConfiguredTokens(self.configurations, self._files), seal, work.registry
+            admin,
+            ConfiguredTokens(self.configurations, self._files),
+            seal,
+            work.registry,
+            PostgresPageTokens(pool),
         )
         services = Services(
             work=work,
@@ -399,6 +404,7 @@ class ServerProcess:
             run_bars=PostgresRunBars(pool, self.log.remembered, self.log.tail.stages),
             run_search=PostgresRunSearch(pool, self.log.remembered),
             tokens=None if self.settings.no_auth else known,
+            page_tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             measurements=self._measurements(pool),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

@@ -39,6 +39,7 @@ from infrastructure.inbound.http.routes import (
     events,
     external_runs,
     health,
+    page_tokens,
     respawns,
     run_records,
     runs,
@@ -67,6 +68,7 @@ ROUTERS = (
     timeline.router,
     event_search.router,
     configuration.router,
+    page_tokens.router,
     health.router,
 )
 

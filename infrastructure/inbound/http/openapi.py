@@ -15,6 +15,7 @@ from infrastructure.inbound.http.routes.control import (
     StopBody,
     YieldBody,
 )
+from infrastructure.inbound.http.routes.page_tokens import PageTokenBody
 from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
@@ -44,9 +45,16 @@ BODIES: tuple[type[BaseModel], ...] = (
     HeartbeatBody,
     ReportBody,
     EndBody,
+    PageTokenBody,
 )
-WITHOUT_KEY = frozenset({"whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"})
-"""What may be repeated as it is: it changes nothing, or by its epoch and numbers nothing twice."""
+WITHOUT_KEY = frozenset(
+    {
+        *("whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"),
+        *("makePageCode", "tradePageCode"),
+    }
+)
+"""What may be repeated as it is: it changes nothing, or by its epoch and numbers nothing twice. And
+what gives a secret, which is kept for no repetition."""
 
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {

@@ -501,6 +501,20 @@ export interface OwnRunView {
   continues: string | null
 }
 
+export interface PageCodeAnswer {
+  code: string | null
+  expiresInSeconds: number
+}
+
+export interface PageTokenAnswer {
+  token: string
+  expiresInSeconds: number
+}
+
+export interface PageTokenBody {
+  code: string
+}
+
 export interface PendingUndoView {
   step: 'thread_binding' | 'context_fork' | 'workspace' | 'attachments' | 'context_engine'
   root: string | null
@@ -696,6 +710,10 @@ export interface RevisionView {
   bytes: number
   erased: boolean
   content: unknown
+}
+
+export interface RevokedAnswer {
+  wasKnown: boolean
 }
 
 export interface RuleView {
