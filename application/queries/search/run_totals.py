@@ -49,8 +49,13 @@ async def run_totals(
             rules[one.rule] += one.runs
     return RunTotalsView(
         runs=statuses.total(),
-        statuses=dict(statuses.most_common()),
-        agents=dict(agents.most_common(AGENTS_MAX)),
-        rules=dict(rules.most_common()),
+        statuses=_most_first(statuses),
+        agents=_most_first(agents, AGENTS_MAX),
+        rules=_most_first(rules),
         counted_to=found.counted_to,
     )
+
+
+def _most_first(numbers: Counter[str], limit: int | None = None) -> dict[str, int]:
+    """In an order that is the same for the same numbers."""
+    return dict(sorted(numbers.items(), key=lambda one: (-one[1], one[0]))[:limit])

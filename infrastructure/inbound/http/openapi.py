@@ -9,13 +9,13 @@ from pydantic import BaseModel
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.routes.access import PageTokenBody
 from infrastructure.inbound.http.routes.control import (
     MessageBody,
     PreambleBody,
     StopBody,
     YieldBody,
 )
-from infrastructure.inbound.http.routes.page_tokens import PageTokenBody
 from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody

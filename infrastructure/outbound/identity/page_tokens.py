@@ -24,7 +24,7 @@ _FORGET = (
     "DELETE FROM page_tokens WHERE expires_at <= now() OR digest IN (SELECT digest FROM page_tokens"
     " WHERE asker = %s ORDER BY expires_at DESC OFFSET %s)"
 )
-_KEEP = (
+_STORE_CODE = (
     "INSERT INTO page_tokens (digest, kind, asker, expires_at)"
     " VALUES (%s, 'code', %s, now() + make_interval(secs => %s))"
 )
@@ -49,7 +49,7 @@ class PostgresPageTokens:
         code = secrets.token_urlsafe(SECRET_BYTES)
         async with borrow_connection(self._pool) as connection:
             await connection.execute(_FORGET, [asker, OF_ONE_ASKER_MAX - 1])
-            await connection.execute(_KEEP, [digest_of(code), asker, CODE_SECONDS])
+            await connection.execute(_STORE_CODE, [digest_of(code), asker, CODE_SECONDS])
         return code
 
     async def trade_code(self, code: str) -> str | None:

@@ -1,15 +1,19 @@
-"""`/v1/page-codes` and `/v1/page-tokens`: signing in to the page, and out of it."""
+"""`/v1/me`, `/v1/page-codes` and `/v1/page-tokens`: what a token may do, and signing in to the
+page."""
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from application.ports.page_tokens import CODE_SECONDS, TOKEN_SECONDS
+from application.queries.access import CallerView, describe_caller
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
+    AT_POSITION,
     ByCaller,
     InjectedServices,
     json_response,
     token_of,
+    view_response,
 )
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
@@ -31,6 +35,24 @@ class PageTokenBody(Body):
     """`POST /v1/page-tokens`."""
 
     code: str = Field(max_length=200, description="The code, as it was given.")
+
+
+@router.get(
+    "/v1/me",
+    dependencies=AT_POSITION,
+    operation_id="getMe",
+    response_model=CallerView,
+    summary="What this token may do",
+    description=(
+        "The scopes of the token, and the patterns of the session keys that it may act for; any"
+        " token may ask. `admin` stands for every scope, and `*` for every session. A child's token"
+        " is that of one run, `runId`. Where authentication is switched off `kind` is `anybody`."
+    ),
+    responses=endpoint_responses(),
+)
+async def get_me(services: InjectedServices, caller: ByCaller) -> Response:
+    """Who asks."""
+    return view_response(services, await describe_caller(services.work.log, caller))
 
 
 @router.post(
