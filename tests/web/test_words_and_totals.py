@@ -24,7 +24,7 @@ def test_words_are_looked_for_from_the_keyboard_and_stand_in_the_address(
     expect(window.get_by_role("row")).to_have_count(2)
     expect(window.get_by_role("row").nth(1)).to_contain_text("Keeper-of-the-light")
     expect(window).to_have_url(re.compile(r"q=LIGHT\+keeper"))
-    expect(window.get_by_text("1 runs")).to_be_visible()
+    expect(window.get_by_text("1 run", exact=True)).to_be_visible()
     expect(window.get_by_text("spawnlog run list --words 'LIGHT keeper'")).to_be_visible()
     window.get_by_label("Words").fill("no-such-word")
     window.keyboard.press("Enter")
