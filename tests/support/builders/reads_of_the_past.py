@@ -43,9 +43,7 @@ async def _events(to: QueryServices, by: Caller, _: str, at: str | None) -> Answ
 
 
 OF_ALL: Mapping[str, Question] = {
-    "listRuns": lambda to, by, _, at: runs.list_runs(
-        to, by, RunFilter(), at=at, limit=LIMIT_MAX, totals=True
-    ),
+    "listRuns": lambda to, by, _, at: runs.list_runs(to, by, RunFilter(), at=at, limit=LIMIT_MAX),
     "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, at=at),
     "listEvents": _events,
     "listTimeline": lambda to, by, _, at: bars.list_bars(to, by, RunFilter(), at=at),
