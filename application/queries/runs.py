@@ -8,6 +8,7 @@ from uuid import UUID
 
 from application.log.envelope import RecordedEvent
 from application.ports.registry import Registry, RunQuery
+from application.ports.run_search import RunWords
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
 from application.queries.as_of import AsOf, instant_of, resolve_as_of
@@ -21,6 +22,8 @@ from application.queries.paging import (
     foreign_question,
     read_cursor,
 )
+from application.queries.search.run_totals import run_totals
+from application.queries.search.run_words import run_words, runs_with_words
 from application.queries.services import QueryServices
 from application.queries.session_reference import UUID_TEXT, resolve_root, resolve_session_key
 from application.queries.views.event import RunEventListView, event_view, events_with_texts
@@ -201,9 +204,14 @@ async def list_runs(
     limit: int = LIMIT_DEFAULT,
     cursor: str | None = None,
     order: Literal["asc", "desc"] = "desc",
+    words: str | None = None,
+    totals: bool = False,
 ) -> Answer[RunListView]:
-    """A page of the registry as summaries, by creation."""
+    """A page of the registry as summaries, by creation: of the runs with these words in label or
+    task, where some are given. With `totals` the numbers of all pages
+    stand beside the first."""
     require_scope(caller, "read")
+    wanted = run_words(caller, words) if words is not None else None
     log_id = services.work.log.log_id
     place, asked = Cursor(0, -1), None
     if cursor is None:
@@ -212,24 +220,46 @@ async def list_runs(
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
     # What the keys in the question mean is said by the moment of the first page.
     query = await run_query(services, caller, criteria, place.at)
-    question = fingerprint(query, order, caller.patterns, at)
+    question = fingerprint(query, order, caller.patterns, at, *(wanted or ()))
     if asked not in (None, question):
         raise foreign_question()
-    page = await visible_runs(
-        services.work.registry,
-        services.access,
-        caller,
-        query,
-        place,
-        limit=limit,
-        ascending=order == "asc",
-    )
+    query = await narrow_to_tree(services.work.registry, caller, query)
+    page = await _page(services, caller, query, wanted, place, limit, ascending=order == "asc")
     following = Cursor(place.at, page.behind) if page.behind is not None else None
     view = RunListView(
         items=await run_summaries(page.runs, services.work.contents, services.run_bars),
         next_cursor=encode_cursor(following, log_id, question) if following else None,
+        totals=(
+            await run_totals(
+                services.run_search, services.access, caller, query, wanted, at=place.at
+            )
+            if totals and cursor is None
+            else None
+        ),
     )
     return Answer(view, place.at)
+
+
+async def _page(
+    services: QueryServices,
+    caller: Caller,
+    query: RunQuery,
+    words: RunWords | None,
+    place: Cursor,
+    limit: int,
+    *,
+    ascending: bool,
+) -> RunPage:
+    access = services.access
+    if words is None:
+        registry = services.work.registry
+        return await visible_runs(
+            registry, access, caller, query, place, limit=limit, ascending=ascending
+        )
+    found = await runs_with_words(
+        services.run_search, access, caller, query, words, place, limit=limit, ascending=ascending
+    )
+    return RunPage(*found)
 
 
 async def run_query(

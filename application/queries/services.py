@@ -10,6 +10,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import CandidateReader
 from application.ports.event_counts import EventCounts
 from application.ports.run_bars import RunBars
+from application.ports.run_search import RunSearch
 from application.ports.transcripts import Transcripts
 from application.queries.access import Access
 
@@ -28,5 +29,6 @@ class QueryServices:
     processor_room: Bulkhead
     event_counts: EventCounts
     run_bars: RunBars
+    run_search: RunSearch
     closing: Callable[[], bool]
     stopped: "asyncio.Future[None]"

@@ -79,6 +79,7 @@ from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from infrastructure.outbound.hooks.http_webhooks import HttpWebhooks
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.identity.page_tokens import PostgresPageTokens
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     ConfiguredTokens,
@@ -96,6 +97,7 @@ from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.open_work import PostgresOpenWork
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
+from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
@@ -378,7 +380,11 @@ class ServerProcess:
         self._stopped = asyncio.get_running_loop().create_future()
         admin = admin_token(self.directory.admin_token())
         known = KnownTokens(
-            admin, ConfiguredTokens(self.configurations, self._files), seal, work.registry
+            admin,
+            ConfiguredTokens(self.configurations, self._files),
+            seal,
+            work.registry,
+            PostgresPageTokens(pool),
         )
         services = Services(
             work=work,
@@ -396,7 +402,9 @@ class ServerProcess:
             processor_room=Bulkhead(at_once_max=QUESTIONS_MAX, calls_max=QUESTIONS_MAX),
             event_counts=counts,
             run_bars=PostgresRunBars(pool, self.log.remembered, self.log.tail.stages),
+            run_search=PostgresRunSearch(pool, self.log.remembered),
             tokens=None if self.settings.no_auth else known,
+            page_tokens=None if self.settings.no_auth else known,
             hosts=hosts_of(self.settings),
             measurements=self._measurements(pool),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

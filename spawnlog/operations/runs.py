@@ -156,6 +156,8 @@ def list_runs(
     depth: int | None = None,
     label_prefix: str | None = None,
     respawned_from: str | UUID | None = None,
+    q: str | None = None,
+    totals: bool | None = None,
 ) -> PageRequest[RunListView, RunSummary]:
     """The registry."""
     return page_request(
@@ -180,6 +182,8 @@ def list_runs(
             "depth": depth,
             "labelPrefix": label_prefix,
             "respawnedFrom": respawned_from,
+            "q": q,
+            "totals": totals,
         },
         "RunListView",
     )

@@ -12,6 +12,7 @@ from spawnlog.core.request import (
     page_request,
     path_of,
     read_request,
+    sent_body,
 )
 
 if TYPE_CHECKING:
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
     from application.queries.agents import AgentListing
     from application.queries.lanes import LaneListView
     from application.queries.revisions import RevisionListView, RevisionSummary, RevisionView
-    from infrastructure.inbound.http.schemas.answers import HealthAnswer, ReadinessAnswer
+    from infrastructure.inbound.http.schemas.answers import (
+        HealthAnswer,
+        PageCodeAnswer,
+        PageTokenAnswer,
+        ReadinessAnswer,
+        RevokedAnswer,
+    )
 
 
 def list_agents(
@@ -80,6 +87,39 @@ def get_revision(
 def get_me(*, min_position: int | None = None) -> Request[CallerView]:
     """What this token may do."""
     return read_request("getMe", path_of("me"), {"minPosition": min_position}, "CallerView")
+
+
+def make_page_code() -> Request[PageCodeAnswer]:
+    """Make a code that signs in to the page."""
+    return Request(
+        operation="makePageCode",
+        method="POST",
+        path=path_of("page-codes"),
+        answers=("PageCodeAnswer",),
+        again=True,
+    )
+
+
+def trade_page_code(code: str) -> Request[PageTokenAnswer]:
+    """Trade a code for a token of the page. It is sent once only."""
+    return Request(
+        operation="tradePageCode",
+        method="POST",
+        path=path_of("page-tokens"),
+        content=sent_body({"code": code}),
+        headers={"Content-Type": "application/json"},
+        answers=("PageTokenAnswer",),
+    )
+
+
+def revoke_page_token() -> Request[RevokedAnswer]:
+    """Revoke a token of the page: the one that this client has."""
+    return Request(
+        operation="revokePageToken",
+        method="DELETE",
+        path=path_of("page-tokens", "current"),
+        answers=("RevokedAnswer",),
+    )
 
 
 def get_health() -> Request[HealthAnswer]:

@@ -8,12 +8,12 @@ import pytest
 
 from application.log.envelope import Actor
 from application.queries.access import ALL_SCOPES
+from infrastructure.outbound.identity.page_tokens import PostgresPageTokens, digest_of
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     KnownToken,
     KnownTokens,
     admin_token,
-    digest_of,
 )
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
@@ -35,7 +35,9 @@ def configured() -> list[KnownToken]:
 @pytest.fixture
 def tokens(postgres: RunningLog, configured: list[KnownToken]) -> KnownTokens:
     registry = PostgresRegistry(postgres.pool)
-    return KnownTokens(admin_token(ADMIN), lambda: configured, SEAL, registry)
+    return KnownTokens(
+        admin_token(ADMIN), lambda: configured, SEAL, registry, PostgresPageTokens(postgres.pool)
+    )
 
 
 async def test_the_administrators_token_may_do_everything(tokens: KnownTokens) -> None:

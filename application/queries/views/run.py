@@ -15,6 +15,7 @@ from application.log.texts import Contents
 from application.ports.registry import StatusRows
 from application.ports.run_bars import ReachedStage, RunBars
 from application.queries.views.rule import RuleName
+from application.queries.views.run_totals import RunTotalsView
 from application.queries.views.view import View
 from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
 from domain.run.events import StepUndoFailed
@@ -252,10 +253,12 @@ class RunView(_RunTexts, _RunLife, _WholeTask, _RunIdentity):
 
 
 class RunListView(View):
-    """A page of the registry; `nextCursor` is null behind the last one."""
+    """A page of the registry; `nextCursor` is null behind the last one. `totals` are there when
+    they were asked for, beside the first page."""
 
     items: list[RunSummary]
     next_cursor: str | None
+    totals: RunTotalsView | None = None
 
 
 FAILURES_AT_ONCE = 500

@@ -19,6 +19,7 @@ from infrastructure.inbound.command_line.commands import (
     histogram,
     log,
     mcp,
+    page,
     scripts,
     serve,
     sessions,
@@ -119,6 +120,7 @@ app.command("serve")(serve.serve)
 app.command("migrate")(serve.migrate)
 app.command("demo")(demo.demo)
 app.command("mcp")(mcp.relay_mcp)
+app.command("open")(page.open_page)
 app.command("spawn")(spawn.spawn)
 app.command("what-if")(what_if.what_if)
 app.command("diff", cls=CommandOfMoments)(changes.diff)

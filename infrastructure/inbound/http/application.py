@@ -31,7 +31,7 @@ from infrastructure.inbound.http.responses.problems import (
     problem_response,
 )
 from infrastructure.inbound.http.routes import (
-    agents,
+    access,
     changes,
     configuration,
     control,
@@ -61,12 +61,12 @@ ROUTERS = (
     sessions.router,
     transcripts.router,
     shared_context.router,
-    agents.router,
     events.router,
     what_if.router,
     timeline.router,
     event_search.router,
     configuration.router,
+    access.router,
     health.router,
 )
 

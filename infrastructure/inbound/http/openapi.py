@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.routes.access import PageTokenBody
 from infrastructure.inbound.http.routes.control import (
     MessageBody,
     PreambleBody,
@@ -44,9 +45,16 @@ BODIES: tuple[type[BaseModel], ...] = (
     HeartbeatBody,
     ReportBody,
     EndBody,
+    PageTokenBody,
 )
-WITHOUT_KEY = frozenset({"whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"})
-"""What may be repeated as it is: it changes nothing, or by its epoch and numbers nothing twice."""
+WITHOUT_KEY = frozenset(
+    {
+        *("whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"),
+        *("makePageCode", "tradePageCode"),
+    }
+)
+"""What may be repeated as it is: it changes nothing, or by its epoch and numbers nothing twice. And
+what gives a secret, which is kept for no repetition."""
 
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {

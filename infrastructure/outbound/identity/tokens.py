@@ -6,7 +6,6 @@ sealed with a key of the data directory, and is good for as long as that claim h
 
 import base64
 import binascii
-import hashlib
 import hmac
 import logging
 import struct
@@ -27,6 +26,7 @@ from domain.values.session_key import InvalidSessionKey, fold_part
 from domain.values.text import single_line
 from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.identity.page_tokens import PAGE_PREFIX, PostgresPageTokens, digest_of
 
 CHILD_PREFIX = "slc_"
 SIGNATURE_BYTES = 24
@@ -41,11 +41,6 @@ class KnownToken:
     digest: bytes
     scopes: frozenset[AccessScope]
     patterns: tuple[str, ...]
-
-
-def digest_of(token: str) -> bytes:
-    """What is kept of a token: its SHA-256. A token is long and random, so no salt is needed."""
-    return hashlib.sha256(token.encode()).digest()
 
 
 def admin_token(token: str) -> KnownToken:
@@ -84,7 +79,8 @@ class ChildTokenSigner:
 
 
 class KnownTokens:
-    """Implements `Tokens`. `configured` gives the tokens of the active configuration."""
+    """Implements `TokenVerifier` and `PageTokens`. `configured` gives the tokens of the active
+    configuration."""
 
     def __init__(
         self,
@@ -92,7 +88,9 @@ class KnownTokens:
         configured: Callable[[], Iterable[KnownToken]],
         seal: ChildTokenSigner,
         registry: Registry,
+        pages: PostgresPageTokens,
     ) -> None:
+        self._pages = pages
         self._admin = admin
         self._configured = configured
         self._seal = seal
@@ -103,11 +101,11 @@ class KnownTokens:
         if token.startswith(CHILD_PREFIX):
             return await self._child(token)
         digest = digest_of(token)
-        found: KnownToken | None = None
-        # Every one is compared, so that the time taken tells nothing.
-        for known in (self._admin, *self._configured()):
-            if hmac.compare_digest(known.digest, digest):
-                found = known
+        if token.startswith(PAGE_PREFIX):
+            asker = await self._pages.asker_of(token)
+            # One that is configured may begin like those of the page.
+            digest = digest if asker is None else asker
+        found = self._known(digest)
         if found is None:
             return None
         only = found.patterns[0] if len(found.patterns) == 1 else None
@@ -117,6 +115,27 @@ class KnownTokens:
             scopes=found.scopes,
             patterns=found.patterns,
         )
+
+    def _known(self, digest: bytes) -> KnownToken | None:
+        found: KnownToken | None = None
+        # Every one is compared, so that the time taken tells nothing.
+        for known in (self._admin, *self._configured()):
+            if hmac.compare_digest(known.digest, digest):
+                found = known
+        return found
+
+    async def make_code(self, token: str) -> str | None:
+        """A code for whoever has this token of the administrator or the configuration."""
+        known = self._known(digest_of(token))
+        return await self._pages.make_code(known.digest) if known is not None else None
+
+    async def trade_code(self, code: str) -> str | None:
+        """The token for a code."""
+        return await self._pages.trade_code(code)
+
+    async def revoke(self, token: str) -> bool:
+        """Whether a token of the page was known; it is not any more."""
+        return await self._pages.revoke(token)
 
     async def _child(self, token: str) -> Caller | None:
         read = self._seal.read(token)

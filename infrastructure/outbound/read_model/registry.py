@@ -387,11 +387,17 @@ class PostgresRegistry:
 
 
 def page_of_runs(
-    query: RunQuery, moment: Moment, limit: int, behind: int | None, *, ascending: bool
+    query: RunQuery,
+    moment: Moment,
+    limit: int,
+    behind: int | None,
+    *,
+    ascending: bool,
+    columns: str = "run_id, version, state",
 ) -> tuple[str, list[Any]]:
-    """The query of a page, which gives ids, versions and states, and its values; a row that has
-    ended has no state. In this form it goes along an index by creation and looks at no more than
-    the versions of the runs that it gives."""
+    """The query of a page, which gives these columns, and its values; a row that has ended has no
+    state. In this form it goes along an index by creation and looks at no more than the versions of
+    the runs that it gives."""
     clauses, values = conditions_of_runs(query)
     clauses = ["created_position <= %s", *clauses]
     values = [moment.position, *values]
@@ -400,19 +406,18 @@ def page_of_runs(
         values.append(behind)
     first = f"ORDER BY created_position {'ASC' if ascending else 'DESC'} LIMIT %s"
     sources = sources_of_runs(moment)
-    columns = "run_id, version, state"
-    if len(sources) > 1:
-        columns += ", created_position"
+    given = columns
+    if len(sources) > 1 and "created_position" not in columns:
+        given += ", created_position"
     found = [
-        f"SELECT {columns} FROM {source} AND {' AND '.join(clauses)} {first}"
-        for source, _ in sources
+        f"SELECT {given} FROM {source} AND {' AND '.join(clauses)} {first}" for source, _ in sources
     ]
     all_values = [value for _, those in sources for value in (*those, *values, limit)]
     if len(found) == 1:
         return found[0], all_values
     # Each by itself goes along its index no farther than to the end of a page.
     both = " UNION ALL ".join(f"({one})" for one in found)
-    return f"SELECT run_id, version, state FROM ({both}) AS runs {first}", [*all_values, limit]
+    return f"SELECT {columns} FROM ({both}) AS runs {first}", [*all_values, limit]
 
 
 def page_of_inbox(

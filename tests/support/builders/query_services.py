@@ -10,6 +10,7 @@ from application.queries.services import QueryServices
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
+from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.scripted_hooks import work_with_hooks
@@ -32,6 +33,7 @@ async def query_services(
             running.pool, block_events=block_events, noted_events=noted_events
         ),
         run_bars=PostgresRunBars(running.pool, running.log.remembered),
+        run_search=PostgresRunSearch(running.pool, running.log.remembered),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )

@@ -24,6 +24,7 @@ from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
+from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
@@ -135,6 +136,7 @@ def queries_on(
         "processor_room": Bulkhead(at_once_max=1, calls_max=1),
         "event_counts": PostgresEventCounts(running.pool, block_events=4, noted_events=8),
         "run_bars": PostgresRunBars(running.pool, running.log.remembered, running.tail.stages),
+        "run_search": PostgresRunSearch(running.pool, running.log.remembered),
         "closing": lambda: False,
         "stopped": asyncio.get_running_loop().create_future(),
     }

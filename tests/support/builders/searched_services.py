@@ -16,6 +16,7 @@ from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
+from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.servers.running_log import RunningLog
@@ -42,6 +43,7 @@ async def services_on(running: RunningLog, folder: Path) -> QueryServices:
         processor_room=Bulkhead(at_once_max=1, calls_max=1),
         event_counts=PostgresEventCounts(running.pool),
         run_bars=PostgresRunBars(running.pool, running.log.remembered),
+        run_search=PostgresRunSearch(running.pool, running.log.remembered),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )

@@ -71,6 +71,11 @@ class CommandClient:
             request = command_request("", "POST", path, body, idempotency_key=idempotency_key)
             return self.client.answer(request)
 
+    def answer(self, request: Request[T]) -> T:
+        """The answer to a request that the client describes."""
+        with failures_of_commands():
+            return self.client.answer(request).value
+
     def items(
         self, path: str, parameters: Parameters, *, limit: int, page_items: int = PAGE_ITEMS_MAX
     ) -> Listing:

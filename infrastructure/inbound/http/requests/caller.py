@@ -39,13 +39,18 @@ async def caller_of(request: Request) -> Caller:
     services = services_of(request)
     if services.tokens is None:
         return ANONYMOUS_CALLER
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise HttpProblem("unauthorized", "send a token as Authorization: Bearer …")
-    caller = await services.tokens.caller_of(token.strip())
+    caller = await services.tokens.caller_of(token_of(request))
     if caller is None:
         raise HttpProblem("unauthorized", "this token is unknown, or its run is over")
     return caller
+
+
+def token_of(request: Request) -> str:
+    """The token that was sent; 401 without one."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise HttpProblem("unauthorized", "send a token as Authorization: Bearer …")
+    return token.strip()
 
 
 async def caller_with_known_parameters(request: Request) -> Caller:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from application.commands.services import CommandServices
 from application.delivery.webhooks import WebhookSender
+from application.ports.page_tokens import PageTokens
 from application.queries.access import TokenVerifier
 from application.telemetry.measurements import Measurements
 
@@ -19,11 +20,12 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services(CommandServices):
-    """Put together by the composition root. `tokens` is None when authentication is off;
-    `hosts` are the names by which this server may be addressed."""
+    """Put together by the composition root. `tokens` and `page_tokens` are None when
+    authentication is off; `hosts` are the names by which this server may be addressed."""
 
     sending: WebhookSender
     tokens: TokenVerifier | None
+    page_tokens: PageTokens | None
     hosts: frozenset[str]
     measurements: Measurements
     readiness: Callable[[], Awaitable[Readiness]]

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from application.queries import runs as queries
 from application.queries.paging import LIMIT_DEFAULT
+from application.queries.search.run_words import WORDS_CHARACTERS_MAX, WORDS_MAX
 from application.queries.views.run import (
     RunListView,
     RunSummary,
@@ -38,6 +39,21 @@ from infrastructure.inbound.http.responses.described import endpoint_responses
 SortOrder = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
 
 
+ByWords = Annotated[
+    str | None,
+    Query(
+        max_length=WORDS_CHARACTERS_MAX,
+        description=(
+            f"With each of these words, {WORDS_MAX} at most, in label or task, in upper or lower"
+            " case. The first 10,000 characters of a task are looked through; for a token without"
+            " `content` those that lists show."
+        ),
+    ),
+]
+WithTotals = Annotated[
+    bool,
+    Query(description="Tell how many runs there are by status, agent and rule, on the first page."),
+]
 router = APIRouter(tags=["runs"])
 VERSION_MAX = 2**31 - 1
 WaitUntilParameter = Annotated[
@@ -72,10 +88,20 @@ async def list_runs(
     limit: LimitParameter = LIMIT_DEFAULT,
     cursor: ByCursor = None,
     order: SortOrder = "desc",
+    q: ByWords = None,
+    totals: WithTotals = False,
 ) -> Response:
     """A page of the registry."""
     page = await queries.list_runs(
-        services, caller, filters, at=at, limit=limit, cursor=cursor, order=order
+        services,
+        caller,
+        filters,
+        at=at,
+        limit=limit,
+        cursor=cursor,
+        order=order,
+        words=q,
+        totals=totals,
     )
     return view_response(services, page)
 

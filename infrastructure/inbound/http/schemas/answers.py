@@ -213,3 +213,24 @@ class EndedAnswer(View):
 
     run_id: UUID
     outcome: RunOutcome
+
+
+class PageCodeAnswer(View):
+    """A code that signs in to the page once: at `/ui/#code=…`. None is needed, and `code` is null,
+    where authentication is switched off."""
+
+    code: str | None
+    expires_in_seconds: int
+
+
+class PageTokenAnswer(View):
+    """A token of the page, as good as the one that asked for its code, for as long as that is."""
+
+    token: str
+    expires_in_seconds: int
+
+
+class RevokedAnswer(View):
+    """The token is good for nothing any more; `wasKnown` when it was one of the page."""
+
+    was_known: bool

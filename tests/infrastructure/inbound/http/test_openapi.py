@@ -54,12 +54,15 @@ SERVED = {
     "listRevisions": ("get", "/v1/config/revisions"),
     "getRevision": ("get", "/v1/config/revisions/{revision}"),
     "getMe": ("get", "/v1/me"),
+    "makePageCode": ("post", "/v1/page-codes"),
+    "tradePageCode": ("post", "/v1/page-tokens"),
+    "revokePageToken": ("delete", "/v1/page-tokens/current"),
     "getHealth": ("get", "/healthz"),
     "getReadiness": ("get", "/readyz"),
     "getMetrics": ("get", "/metrics"),
 }
 REPORTS = {"claimRun", "prolongClaim", "reportTranscript", "endRun"}
-OPEN = {"getHealth", "getReadiness"}
+OPEN = {"getHealth", "getReadiness", "tradePageCode"}
 BODIES = {"spawn", "respawn", "stopRun", "sendMessage", "stopSession"}
 BODIES |= {
     "acknowledgeAnnouncement",

@@ -86,6 +86,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "listRevisions": house.http.get("/v1/config/revisions"),
             "getRevision": house.http.get("/v1/config/revisions/1"),
             "getMe": house.http.get("/v1/me"),
+            **signed_in(house),
             **executed(house),
             "getHealth": house.http.get("/healthz"),
             "getReadiness": house.http.get("/readyz"),
@@ -125,6 +126,18 @@ def yielded(house: House) -> httpx2.Response:
     """The answer to an orchestrator that yields for a child of its own."""
     with house.held(house.session()) as above, house.held(above.child):
         return house.http.post(f"/v1/sessions/{above.child}/yield")
+
+
+def signed_in(house: House) -> dict[str, httpx2.Response]:
+    """The answers to somebody who signs in to the page, and out of it."""
+    code = house.http.post("/v1/page-codes")
+    token = house.http.post("/v1/page-tokens", json={"code": code.json()["code"]})
+    own = {"Authorization": f"Bearer {token.json()['token']}"}
+    return {
+        "makePageCode": code,
+        "tradePageCode": token,
+        "revokePageToken": house.http.delete("/v1/page-tokens/current", headers=own),
+    }
 
 
 def executed(house: House) -> dict[str, httpx2.Response]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import uuid
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -285,6 +286,27 @@ def test_runs_are_found_by_the_rule_that_refused_them_their_depth_and_how_labels
     assert listed(house, requester=session, rule=rule, at=f"pos:{before}") == []
     bars = house.http.get("/v1/timeline", params={"rule": rule, "tree": session}).json()
     assert [one["runId"] for one in bars["items"]] == [family["refused"]]
+
+
+def test_runs_are_found_by_words_and_counted(house: House, family: dict[str, Any]) -> None:
+    session = family["session"]
+    assert listed(house, requester=session, q="DONE- done") == family["done"][::-1]
+    assert listed(house, requester=session, q="no-such-word") == []
+    first = house.http.get("/v1/runs", params={"requester": session, "totals": True, "limit": 1})
+    page = first.json()
+    statuses = Counter(run["status"] for run in house.runs(session))
+    assert page["totals"]["statuses"] == statuses
+    assert page["totals"]["runs"] == statuses.total()
+    assert page["totals"]["countedTo"] is None
+    following = {"requester": session, "totals": True, "limit": 1, "cursor": page["nextCursor"]}
+    assert house.http.get("/v1/runs", params=following).json()["totals"] is None
+
+
+@pytest.mark.parametrize("query", [{"q": " "}, {"q": "a b c d e f g h i"}, {"q": "x" * 201}])
+def test_words_that_cannot_be_looked_for_are_refused(house: House, query: dict[str, Any]) -> None:
+    problem = problem_of(house.http.get("/v1/runs", params=query), 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == "/query/q"
+    assert problem_of(house.http.get("/v1/timeline", params={"q": "x"}), 422, "invalid_request")
 
 
 @pytest.mark.parametrize("query", [{"depth": 1}, {"labelPrefix": "x"}, {"rule": "no such rule"}])

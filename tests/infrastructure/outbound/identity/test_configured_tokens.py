@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from application.log.envelope import SYSTEM
+from infrastructure.outbound.identity.page_tokens import PostgresPageTokens, digest_of
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     ConfiguredTokens,
     KnownTokens,
     admin_token,
-    digest_of,
 )
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.loaded_configurations import load_values
@@ -135,8 +135,9 @@ async def test_one_session_that_is_spelled_twice_is_one(
 ) -> None:
     await active.activate(load_values(for_sessions("main", "Agent:Steward:MAIN")), SYSTEM)
     seal, registry = ChildTokenSigner(b"k" * 32), PostgresRegistry(running.pool)
+    pages = PostgresPageTokens(running.pool)
     tokens = KnownTokens(
-        admin_token("admin"), ConfiguredTokens(active, active.files), seal, registry
+        admin_token("admin"), ConfiguredTokens(active, active.files), seal, registry, pages
     )
     caller = await tokens.caller_of("a-secret-of-some-length")
     assert caller is not None

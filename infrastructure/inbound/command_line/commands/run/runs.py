@@ -119,12 +119,23 @@ class RunFilterOptions:
         }
 
 
+WordsOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Only with each of these words in label or task."),
+]
+
+
 def list_runs(
-    filters: RunFilterOptions, at: AsOfOption = None, limit: LimitOption = 50, *, api: ApiOptions
+    filters: RunFilterOptions,
+    words: WordsOption = None,
+    at: AsOfOption = None,
+    limit: LimitOption = 50,
+    *,
+    api: ApiOptions,
 ) -> None:
     """Show the runs, the newest first; what is refused is a run too."""
     with api.client() as client:
-        query = {**filters.query(client), "at": at}
+        query = {**filters.query(client), "q": words, "at": at}
         listing = client.items("/v1/runs", query, limit=limit)
     # A place in a list of some runs, or of the past, would name another run of today's.
     has_places = api.output is Output.TABLE and not any(query.values())

@@ -1,13 +1,20 @@
 // Who looks: the token of this browser, and what it is good for.
 
-import { forgetAnswers, onTokenChange, read, readToken, RequestFailed, writeToken } from './api/requests'
-import type { CallerView } from './api/shapes'
+import { act, forgetAnswers, onTokenChange, read, readToken, RequestFailed, revokeToken, writeToken } from './api/requests'
+import type { CallerView, PageTokenAnswer } from './api/shapes'
 
 export type Scope = CallerView['scopes'][number]
 
 /** Whether the server wants a token, as it says in the document. */
 function wantsToken(): boolean {
   return document.querySelector('meta[name=authentication]')?.getAttribute('content') !== 'none'
+}
+
+/** The code that the page was opened with. It goes from the address at once: it stays in no history. */
+function takeCode(): string | null {
+  const code = new URLSearchParams(location.hash.slice(1)).get('code')
+  if (code !== null) history.replaceState(null, '', location.pathname + location.search)
+  return code
 }
 
 class Session {
@@ -27,7 +34,22 @@ class Session {
   /** Finds out who looks. Where authentication is off nobody needs a token. */
   async begin(): Promise<void> {
     onTokenChange(() => void this.#ask())
-    await this.#ask()
+    const code = takeCode()
+    if (code === null || !wantsToken()) {
+      await this.#ask()
+      return
+    }
+    try {
+      const traded = await act<PageTokenAnswer>('POST', '/v1/page-tokens', { code })
+      void revokeToken()
+      writeToken(traded.body.token)
+      await this.#ask()
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error
+      // Who was signed in before still is.
+      await this.#ask()
+      if (this.state === 'signed-out') this.problem = error.message
+    }
   }
 
   async signIn(token: string): Promise<void> {
@@ -39,8 +61,13 @@ class Session {
     }
   }
 
-  /** In all tabs of this browser. */
+  /** In all tabs of this browser; a token that was made for the page is then good for nothing. */
   signOut(): void {
+    void revokeToken()
+    this.#leave()
+  }
+
+  #leave(): void {
     writeToken(null)
     forgetAnswers()
     this.caller = null
@@ -51,7 +78,7 @@ class Session {
   /** The token was good and is not any more. */
   refuse(): void {
     if (this.state !== 'signed-in') return
-    this.signOut()
+    this.#leave()
     this.problem = 'The token is not valid any more. Sign in again.'
   }
 

@@ -42,6 +42,7 @@ TABLES = {
     "idempotency",
     "holders",
     "work_claims",
+    "page_tokens",
     "staged_files",
     "transcript_files",
     "event_counts",

@@ -53,6 +53,18 @@ export function onTokenChange(then: () => void): void {
   })
 }
 
+const PAGE_TOKEN = 'slp_'
+
+/** Tells the server that nobody uses the token of this browser any more, if it was made for the page. */
+export async function revokeToken(): Promise<void> {
+  if (!readToken()?.startsWith(PAGE_TOKEN)) return
+  try {
+    await fetch('/v1/page-tokens/current', { method: 'DELETE', headers: authorization(), keepalive: true })
+  } catch {
+    // Nobody hears it: the token ends by itself.
+  }
+}
+
 export function targetOf(path: string, parameters: Parameters = {}): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) {

@@ -501,6 +501,20 @@ export interface OwnRunView {
   continues: string | null
 }
 
+export interface PageCodeAnswer {
+  code: string | null
+  expiresInSeconds: number
+}
+
+export interface PageTokenAnswer {
+  token: string
+  expiresInSeconds: number
+}
+
+export interface PageTokenBody {
+  code: string
+}
+
 export interface PendingUndoView {
   step: 'thread_binding' | 'context_fork' | 'workspace' | 'attachments' | 'context_engine'
   root: string | null
@@ -698,6 +712,10 @@ export interface RevisionView {
   content: unknown
 }
 
+export interface RevokedAnswer {
+  wasKnown: boolean
+}
+
 export interface RuleView {
   step: string
   rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | 'dependencies' | 'context_scripts' | 'override' | 'model' | 'run_timeout' | 'tool_policy' | 'capabilities' | 'preamble'
@@ -751,6 +769,7 @@ export interface RunHistoryView {
 export interface RunListView {
   items: RunSummary[]
   nextCursor: string | null
+  totals?: RunTotalsView | null
 }
 
 export interface RunSharedContextView {
@@ -814,6 +833,14 @@ export interface RunSummary {
   cause: 'message' | 'steer' | 'wake' | null
   continuedBy: string | null
   yielded: boolean
+}
+
+export interface RunTotalsView {
+  runs: number
+  statuses: Record<string, number>
+  agents: Record<string, number>
+  rules: Record<string, number>
+  countedTo: number | null
 }
 
 export interface RunView {

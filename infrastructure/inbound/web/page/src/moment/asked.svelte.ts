@@ -11,6 +11,8 @@ export interface Question {
   parameters?: Parameters
   /** Whether it takes `at`; a question that does not is never kept. */
   isAsOf?: boolean
+  /** With another number the same is asked again. */
+  turn?: number
 }
 
 const RETRY_MS = 1_000

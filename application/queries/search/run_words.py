@@ -1,0 +1,43 @@
+"""Runs by words of their labels and tasks, in pages."""
+
+from application.ports.registry import RunQuery
+from application.ports.run_search import Examined, RunSearch, RunWords
+from application.queries.access import Access, Caller
+from application.queries.errors import invalid_value
+from application.queries.paging import Cursor
+from domain.run.state import Run
+
+WORDS_MAX = 8
+WORDS_CHARACTERS_MAX = 200
+WORDS_EXAMINED_MAX = 2_000
+"""Their tasks are read, which takes longer than to look at their columns."""
+
+
+def run_words(caller: Caller, text: str) -> RunWords:
+    """The words that a caller looks for. `QueryError` when there are none, or too many."""
+    words = tuple(sorted({word.lower() for word in text.split()}))
+    if not 0 < len(words) <= WORDS_MAX:
+        raise invalid_value("/query/q", f"has between 1 and {WORDS_MAX} words")
+    if len(text) > WORDS_CHARACTERS_MAX:
+        raise invalid_value("/query/q", f"has {WORDS_CHARACTERS_MAX} characters at most")
+    return RunWords(words, caller.may("content"))
+
+
+async def runs_with_words(
+    search: RunSearch,
+    access: Access,
+    caller: Caller,
+    query: RunQuery,
+    words: RunWords,
+    place: Cursor,
+    *,
+    limit: int,
+    ascending: bool,
+) -> tuple[list[Run], int | None]:
+    """Runs that the caller may see, and the position behind which the next page begins."""
+    behind = place.behind if place.behind >= 0 else None
+    examined = Examined(place.at, WORDS_EXAMINED_MAX, behind, ascending)
+    found = await search.find(query, words, examined, limit=limit)
+    known: dict[str, bool] = {}
+    runs = [run for run in found.runs if await access.covers_run(caller, run, known)]
+    return runs, found.behind

@@ -1,0 +1,171 @@
+"""Looks through the rows of runs and the texts of their tasks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.registry import RunQuery
+from application.ports.run_search import (
+    TASK_CHARACTERS_SEARCHED_MAX,
+    CountedRuns,
+    Examined,
+    FoundRuns,
+    RunCount,
+    RunWords,
+)
+from application.projections.fold import FOREVER
+from domain.run.state import Run
+from infrastructure.outbound.log.read.moments import Moment
+from infrastructure.outbound.log.read.past_runs import PastRun
+from infrastructure.outbound.log.read.state_cache import StateCaches
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.read_model.registry import conditions_of_runs, page_of_runs
+
+_COLUMNS = (
+    "run_id, version, created_position, created_at, stage, outcome, due_kind, agent_id, label,"
+    " depth, rule, requester"
+)
+_LOOKED_AT = (
+    "WITH examined AS MATERIALIZED ({page}),"
+    " last AS MATERIALIZED (SELECT count(*) AS examined, {farthest}(created_position) AS position"
+    " FROM examined)"
+)
+# A row that has ended holds no state. The task of a run never changes: its last row says so too.
+_TASK = (
+    " CROSS JOIN LATERAL (SELECT coalesce(label, '') || E'\\n' || coalesce((SELECT {text} FROM"
+    " contents WHERE content_id = (newest.state::json -> 'task' ->> 'id')::uuid), '') AS text"
+    " FROM runs AS newest WHERE newest.run_id = examined.run_id"
+    f" AND newest.to_position = {FOREVER}) AS told"
+)
+_WHOLE_TASK = f"left(body, {TASK_CHARACTERS_SEARCHED_MAX})"
+_HAS_WORD = "strpos(lower(told.text), lower(%s)) > 0"
+
+
+class PostgresRunSearch:
+    """Implements `RunSearch`."""
+
+    def __init__(
+        self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
+    ) -> None:
+        self._pool = pool
+        remembered = remembered or StateCaches()
+        self._moments, self._past = remembered.moments, remembered.past_runs
+
+    async def find(
+        self, query: RunQuery, words: RunWords, examined: Examined, *, limit: int
+    ) -> FoundRuns:
+        """The first runs with some words."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await self._moments.find(connection, examined.at)
+            sql, values = found_sql(query, words, moment, examined, limit)
+            rows = await (await connection.execute(sql, values)).fetchall()
+            found = [row[2:] for row in rows if row[2] is not None]
+            ended = [PastRun(one[0], moment.end, one[1]) for one in found if one[2] is None]
+            folded = await self._past.find(connection, ended)
+        runs = [
+            folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
+            for run_id, _, state in found
+        ]
+        if len(runs) == limit:
+            return FoundRuns(runs, runs[-1].created_position)
+        return FoundRuns(runs, _behind(rows, examined))
+
+    async def count(
+        self,
+        query: RunQuery,
+        words: RunWords | None,
+        examined: Examined,
+        *,
+        by_requester: bool,
+        own: UUID | None = None,
+    ) -> CountedRuns:
+        """How many runs there are of each kind."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await self._moments.find(connection, examined.at)
+            sql, values = counts_sql(
+                query, words, moment, examined, by_requester=by_requester, own=own
+            )
+            rows = await (await connection.execute(sql, values)).fetchall()
+        counts = [RunCount(*row[2:]) for row in rows if row[2] is not None]
+        return CountedRuns(counts, _behind(rows, examined))
+
+
+def _behind(rows: Sequence[Sequence[Any]], examined: Examined) -> int | None:
+    count, position = rows[0][:2]
+    return int(position) if count == examined.runs_max else None
+
+
+def found_sql(
+    query: RunQuery, words: RunWords, moment: Moment, examined: Examined, limit: int
+) -> tuple[str, list[Any]]:
+    """The query of the first runs with some words, which gives how many were looked at, the last of
+    those, and ids, versions and states; a row without an id when none was found. And its values."""
+    looked_at, fitting = _parts(query, words, moment, examined, f"{_COLUMNS}, state")
+    order = f"ORDER BY created_position {'ASC' if examined.ascending else 'DESC'}"
+    sql = (
+        f"{looked_at[0]} SELECT last.*, found.run_id, found.version, found.state FROM last"
+        f" LEFT JOIN (SELECT examined.* FROM {fitting[0]} {order} LIMIT %s) AS found ON true"
+        f" {order}"
+    )
+    return sql, [*looked_at[1], *fitting[1], limit]
+
+
+def counts_sql(
+    query: RunQuery,
+    words: RunWords | None,
+    moment: Moment,
+    examined: Examined,
+    *,
+    by_requester: bool,
+    own: UUID | None = None,
+) -> tuple[str, list[Any]]:
+    """The query of the numbers of runs, which gives how many were looked at, the last of those, and
+    what stands in `RunCount`; a row without a number when there are none. And its values."""
+    looked_at, fitting = _parts(query, words, moment, examined)
+    requester = "requester" if by_requester else "NULL"
+    sql = (
+        f"{looked_at[0]} SELECT last.*, counted.* FROM last LEFT JOIN (SELECT count(*), stage,"
+        " outcome, due_kind IS NOT DISTINCT FROM 'wait', agent_id, rule,"
+        f" CASE WHEN run_id = %s::uuid THEN NULL ELSE {requester} END"
+        f" FROM {fitting[0]} GROUP BY 2, 3, 4, 5, 6, 7) AS counted ON true"
+    )
+    return sql, [*looked_at[1], own, *fitting[1]]
+
+
+def _parts(
+    query: RunQuery,
+    words: RunWords | None,
+    moment: Moment,
+    examined: Examined,
+    columns: str = _COLUMNS,
+) -> tuple[tuple[str, list[Any]], tuple[str, list[Any]]]:
+    """What is looked at: where an index leads. And what is taken of that. Each with its values."""
+    indexed = RunQuery(
+        requester=query.requester,
+        tree=query.tree,
+        labels=query.labels,
+        rule=query.rule,
+        respawned_from=query.respawned_from,
+    )
+    page, values = page_of_runs(
+        indexed,
+        moment,
+        examined.runs_max,
+        examined.behind,
+        ascending=examined.ascending,
+        columns=columns,
+    )
+    rest = replace(query, requester=None, tree=None, labels=None, rule=None, respawned_from=None)
+    clauses, those = conditions_of_runs(rest)
+    fitting = "examined"
+    if words is not None:
+        fitting += _TASK.format(text=_WHOLE_TASK if words.in_whole_task else "preview")
+        clauses = [*clauses, *(_HAS_WORD for _ in words.words)]
+        those = [*those, *words.words]
+    if clauses:
+        fitting = f"{fitting} WHERE {' AND '.join(clauses)}"
+    farthest = "max" if examined.ascending else "min"
+    return (_LOOKED_AT.format(page=page, farthest=farthest), values), (fitting, those)

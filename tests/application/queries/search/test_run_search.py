@@ -1,0 +1,207 @@
+"""Runs are looked for by words, and counted, as of any position; each look is bounded."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.log.envelope import Actor
+from application.ports.registry import RunQuery
+from application.ports.run_search import Examined, RunWords
+from application.queries.access import AccessScope, Caller
+from application.queries.errors import QueryError
+from application.queries.runs import RunFilter, list_runs
+from application.queries.search import run_words
+from application.queries.services import QueryServices
+from application.queries.views.run import RunListView, status_of
+from application.queries.views.run_totals import RunTotalsView
+from infrastructure.outbound.log.read.moments import moment_at_end
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.read_model.run_search import counts_sql, found_sql
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.query_services import query_services
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
+
+OTHER = "agent:main:other"
+RUNS_MAX = 500
+FAR = "far away " * 2_000
+
+
+def caller(*scopes: AccessScope, pattern: str = "*", **facts: Any) -> Caller:
+    scopes = scopes or ("read", "content")
+    actor = Actor("token", "somebody")
+    return Caller(actor=actor, scopes=frozenset(scopes), patterns=(pattern,), **facts)
+
+
+@pytest.fixture
+async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
+    return await query_services(running, tmp_path)
+
+
+@pytest.fixture
+async def family(running: RunningLog) -> LoggedFamily:
+    """Two trees with a bit of everything."""
+    family = LoggedFamily(running.log, max_children=3)
+    await family.spawn("one", label="Wharf", task="Count the ships in the harbour")
+    await family.begin("two")
+    await family.spawn("below", "two", task="Read the log of the Wharf")
+    await family.live("three")
+    await family.spawn("four", target_agent_id="stranger", agent_id_argument="stranger")
+    await family.spawn("five", task=f"{FAR}lighthouse", label="long")
+    other = LoggedFamily(family.log, root=OTHER, first=500)
+    await other.spawn("theirs", requester_agent_id="main", task="count 100% of_it")
+    return family
+
+
+async def _found(services: QueryServices, by: Caller, q: str, **more: Any) -> RunListView:
+    return (await list_runs(services, by, RunFilter(), words=q, **more)).view
+
+
+async def _names(
+    services: QueryServices, family: LoggedFamily, q: str, by: Caller | None = None, **more: Any
+) -> list[str]:
+    found = await _found(services, by or caller(), q, **more)
+    named = {family.id(name): name for name in ("one", "two", "below", "three", "five")}
+    return [named.get(run.run_id, "?") for run in found.items]
+
+
+async def test_a_run_is_found_by_words_of_its_label_and_its_task(
+    services: QueryServices, family: LoggedFamily
+) -> None:
+    assert await _names(services, family, "wharf") == ["below", "one"]
+    assert await _names(services, family, "wharf", order="asc") == ["one", "below"]
+    assert await _names(services, family, " SHIPS  wharf ") == ["one"]
+    assert await _names(services, family, "ships lighthouse") == []
+    assert (
+        await _names(services, family, "100%") == await _names(services, family, "of_it") == ["?"]
+    )
+    then = family.run("two").created_position
+    assert await _names(services, family, "wharf", at=f"pos:{then}") == ["one"]
+    assert await _names(services, family, "wharf", caller(pattern=OTHER)) == []
+
+
+async def test_who_may_not_read_a_task_finds_it_by_its_beginning_alone(
+    services: QueryServices, family: LoggedFamily
+) -> None:
+    late = f"{'far away ' * 50}buoy"
+    await family.spawn("buoy", "two", task=late)
+    assert len((await _found(services, caller(), "buoy")).items) == 1
+    assert (await _found(services, caller("read"), "buoy")).items == []
+    assert len((await _found(services, caller("read"), "away")).items) == 2
+    # Behind its first ten thousand characters nobody finds it.
+    assert await _names(services, family, "lighthouse") == []
+
+
+async def test_what_cannot_be_looked_for_is_refused(services: QueryServices) -> None:
+    for q in ("", "   ", "a b c d e f g h i", "x" * 201):
+        with pytest.raises(QueryError) as refused:
+            await _found(services, caller(), q)
+        assert refused.value.errors[0]["pointer"] == "/query/q"
+
+
+async def test_one_request_looks_at_so_many_runs_and_the_next_goes_on(
+    services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_words, "WORDS_EXAMINED_MAX", 2)
+    pages = [await _found(services, caller(), "wharf")]
+    while pages[-1].next_cursor is not None:
+        pages.append(await _found(services, caller(), "wharf", cursor=pages[-1].next_cursor))
+    found = [[run.run_id for run in page.items] for page in pages]
+    assert found == [[], [], [family.id("below")], [family.id("one")]]
+    with pytest.raises(QueryError, match="another question"):
+        await _found(services, caller(), "ships", cursor=pages[0].next_cursor)
+    whole = await _found(services, caller(), "wharf", limit=1)
+    assert [run.run_id for run in whole.items] == []
+
+
+async def test_the_totals_are_those_of_the_runs_at_every_position(
+    services: QueryServices, running: RunningLog, family: LoggedFamily
+) -> None:
+    registry = services.work.registry
+    for at in range(1, await running.log.head() + 1):
+        for criteria, query in (
+            (RunFilter(), RunQuery()),
+            (RunFilter(tree=ROOT, agent_ids=("main",)), RunQuery(tree=ROOT, agent_ids=("main",))),
+        ):
+            runs = await registry.runs(query, at=at, limit=RUNS_MAX)
+            answer = await list_runs(
+                services, caller(), criteria, at=f"pos:{at}", limit=1, totals=True
+            )
+            assert answer.view.totals == RunTotalsView(
+                runs=len(runs),
+                statuses=Counter(map(status_of, runs)),
+                agents=Counter(run.agent_id for run in runs if run.agent_id is not None),
+                rules=Counter(run.refusal.rule for run in runs if run.refusal is not None),
+                counted_to=None,
+            )
+    assert answer.view.totals is not None
+    assert answer.view.totals.runs == 5
+    assert answer.view.totals.rules == {}
+
+
+async def test_totals_are_told_when_they_are_asked_for_and_of_what_a_token_may_see(
+    services: QueryServices, family: LoggedFamily
+) -> None:
+    async def totals(by: Caller, **more: Any) -> RunTotalsView | None:
+        return (await list_runs(services, by, RunFilter(), totals=True, **more)).view.totals
+
+    assert (await list_runs(services, caller(), RunFilter())).view.totals is None
+    everything = await totals(caller())
+    assert everything is not None
+    assert everything.rules == {"allow_agents": 1}
+    assert (everything.runs, everything.statuses["refused"]) == (7, 1)
+    for pattern, runs in ((ROOT, 6), (OTHER, 1), ("agent:main:nobody-*", 0)):
+        seen = await totals(caller(pattern=pattern))
+        assert seen is not None
+        assert seen.runs == runs
+    own = caller(pattern=family.key("two"), run_id=family.id("two"))
+    listed = (await list_runs(services, own, RunFilter())).view.items
+    seen = await totals(own)
+    assert seen is not None
+    assert seen.runs == len(listed) == 2
+    with_word = await totals(caller(), words="wharf")
+    assert with_word is not None
+    assert with_word.runs == 2
+
+
+async def test_a_count_says_how_far_it_went(services: QueryServices, family: LoggedFamily) -> None:
+    search, at = services.run_search, await services.work.log.head()
+    cut = await search.count(RunQuery(), None, Examined(at, 2), by_requester=False)
+    assert sum(one.runs for one in cut.counts) == 2
+    assert cut.counted_to == family.run("five").created_position
+    none = await search.count(RunQuery(tree="agent:x:x"), None, Examined(at, 2), by_requester=True)
+    assert none == ([], None)
+
+
+@pytest.mark.server
+async def test_a_look_goes_along_an_index_and_no_farther_than_it_may(
+    connection: LogConnection,
+) -> None:
+    """Of twenty thousand runs with ten versions each."""
+    await connection.execute(
+        "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
+        " to_position, stage, session_id, requester, root, depth, epoch, state)"
+        " SELECT md5(run::text)::uuid, version, run, now(), run + (version - 1) * 20000,"
+        " CASE WHEN version = 10 THEN 4611686018427387904 ELSE run + version * 20000 END, 'queued',"
+        " md5(run::text)::uuid, 'agent:main:r', 'agent:main:r', 1, 1,"
+        ' CASE WHEN version = 10 THEN \'{"task":{"id":"\' || md5(run::text)::uuid || \'"}}\' END'
+        " FROM generate_series(1, 20000) AS run, generate_series(1, 10) AS version"
+    )
+    await connection.execute("ANALYZE runs")
+    moment, examined = moment_at_end(200_000), Examined(200_000, 500)
+    words = RunWords(("nothing",), in_whole_task=True)
+    for query in (RunQuery(agent_ids=("nobody",)), RunQuery(tree="agent:main:r", depth=7)):
+        for sql, values in (
+            found_sql(query, words, moment, examined, 50),
+            found_sql(RunQuery(), words, moment, examined, 50),
+            counts_sql(query, None, moment, examined, by_requester=True),
+        ):
+            explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)
+            plan = "\n".join(row[0] for row in await explained.fetchall())
+            assert "Seq Scan on runs" not in plan, plan
+            touched = re.search(r"Buffers: shared hit=(\d+)", plan)
+            assert touched is not None
+            assert int(touched.group(1)) < 500 * 10 * 3, plan
