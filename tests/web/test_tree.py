@@ -1,5 +1,7 @@
 """A family as rows and as bars in time."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -16,7 +18,7 @@ def test_a_tree_is_as_it_was_and_folds(window: Page, storm: Storm) -> None:
     below = server.http.get(f"/v1/sessions/{ROOT}/tree").json()["root"]["children"]
     assert len(below) > 1
     window.goto(f"/ui/tree/{ROOT}")
-    grid = window.get_by_role("grid", name="Sessions")
+    grid = window.get_by_role("treegrid", name="Sessions")
     expect(grid.get_by_role("row")).to_have_count(len(below) + 2)
     window.get_by_role("button", name=f"Fold {ROOT}").click()
     expect(grid.get_by_role("row")).to_have_count(2)
@@ -50,4 +52,55 @@ def test_all_runs_are_bars_and_lead_to_the_trees(window: Page) -> None:
     expect(window.get_by_role("application", name="Runs as bars in time")).to_be_visible()
     window.get_by_label("Session").fill(ROOT)
     window.get_by_role("button", name="Show its tree").click()
-    expect(window.get_by_role("grid", name="Sessions")).to_be_visible()
+    expect(window.get_by_role("treegrid", name="Sessions")).to_be_visible()
+
+
+def test_a_tree_is_walked_and_folded_by_keys(window: Page) -> None:
+    window.goto(f"/ui/tree/{ROOT}")
+    tree = window.get_by_role("treegrid", name="Sessions")
+    first = tree.get_by_role("row").nth(1)
+    expect(first).to_have_attribute("aria-expanded", "true")
+    tree.press("j")
+    tree.press("ArrowRight")
+    second = tree.get_by_role("row").nth(2)
+    expect(second).to_have_attribute("aria-selected", "true")
+    expect(second).to_have_attribute("aria-level", "2")
+    tree.press("ArrowLeft")
+    expect(first).to_have_attribute("aria-selected", "true")
+    tree.press("ArrowLeft")
+    expect(first).to_have_attribute("aria-expanded", "false")
+    expect(tree.get_by_role("row")).to_have_count(2)
+
+
+def test_a_session_below_another_has_a_tree_of_its_own(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    tree = server.http.get(f"/v1/sessions/{ROOT}/tree").json()["root"]
+    child = next(one for one in tree["children"] if one["sessionKey"])
+    window.goto(f"/ui/tree/{child['sessionKey']}")
+    expect(window.get_by_role("treegrid", name="Sessions").get_by_role("row")).to_have_count(
+        len(child["children"]) + 2
+    )
+    # The window's console has to be empty too: nothing was asked that is refused.
+    expect(window.get_by_role("alert")).to_have_count(0)
+    runs = [one for one in child["children"] if one["runs"]]
+    shown = (
+        f"{len(runs)} runs." if runs else "No run was asked for yet by this session or below it."
+    )
+    expect(window.get_by_text(shown)).to_be_visible()
+
+
+def test_a_bar_leads_to_its_moment_and_stays_while_one_scrubs(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    runs = server.http.get("/v1/timeline", params={"tree": ROOT, "limit": 500}).json()["items"]
+    first = min(run["stages"][0]["position"] for run in runs)
+    window.goto(f"/ui/tree/{ROOT}")
+    bars = window.get_by_role("application", name="Runs as bars in time")
+    bars.press("ArrowRight")
+    window.get_by_role("link", name="As it began").click()
+    expect(window).to_have_url(re.compile(f"at=pos:{first}$"))
+    expect(window.get_by_role("treegrid", name="Sessions").get_by_role("row")).to_have_count(3)
+    asked: list[str] = []
+    window.on("request", lambda one: asked.append(one.url))
+    window.get_by_role("slider", name="Moment").fill(str(first + 1))
+    expect(window).to_have_url(re.compile(f"at=pos:{first + 1}$"))
+    assert not [url for url in asked if "/v1/timeline" in url]

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest'
+
+import type { SessionTreeView, TreeNodeView } from '../api/shapes'
+import { runsBelow } from './descent'
+import { piecesOf } from './pieces'
+import { treeRows } from './rows'
+
+function node(key: string, depth: number, children: TreeNodeView[] = []): TreeNodeView {
+  return {
+    sessionKey: key, sessionId: key, agentId: null, depth, role: null, open: true, createdAt: '', activeChildren: 0,
+    runs: [], children, childrenCut: false,
+  }
+}
+
+describe('rows of a tree', () => {
+  const root = node('root', 0, [node('a', 1, [node('a1', 2)]), node('b', 1)])
+  const tree: SessionTreeView = { position: 1, at: null, nodes: 4, cut: false, root }
+  const shown = (...folded: string[]): string[] => treeRows(tree, new Set(folded)).map((row) => `${row.level}${row.key}`)
+
+  test('stand in its order, each below who spawned it', () => expect(shown()).toEqual(['0root', '1a', '2a1', '1b']))
+  test('are not there below a folded one', () => expect(shown('a')).toEqual(['0root', '1a', '1b']))
+})
+
+describe('runs below a session', () => {
+  const run = (depth: number, requesterSessionKey: string, childSessionKey: string | null) => ({ depth, requesterSessionKey, childSessionKey })
+
+  test('are those that it and its children asked for, refused ones with them, in whatever order they come', () => {
+    const runs = [run(3, 'a1', null), run(2, 'b', 'b1'), run(2, 'a', 'a1'), run(1, 'root', 'b'), run(1, 'root', 'a')]
+    expect(runsBelow(runs, 'a')).toEqual([runs[0], runs[2]])
+    expect(runsBelow(runs, 'root')).toEqual(runs)
+  })
+})
+
+describe('pieces of a bar', () => {
+  const at = (second: number): string => new Date(second * 1000).toISOString()
+  const reached = (stage: 'requested' | 'queued' | 'started' | 'ended', second: number) => ({ stage, position: second, at: at(second) })
+
+  test('are cut where it was queued, began to work and ended', () => {
+    const stages = [reached('requested', 1), reached('queued', 2), reached('started', 4), reached('ended', 9)]
+    expect(piecesOf({ stages }, 20_000)).toEqual({ start: 1000, queued: 2000, started: 4000, end: 9000 })
+  })
+
+  test('of what still waits go on up to now, and never back', () => {
+    expect(piecesOf({ stages: [reached('requested', 1), reached('queued', 2)] }, 20_000)).toEqual({ start: 1000, queued: 2000, started: 20_000, end: 20_000 })
+    expect(piecesOf({ stages: [reached('requested', 5)] }, 0)).toEqual({ start: 5000, queued: 5000, started: 5000, end: 5000 })
+  })
+})
