@@ -40,7 +40,8 @@ export class Asked<T> {
     this.#isFollowing = isFollowing
     $effect(() => {
       const asked = question()
-      const at = moment.at
+      // What is of no moment is not asked again for another one.
+      const at = asked?.isAsOf === false ? null : moment.at
       const logs = moment.logs
       if (at === null && isFollowing()) void moment.refresh
       if (asked === null) {
