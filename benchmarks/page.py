@@ -167,8 +167,8 @@ def spawn(server: Server, label: str) -> None:
 
 
 def new_runs(page: Page, server: Server) -> list[float]:
-    """Milliseconds from the request of a spawn to the painted row, each after a quiet moment: a page
-    asks four times a second at most."""
+    """Milliseconds from the request of a spawn to the painted row, each after a quiet moment: a
+    page asks four times a second at most."""
     page.goto("/ui/runs")
     expect(page.locator(FIRST_ROW)).to_be_visible()
     taken = []
