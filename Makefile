@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test-model run quick check test soak simulate fix bench bench-page bench-peers mcp-clients adapters page browser docs constraints clean
+.PHONY: help demo demo-model test-model run quick check test soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -89,6 +89,9 @@ adapters: $(INSTALLED) ## install the libraries that examples/adapters are for, 
 	@.build/adapters/bin/python -m pip install --quiet --disable-pip-version-check \
 		-r examples/adapters/requirements.txt
 	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
+
+pictures: page ## take the pictures of the page in the README anew
+	@SPAWNLOG_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/web/test_story.py
 
 browser: ## install Chromium, which tests of the page need (Debian and Ubuntu, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \

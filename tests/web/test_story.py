@@ -1,0 +1,71 @@
+"""Somebody who has only the page finds since when children were refused, why, and what another
+configuration would have changed. Each step is a picture; `make pictures` puts them into the README.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.page.browser import picture
+from tests.support.servers.misconfigured_storm import RULE, WRONG_REVISION, StormRecord
+from tests.support.servers.reloaded_server import ReloadedServer
+
+pytestmark = pytest.mark.server
+FOLDER_VARIABLE = "SPAWNLOG_PICTURES"
+ALLOWED = "/agents/list/0/subagents/allowAgents"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the pictures go: a temporary folder, unless somebody names another."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or tmp_path)
+
+
+def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
+    window: Page, storm: tuple[ReloadedServer, StormRecord], folder: Path
+) -> None:
+    _, record = storm
+    # The bar of time is red where spawns were refused: so many runs, by this rule.
+    window.goto("/ui/runs")
+    window.get_by_role("checkbox", name="refused").check()
+    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    window.get_by_role("button", name="‹ Refusal").click()
+    expect(window.get_by_role("note")).to_contain_text("This is the past")
+    expect(window.get_by_role("status").filter(has_text="SpawnRefused at position")).to_be_visible()
+    picture(window, folder, "runs")
+    # Why: the facts that were compared.
+    window.get_by_role("grid", name="Runs").press("j")
+    window.keyboard.press("Enter")
+    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    decision = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name=RULE))
+    expect(decision).to_contain_text("writer")
+    expect(window.get_by_text(f"Decided under configuration {WRONG_REVISION}.")).to_be_visible()
+    picture(window, folder, "run")
+    # What that configuration says otherwise than the one before it.
+    window.get_by_role("button", name="Back to live").click()
+    window.get_by_role("link", name="Configuration", exact=True).click()
+    window.get_by_role("grid", name="Revisions").get_by_role(
+        "link", name=str(WRONG_REVISION), exact=True
+    ).click()
+    compared = window.get_by_role("region", name=f"Revision {WRONG_REVISION}, compared")
+    expect(compared).to_contain_text(ALLOWED)
+    picture(window, folder, "configuration")
+    # What another one would have decided.
+    window.get_by_role("link", name="What if", exact=True).click()
+    window.get_by_label("From", exact=True).fill("pos:1")
+    window.keyboard.press("Enter")
+    window.locator("#search").fill(ALLOWED)
+    window.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
+    window.keyboard.press("Enter")
+    window.get_by_role("button", name="Decide again").click()
+    number = f"{len(record.refused)} newly-allowed of rule {RULE}"
+    expect(window.get_by_role("button", name=number)).to_be_visible()
+    picture(window, folder, "what-if")
+    # And whom it hurt, beside everybody else.
+    window.goto("/ui/tree")
+    expect(window.get_by_role("application", name="Runs as bars in time")).to_be_visible()
+    picture(window, folder, "tree")
+    made = {path.stem for path in folder.glob("*.png")}
+    assert made >= {"runs", "run", "configuration", "what-if", "tree"}
