@@ -17,7 +17,7 @@ SESSION = "agent:main:main"
 @pytest.mark.parametrize(
     "target",
     [
-        "/",
+        "/nothing",
         "/v1",
         "/v1/",
         "/v1/nothing",
