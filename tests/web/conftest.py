@@ -14,8 +14,10 @@ from tests.support.servers.misconfigured_storm import StormRecord, blow, server_
 from tests.support.servers.reloaded_server import ReloadedServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One for each module: while it is open an event loop runs in this thread, and tests of others
+    that await want one of their own."""
     with chromium() as browser:
         yield browser
 

@@ -42,7 +42,8 @@ def newest(server: Server, **parameters: str) -> dict[str, str]:
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched_context(browser, server.url, token=server.token) as (context, _):
+    # A server that has just begun to follow so long a log may say that it is not so far yet.
+    with watched_context(browser, server.url, token=server.token, may_be_away=True) as (context, _):
         yield context.new_page()
 
 
