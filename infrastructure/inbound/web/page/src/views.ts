@@ -12,7 +12,7 @@ import type { View } from './moment/address'
 import Registry from './registry/Registry.svelte'
 import Run from './run/Run.svelte'
 import type { Scope } from './session.svelte'
-import SharedContext from './shared/SharedContext.svelte'
+import SharedContext from './shared_context/SharedContext.svelte'
 import Tree from './tree/Tree.svelte'
 import WhatIf from './what_if/WhatIf.svelte'
 

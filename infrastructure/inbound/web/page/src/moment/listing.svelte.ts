@@ -12,7 +12,7 @@ export interface Reading<Row, Page> {
   rowsOf: (page: Page) => Row[]
   nextOf: (page: Page) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
-  nextName: 'cursor' | 'after'
+  nextName: 'cursor' | 'after' | 'before'
 }
 
 /** How many pages are read for one that has something on it. */
