@@ -13,7 +13,6 @@ from infrastructure.outbound.log.append.load import (
     LANE_NEXT,
     LAST_ENTRIES,
     LOCK_TRANSCRIPTS,
-    RESERVED,
     STATES,
 )
 from infrastructure.outbound.log.append.store import ANSWER_IDEMPOTENCY, close_rows
@@ -39,11 +38,13 @@ RUN = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # the md5 of "1"
 LONG = UUID(int=1)
 """A run that has said a lot."""
 
+NO_KEYS: Sequence[list[str]] = ([], [], [], [])
+
 QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "open runs": (OPEN_RUNS, [[RUN], [0], [0], 0]),
     "runs as of": (RUNS_AS_OF, [[RUN], [9], [0], [0], 0]),
     "open sessions": (OPEN_SESSIONS, [["agent:main:s1"], [0], [0], 0]),
-    "states of a batch": (STATES, [[RUN], [0], [0], 0, ["agent:main:s1"], [0], [0], 0]),
+    "states of a batch": (STATES, [*NO_KEYS, [RUN], [0], [0], 0, ["agent:main:s1"], [0], [0], 0]),
     "runs closed": (close_rows(RUNS), [[RUN], [9]]),
     "sessions closed": (close_rows(SESSIONS), [["agent:main:s1"], [9]]),
     "waiting lanes": (WAITING_LANES, [1, 1]),
@@ -52,7 +53,10 @@ QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "last entries": (LAST_ENTRIES, [[RUN]]),
     "entries written since": (WRITTEN_BEHIND, [ROWS - 5, LONG, ROWS - 5]),
     "a lease forgotten": (FORGET_HOLDER, ["external:one:1"]),
-    "keys reserved": (RESERVED, [["me"], ["POST"], ["/v1/spawns"], ["one"]]),
+    "keys reserved": (
+        STATES,
+        [["me"], ["POST"], ["/v1/spawns"], ["1"], [], [], [], 0, [], [], [], 0],
+    ),
     "an answer filled in": (ANSWER_IDEMPOTENCY, [[RUN], ["accepted"], ["{}"]]),
 }
 

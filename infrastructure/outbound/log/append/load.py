@@ -1,6 +1,6 @@
 """The first round trip of a batch: the lock, the head, and every state the batch names."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -152,9 +152,19 @@ BEGIN = f"{_BEGIN}; {LOCK}"
 # small, and the order leaves it nothing but the key's own index.
 _NEWEST = "ORDER BY from_position DESC LIMIT 1"
 
+# Each key by itself, for the same reason.
+_RESERVED = (
+    "SELECT json_agg(json_build_array(token, method, path, key, encode(one.fingerprint, 'hex'),"
+    " one.run_id, one.kind, one.body))"
+    " FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[]) AS t (token, method, path, key)"
+    " CROSS JOIN LATERAL (SELECT fingerprint, run_id, kind, body FROM idempotency WHERE"
+    " (idempotency.token, idempotency.method, idempotency.path, idempotency.key)"
+    " = (t.token, t.method, t.path, t.key) LIMIT 1) AS one"
+)
+
 # A state that is remembered at the version on record is not sent again.
 STATES = (
-    f"SELECT head.*, {NOTED_VERSIONS}, 'runs'::regclass::oid::bigint, "
+    f"SELECT head.*, ({_RESERVED}), {NOTED_VERSIONS}, 'runs'::regclass::oid::bigint, "
     "'sessions'::regclass::oid::bigint,"
     " states.* FROM"
     f" ({HEAD}) AS head (position, recorded_at, chain_hash, format, now, config_version)"
@@ -167,11 +177,6 @@ STATES = (
     f" CROSS JOIN LATERAL (SELECT {stored_state_columns('sessions')} FROM sessions"
     f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
     ") AS states ON true"
-)
-RESERVED = (
-    "SELECT token, method, path, key, fingerprint, run_id, kind, body FROM idempotency"
-    " JOIN unnest(%b::text[], %b::text[], %b::text[], %b::text[]) AS t (token, method, path, key)"
-    " USING (token, method, path, key)"
 )
 LANE_RUNNING = (
     "SELECT count(*) FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NOT NULL"
@@ -194,17 +199,14 @@ async def load(
     lane_queries = {one.lane for one in submissions if one.lane}
     tree_queries = {one.tree for one in submissions if one.tree}
     finished = sorted({one.transcript for one in submissions if one.transcript})
-    reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
     trees: TreeCursors = {}
     entries: AsyncCursor[Any] | None = None
-    if keys or lane_queries or tree_queries or finished:
+    if lane_queries or tree_queries or finished:
         # With the lock in front, in one message: each statement sees what is there when it starts.
         async with connection.pipeline():
             await connection.execute(_BEGIN)
             await connection.execute(LOCK)
-            if keys:
-                reserved = await connection.execute(RESERVED, _columns(keys))
             lanes = {query: await _query_lane(connection, query) for query in lane_queries}
             trees = await query_waiting_runs(connection, tree_queries)
             if finished:
@@ -215,7 +217,7 @@ async def load(
         await connection.execute(BEGIN, prepare=False)
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
-    head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
+    head, runs, sessions = await _states(connection, keys, run_ids, session_keys, remembered)
     lane_facts = {
         query: await _lane_facts(*cursors, remembered.runs) for query, cursors in lanes.items()
     }
@@ -229,7 +231,7 @@ async def load(
         runs=tuple({**{run.run_id: run for run in beside}, **runs}.values()),
         sessions=tuple(sessions),
         config_version=head[5],
-        reserved=_reserved(await _rows(reserved), submissions),
+        reserved=_reserved(head[6], keys),
         lanes=lane_facts,
         crowded=crowded,
         last_entries=dict(await _rows(entries)),
@@ -238,6 +240,7 @@ async def load(
 
 async def _states(
     connection: LogConnection,
+    keys: Collection[ReservationKey],
     run_ids: list[UUID],
     session_keys: list[str],
     remembered: StateCaches,
@@ -248,6 +251,7 @@ async def _states(
     cursor = await connection.execute(
         STATES,
         [
+            *_columns(keys),
             *(run_ids, *marks_of(run_ids, known_runs), remembered.runs.table),
             *(session_keys, *marks_of(session_keys, known_sessions), remembered.sessions.table),
         ],
@@ -255,13 +259,13 @@ async def _states(
     rows = await cursor.fetchall()
     head = rows[0]
     require_known_format(head[3])
-    require_known_rows(head[6])
-    remembered.runs.of(head[7])
-    remembered.sessions.of(head[8])
+    require_known_rows(head[7])
+    remembered.runs.of(head[8])
+    remembered.sessions.of(head[9])
     runs: dict[UUID, Run] = {}
     sessions: list[Session] = []
     for row in rows:
-        run_id, key, found = row[9], row[10], StoredState(*row[11:])
+        run_id, key, found = row[10], row[11], StoredState(*row[12:])
         if run_id is not None:
             runs[run_id] = remembered.runs.found(run_id, found, known_runs, Run.model_validate_json)
         elif key is not None:
@@ -271,8 +275,8 @@ async def _states(
     return head, runs, sessions
 
 
-def _columns(keys: Iterable[ReservationKey]) -> list[list[str]]:
-    return [list(column) for column in zip(*keys, strict=True)]
+def _columns(keys: Collection[ReservationKey]) -> list[list[str]]:
+    return [list(column) for column in zip(*keys, strict=True)] if keys else [[], [], [], []]
 
 
 def _streams(submissions: Sequence[Submission[Any]]) -> tuple[list[UUID], list[str]]:
@@ -312,15 +316,15 @@ async def _rows(cursor: AsyncCursor[Any] | None) -> list[Any]:
 
 
 def _reserved(
-    rows: Sequence[Any], submissions: Sequence[Submission[Any]]
+    found: Sequence[Any] | None, keys: Collection[ReservationKey]
 ) -> dict[ReservationKey, Reserved]:
-    keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
-    found: dict[ReservationKey, Reserved] = {}
-    for token, method, path, key, fingerprint, run_id, kind, body in rows:
+    reserved: dict[ReservationKey, Reserved] = {}
+    for token, method, path, key, fingerprint, run_id, kind, body in found or ():
         name = (token, method, path, key)
         if name in keys:
             answer = None
             if kind is not None:
                 answer = StoredAnswer(kind, payload_object(body.encode()))
-            found[name] = Reserved(bytes(fingerprint), run_id, answer)
-    return found
+            holder = UUID(run_id) if run_id is not None else None
+            reserved[name] = Reserved(bytes.fromhex(fingerprint), holder, answer)
+    return reserved

@@ -1,7 +1,6 @@
 """The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -23,11 +22,6 @@ from infrastructure.outbound.log.codec.columns import (
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-INSERT_IDEMPOTENCY = (
-    "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, kind, body,"
-    " created_at) VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)"
-)
-
 # Each run by itself, which leaves no plan but its index: one made while there were few keys would
 # go through all of them for ever.
 ANSWER_IDEMPOTENCY = (
@@ -40,35 +34,17 @@ ANSWER_IDEMPOTENCY = (
 )
 
 
-async def store_idempotency(
-    connection: LogConnection, writes: IdempotencyWrites, recorded_at: datetime
-) -> None:
-    """Reserve keys, and fill in the answers that are known now."""
-    for reservation, run_id, answer in writes.inserts:
-        await connection.execute(
-            INSERT_IDEMPOTENCY,
-            [
-                reservation.token,
-                reservation.method,
-                reservation.path,
-                reservation.key,
-                reservation.fingerprint,
-                run_id,
-                answer.kind if answer else None,
-                orjson.dumps(answer.body).decode() if answer else None,
-                recorded_at,
-            ],
-        )
-    if writes.answers:
-        answers = writes.answers.values()
-        await connection.execute(
-            ANSWER_IDEMPOTENCY,
-            [
-                list(writes.answers),
-                [answer.kind for answer in answers],
-                [orjson.dumps(answer.body).decode() for answer in answers],
-            ],
-        )
+async def store_answers(connection: LogConnection, writes: IdempotencyWrites) -> None:
+    """In a statement of its own: next to no append knows one that was left open."""
+    answers = writes.answers.values()
+    await connection.execute(
+        ANSWER_IDEMPOTENCY,
+        [
+            list(writes.answers),
+            [answer.kind for answer in answers],
+            [orjson.dumps(answer.body).decode() for answer in answers],
+        ],
+    )
 
 
 INSERT_STAGED = (
@@ -123,6 +99,17 @@ _CONTENT_COLUMNS = {
     "preview": "text",
     "body": "text",
 }
+_RESERVATION_COLUMNS = {
+    "token": "text",
+    "method": "text",
+    "path": "text",
+    "key": "text",
+    "fingerprint": "bytea",
+    "run_id": "uuid",
+    "kind": "text",
+    "body": "text",
+    "created_at": "timestamptz",
+}
 
 
 def _insert(table: str, columns: Mapping[str, str]) -> str:
@@ -158,6 +145,7 @@ def _number_placeholders(query: str) -> str:
 
 INSERT_EVENTS = _insert("events", _EVENT_COLUMNS)
 INSERT_CONTENTS = _insert("contents", _CONTENT_COLUMNS)
+INSERT_RESERVATIONS = _insert("idempotency", _RESERVATION_COLUMNS)
 INSERT_KEYS = (
     "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
     " ON CONFLICT (session_id) DO NOTHING"
@@ -192,7 +180,8 @@ _ROWS = ", ".join(
 
 # One statement, because each costs its driver as much as its rows cost the database.
 STORE = _number_placeholders(
-    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), entries AS ({INSERT_ENTRIES}),"
+    f"WITH reservations AS ({INSERT_RESERVATIONS}), keys AS ({INSERT_KEYS}),"
+    f" texts AS ({INSERT_CONTENTS}), entries AS ({INSERT_ENTRIES}),"
     f" files AS ({INSERT_DUE_FILES}), head AS ({MOVE_HEAD}), commit AS ({NOTE_COMMIT}),"
     f" {_ROWS} {INSERT_EVENTS}"
 )
@@ -204,11 +193,15 @@ _ENCODINGS = {one.name: {**encodings_of(one)} | SPAN_COLUMNS for one in PROJECTI
 async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
     """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
     async with connection.pipeline():
-        await store_idempotency(connection, batch.idempotency, batch.recorded_at)
         if batch.staged:
             await store_staged(connection, batch.staged)
         if batch.events:
             await AsyncRawCursor(connection).execute(STORE, _values(batch))
+        elif batch.idempotency.inserts:
+            await connection.execute(INSERT_RESERVATIONS, _reservation_columns(batch))
+        # Behind the reservations: what is answered may have been reserved in this very batch.
+        if batch.idempotency.answers:
+            await store_answers(connection, batch.idempotency)
         await connection.execute("COMMIT")
         if batch.events:
             await notify(connection, channel, batch.position)
@@ -227,6 +220,7 @@ def _values(batch: Batch) -> list[Any]:
     )
     rows = [(one, batch.rows[one.name]) for one in PROJECTIONS]
     values = [
+        *_reservation_columns(batch),
         encode_column("uuid", [one.session_id for one in batch.keys]),
         encode_column("bytea", [one.key for one in batch.keys]),
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
@@ -245,6 +239,22 @@ def _values(batch: Batch) -> list[Any]:
         batch.state_bytes[one.name] = [len(printed or b"") for printed in arrays[_STATE]]
         values += _columns(arrays, _ENCODINGS[one.name])
     return [*values, *_columns(events, _EVENT_COLUMNS)]
+
+
+def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
+    inserts = batch.idempotency.inserts
+    arrays: list[list[Any]] = [
+        [one.token for one, _, _ in inserts],
+        [one.method for one, _, _ in inserts],
+        [one.path for one, _, _ in inserts],
+        [one.key for one, _, _ in inserts],
+        [one.fingerprint for one, _, _ in inserts],
+        [run_id for _, run_id, _ in inserts],
+        [answer.kind if answer else None for _, _, answer in inserts],
+        [orjson.dumps(answer.body).decode() if answer else None for _, _, answer in inserts],
+        [batch.recorded_at for _ in inserts],
+    ]
+    return _columns(arrays, _RESERVATION_COLUMNS)
 
 
 def _entry_columns(batch: Batch) -> list[BinaryColumn]:
