@@ -248,8 +248,8 @@ def _in_use(page: Page) -> float:
     return float(page.evaluate(HEAP))
 
 
-def measured(folder: Path, events: int, memory_seconds: float) -> list[Figure]:
-    """All figures, on a log of so many events."""
+def measured(folder: Path, events: int, memory_seconds: float) -> Iterator[Figure]:
+    """All figures as they come, on a log of so many events."""
     data = folder / "data"
     data.mkdir(mode=0o711)
     database = open_database(None, data / "postgres")
@@ -260,23 +260,20 @@ def measured(folder: Path, events: int, memory_seconds: float) -> list[Figure]:
     finally:
         database.close()
     with running_server(folder, configuration=CONFIGURATION) as server, browser() as opened:
-        figures = _of_times("first table, cold", first_tables(opened, server))
+        yield from _of_times("first table, cold", first_tables(opened, server))
         with signed_in(opened, server) as context:
             page = context.new_page()
-            figures += _of_times("scrub", scrubs(page))
+            yield from _of_times("scrub", scrubs(page))
             number, a_second, drawn, slow = frames(page)
-            figures.append(Figure(f"{number} bars, zoomed", "frames a second", round(a_second, 1)))
-            figures.append(Figure(f"{number} bars, zoomed", "drawings a second", round(drawn, 1)))
-            figures.append(Figure(f"{number} bars, zoomed: a frame, p95", "ms", round(slow, 1)))
-            figures += _of_times("new run, request to painted", new_runs(page, server))
-        figures.append(
-            Figure(f"{TABS} tabs of one browser, the last one", "ms", _ms(tabs(opened, server)))
-        )
+            yield Figure(f"{number} bars, zoomed", "frames a second", round(a_second, 1))
+            yield Figure(f"{number} bars, zoomed", "drawings a second", round(drawn, 1))
+            yield Figure(f"{number} bars, zoomed: a frame, p95", "ms", round(slow, 1))
+            yield from _of_times("new run, request to painted", new_runs(page, server))
+        yield Figure(f"{TABS} tabs of one browser, the last one", "ms", _ms(tabs(opened, server)))
         early, late = kept_memory(opened, server, memory_seconds)
-        figures.append(Figure("memory of a tab, early", "MiB", round(early, 1)))
+        yield Figure("memory of a tab, early", "MiB", round(early, 1))
         note = f"{memory_seconds:.0f} s at some {EVENTS_A_SECOND} events a second"
-        figures.append(Figure("memory of a tab, at the end", "MiB", round(late, 1), note))
-    return figures
+        yield Figure("memory of a tab, at the end", "MiB", round(late, 1), note)
 
 
 def _of_times(name: str, taken: Sequence[float]) -> list[Figure]:
@@ -306,8 +303,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="spawnlog-bench-"))
     folder.chmod(0o711)
     load = os.getloadavg()[0]
+    figures: list[Figure] = []
     try:
-        figures = measured(folder, options.events, options.memory_seconds)
+        for figure in measured(folder, options.events, options.memory_seconds):
+            # Memory takes up to an hour: what was measured in front of it is told at once.
+            print(f"{figure.name}: {figure.value} {figure.unit}", file=sys.stderr, flush=True)
+            figures.append(figure)
     except RuntimeError as error:
         print(f"the benchmark failed: {error}", file=sys.stderr)
         return 1
