@@ -32,6 +32,7 @@ FRAME_SECONDS = 3
 SCRUBS = 50
 SPAWNS = 10
 QUIET_MS = 700
+BUSY_MS = 130
 TABS = 10
 EVENTS_A_SECOND = 50
 EVENTS_OF_A_LIFE = 12
@@ -100,6 +101,19 @@ FRAMES = """
   requestAnimationFrame(frame)
 })
 """
+NEW_ROW = """
+(label) => new Promise((done) => {
+  const began = performance.now()
+  const look = () => {
+    const rows = [...document.querySelectorAll('[role=row]')]
+    if (rows.some((row) => row.textContent.includes(label)))
+      requestAnimationFrame(() => done(performance.now() - began))
+    else if (performance.now() - began > 10000) done(-1)
+    else setTimeout(look, 1)
+  }
+  look()
+})
+"""
 HEAP = "() => performance.memory ? performance.memory.usedJSHeapSize / 1048576 : 0"
 
 
@@ -166,26 +180,18 @@ def spawn(server: Server, label: str) -> None:
         answer.read()
 
 
-def new_runs(page: Page, server: Server) -> list[float]:
-    """Milliseconds from the request of a spawn to the painted row, each after a quiet moment: a
-    page asks four times a second at most."""
+def new_runs(page: Page, server: Server, pause_ms: int, name: str) -> list[float]:
+    """Milliseconds from the request of a spawn to the painted row, each after a pause."""
     page.goto("/ui/runs")
     expect(page.locator(FIRST_ROW)).to_be_visible()
     taken = []
     for number in range(SPAWNS):
-        label = f"painted-{number}"
+        label = f"painted-{name}-{number}"
         sending = threading.Thread(target=spawn, args=(server, label))
-        watching = (
-            "(label) => new Promise((done) => { const began = performance.now();"
-            " const look = () => document.querySelector(\"[role=row][aria-rowindex='2']\")"
-            "?.textContent.includes(label)"
-            " ? requestAnimationFrame(() => done(performance.now() - began))"
-            " : performance.now() - began > 10000 ? done(-1) : setTimeout(look, 1); look() })"
-        )
-        page.wait_for_timeout(QUIET_MS)
+        page.wait_for_timeout(pause_ms)
         began = time.perf_counter()
         sending.start()
-        if page.evaluate(watching, label) < 0:
+        if page.evaluate(NEW_ROW, label) < 0:
             raise RuntimeError("a new run was not painted within ten seconds")
         taken.append((time.perf_counter() - began) * 1000)
         sending.join()
@@ -219,28 +225,34 @@ def tabs(opened: Browser, server: Server) -> float:
 def kept_memory(opened: Browser, server: Server, seconds: float) -> tuple[float, float]:
     """MiB that a live tab has in use after the first tenth of the seconds, and at their end, with
     fifty events a second; what nobody needs is thrown away before each look."""
-    with signed_in(opened, server) as context:
+    with signed_in(opened, server) as context, growing(server, "grown"):
         page = context.new_page()
         page.goto("/ui/runs")
         expect(page.locator(FIRST_ROW)).to_be_visible()
-        over = threading.Event()
+        page.wait_for_timeout(seconds * 100)
+        early = _in_use(page)
+        page.wait_for_timeout(seconds * 900)
+        return early, _in_use(page)
 
-        def keep_spawning() -> None:
-            number = 0
-            while not over.wait(EVENTS_OF_A_LIFE / EVENTS_A_SECOND):
-                spawn(server, f"grown-{number}")
-                number += 1
 
-        spawning = threading.Thread(target=keep_spawning)
-        spawning.start()
-        try:
-            page.wait_for_timeout(seconds * 100)
-            early = _in_use(page)
-            page.wait_for_timeout(seconds * 900)
-            return early, _in_use(page)
-        finally:
-            over.set()
-            spawning.join()
+@contextmanager
+def growing(server: Server, name: str) -> Iterator[None]:
+    """Some fifty events a second meanwhile."""
+    over = threading.Event()
+
+    def keep_spawning() -> None:
+        number = 0
+        while not over.wait(EVENTS_OF_A_LIFE / EVENTS_A_SECOND):
+            spawn(server, f"{name}-{number}")
+            number += 1
+
+    spawning = threading.Thread(target=keep_spawning)
+    spawning.start()
+    try:
+        yield
+    finally:
+        over.set()
+        spawning.join()
 
 
 def _in_use(page: Page) -> float:
@@ -268,7 +280,12 @@ def measured(folder: Path, events: int, memory_seconds: float) -> Iterator[Figur
             yield Figure(f"{number} bars, zoomed", "frames a second", round(a_second, 1))
             yield Figure(f"{number} bars, zoomed", "drawings a second", round(drawn, 1))
             yield Figure(f"{number} bars, zoomed: a frame, p95", "ms", round(slow, 1))
-            yield from _of_times("new run, request to painted", new_runs(page, server))
+            quiet = new_runs(page, server, QUIET_MS, "quiet")
+            yield from _of_times("new run, request to painted", quiet)
+            with growing(server, "beside"):
+                busy = new_runs(page, server, BUSY_MS, "busy")
+            name = f"new run, request to painted, at some {EVENTS_A_SECOND} events a second"
+            yield from _of_times(name, busy)
         yield Figure(f"{TABS} tabs of one browser, the last one", "ms", _ms(tabs(opened, server)))
         early, late = kept_memory(opened, server, memory_seconds)
         yield Figure("memory of a tab, early", "MiB", round(early, 1))

@@ -5,7 +5,7 @@ import { followLog, type Recorded, type StreamState } from '../api/stream'
 import type { MomentView } from '../api/shapes'
 import { readAddress, writeAddress, type Address, type View } from './address'
 
-const REFRESH_EVERY_MS = 250
+const REFRESH_EVERY_MS = 120
 const REPLACE_EVERY_MS = 150
 
 class Moment {
@@ -13,7 +13,8 @@ class Moment {
   /** The last position that is known, and its instant. */
   head = $state(0)
   headAt = $state<string | null>(null)
-  /** Grows when live views have to be asked again, at most four times a second. */
+  /** Grows when live views have to be asked again: at most eight times a second, and never while
+   * nobody can see them. */
   refresh = $state(0)
   stream = $state<StreamState>('connecting')
   /** Where what is shown stands: the position that the asked moment means. */
@@ -26,6 +27,8 @@ class Moment {
   #refreshTimer: ReturnType<typeof setTimeout> | undefined
   #replaceTimer: ReturnType<typeof setTimeout> | undefined
   #refreshedAt = 0
+  /** Whether something was recorded that nobody could see. */
+  #isBehind = false
   #replacedAt = 0
 
   get at(): string | null {
@@ -55,7 +58,11 @@ class Moment {
     const onPop = (): void => {
       this.address = readAddress(location.pathname, location.search)
     }
+    const onSeen = (): void => {
+      if (!document.hidden && this.#isBehind) this.#refreshSoon()
+    }
     addEventListener('popstate', onPop)
+    document.addEventListener('visibilitychange', onSeen)
     const end = followLog(
       () => this.head,
       (recorded) => this.#recorded(recorded),
@@ -67,6 +74,7 @@ class Moment {
     )
     return () => {
       removeEventListener('popstate', onPop)
+      document.removeEventListener('visibilitychange', onSeen)
       end()
       clearTimeout(this.#refreshTimer)
       clearTimeout(this.#replaceTimer)
@@ -167,6 +175,8 @@ class Moment {
     const wait = Math.max(0, this.#refreshedAt + REFRESH_EVERY_MS - performance.now())
     this.#refreshTimer = setTimeout(() => {
       this.#refreshTimer = undefined
+      this.#isBehind = document.hidden
+      if (this.#isBehind) return
       this.#refreshedAt = performance.now()
       this.refresh += 1
     }, wait)
