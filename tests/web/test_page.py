@@ -163,6 +163,28 @@ def test_a_new_run_appears_and_what_one_reads_stays_where_it_is(window: Page, st
     expect(window.get_by_role("row").nth(1)).to_contain_text("seen-later")
 
 
+def test_a_window_that_nobody_sees_reads_no_list_until_it_is_seen(
+    window: Page, storm: Storm
+) -> None:
+    server, _ = storm
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    seen = (
+        "(is) => { Object.defineProperty(document, 'hidden', { value: !is, configurable: true });"
+    )
+    seen += " document.dispatchEvent(new Event('visibilitychange')) }"
+    window.evaluate(seen, False)
+    asked: list[str] = []
+    window.on("request", lambda request: asked.append(request.url))
+    for number in range(3):
+        head = window.get_by_role("slider").get_attribute("max")
+        server.spawn("watched", agentId="writer", label=f"unseen-{number}")
+        expect(window.get_by_role("slider")).not_to_have_attribute("max", head or "")
+    assert not [url for url in asked if "/v1/runs" in url]
+    window.evaluate(seen, True)
+    expect(window.get_by_role("row").nth(1)).to_contain_text("unseen-2")
+
+
 def test_another_question_has_nothing_of_the_list_before_it(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/runs")
