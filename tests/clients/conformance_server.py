@@ -25,11 +25,11 @@ from mcp.shared.exceptions import MCPError
 import infrastructure.inbound.mcp.server as product
 from infrastructure.inbound.command_line.main import main
 from infrastructure.inbound.mcp.tasks import RequestContext
+from tests.clients.conformance import ECHO, FAILING, SLOW
 
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 PAUSE_SECONDS = 0.05
 TEXT = "text/plain"
-SLOW, FAILING, ECHO = "slow", "failing", "echo"
 STRING = {"type": "string"}
 NAME_FORM = {"type": "object", "properties": {"name": STRING}, "required": ["name"]}
 COLOR_FORM = {"type": "object", "properties": {"color": STRING}, "required": ["color"]}
@@ -225,7 +225,7 @@ def _asked(
             ask, given = ask.then, {}
     if given and ask.requests.keys() <= given.keys():
         answers = {name: given[name] for name in ask.requests}
-        return {name: one.model_dump(by_alias=True) for name, one in answers.items()}
+        return {name: one.model_dump(mode="json") for name, one in answers.items()}
     return types.InputRequiredResult(
         input_requests={
             name: one
@@ -354,11 +354,11 @@ SPAWNING: Mapping[str, Callable[[types.CallToolRequestParams], dict[str, Any]]] 
 }
 """The tools that make a task, and what of `sessions_spawn` they are."""
 
+FOLLOWED = "failing_job"
+"""Wants a client that follows tasks."""
+
 ESCALATING = "test_tool_with_task"
 """Asks for a name, then spawns."""
-
-TASKS_SECONDS = (0, 1, 2, 60)
-"""How long a `slow_compute` of the suite takes: an agent each."""
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "test_simple_prompt": (),
@@ -406,7 +406,10 @@ _OWN = (
 class SuiteAnswers:
     """Answers for the names of the suite; the product answers for its own."""
 
-    def __init__(self, server: Server[Any]) -> None:
+    def __init__(
+        self, server: Server[Any], require_tasks: Callable[[RequestContext], None]
+    ) -> None:
+        self._require_tasks = require_tasks
         own = {method: server.get_request_handler(method) for method in _OWN}
         self._own: dict[str, Callable[..., Awaitable[Any]]] = {
             method: entry.handler for method, entry in own.items() if entry is not None
@@ -446,6 +449,8 @@ class SuiteAnswers:
             if isinstance(answers, types.InputRequiredResult):
                 return answers
             return _done(f"state-ok {json.dumps(answers)}")
+        if name == FOLLOWED:
+            self._require_tasks(context)
         if name in SPAWNING:
             return await self._spawned(context, SPAWNING[name](params))
         if name == ESCALATING:
@@ -525,7 +530,7 @@ class ServedMethods(product.McpMethods):
 
     def server(self) -> Server[Any]:
         server = super().server()
-        SuiteAnswers(server)
+        SuiteAnswers(server, self._tasks.require)
         return server
 
 
