@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ OURS = frozenset(
         "caching",
         "dns-rebinding-protection",
         "http-header-validation",
-        "ping",
         "resources-list",
         "sep-2164-resource-not-found",
         "server-initialize",
@@ -66,6 +65,7 @@ CARRIED = frozenset(
         "input-required-result-unsupported-methods",
         "input-required-result-validate-input",
         "json-schema-2020-12",
+        "ping",
         "prompts-get-embedded-resource",
         "prompts-get-simple",
         "prompts-get-with-args",
@@ -83,8 +83,8 @@ CARRIED = frozenset(
         "tools-call-with-progress",
     }
 )
-"""The scenarios that are answered by `conformance_server`: they show that the endpoint carries what
-the protocol has, to and fro, which the product itself does not all use."""
+"""The scenarios that are answered by `conformance_server`, or by the SDK alone: they show that the
+endpoint carries what the protocol has, to and fro, which the product itself does not all use."""
 
 NOT_OFFERED: Mapping[str, Sequence[str]] = {
     "A client is asked nothing in the middle of a call: without a session of the protocol its"
@@ -202,17 +202,14 @@ def trials(build: Path) -> list[Trial]:
 
 def conformance(build: Path, url: str) -> list[str]:
     """What is not as it is said here."""
-    wrong: list[str] = []
     found = trials(build)
-    known = {entry.partition("@")[0].partition(":")[0] for entry in _entries()} | OURS | CARRIED
     named = {one.scenario for one in found}
-    wrong += [f"{one}: new in the suite; say what it shows" for one in sorted(named - known)]
-    wrong += [f"{one}: no longer in the suite" for one in sorted(known - named)]
+    wrong = unlisted(named)
     held = 0
     for trial in found:
         checks = _checks(build, url, trial)
         held += sum(one["status"] == "SUCCESS" for one in checks)
-        said = list(_differences(trial, checks))
+        said = list(differences(trial, checks))
         reasons = sorted(set(trial.reasons().values()))
         print(f"conformance {trial}: {'; '.join(said or reasons) or 'ok'}", flush=True)
         wrong += [f"{trial}: {one}" for one in said]
@@ -220,12 +217,15 @@ def conformance(build: Path, url: str) -> list[str]:
     return wrong
 
 
-def _entries() -> Iterator[str]:
-    for entries in NOT_OFFERED.values():
-        yield from entries
+def unlisted(named: Set[str]) -> list[str]:
+    """The scenarios of the suite that stand in no list, and those listed that it does not have."""
+    entries = {entry for entries in NOT_OFFERED.values() for entry in entries}
+    known = {entry.partition("@")[0].partition(":")[0] for entry in entries} | OURS | CARRIED
+    new = [f"{one}: new in the suite; say what it shows" for one in sorted(named - known)]
+    return [*new, *(f"{one}: no longer in the suite" for one in sorted(known - named))]
 
 
-def _differences(trial: Trial, checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def differences(trial: Trial, checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What does not hold and is not listed, and what is listed and holds."""
     unmet = {
         one["id"]: f"{one['id']}: {one.get('errorMessage') or one['description']}"
@@ -247,7 +247,9 @@ def _differences(trial: Trial, checks: Sequence[Mapping[str, Any]]) -> Iterator[
         yield from (text for check, text in unmet.items() if check.startswith(_WIRE))
         return
     yield from (text for check, text in unmet.items() if check not in reasons)
-    yield from (f"{check} is listed as not offered, and holds" for check in reasons.keys() - unmet)
+    yield from (
+        f"{one} is listed as not offered, and holds" for one in sorted(reasons.keys() - unmet)
+    )
 
 
 def _checks(build: Path, url: str, trial: Trial) -> list[dict[str, Any]]:
