@@ -1,26 +1,33 @@
-"""The conformance suite of the protocol against a server: each scenario in each version that it is
-for.
+"""The conformance suite of the protocol: each of its scenarios for servers in each version that it
+is for, and each for clients in the newest.
 
-The suite describes tools, prompts and resources that its scenarios ask for; `conformance_server`
-has them. What is not offered stands here with its reason, and in docs/mcp.md. A check that is
-listed and holds is as wrong as one that is not listed and does not hold, and a scenario that
-nobody said anything about is wrong as well: so the lists stay true when the suite is raised.
+The suite describes tools, prompts and resources that its scenarios for servers ask for;
+`conformance_server` has them. Its scenarios for clients are servers of tools, which a model of
+runtime `model` has: `conformance_client`. What is not offered stands here with its reason, and in
+docs/mcp.md. A check that is listed and holds is as wrong as one that is not listed and does not
+hold, and a scenario that nobody said anything about is wrong as well: so the lists stay true when
+the suite is raised.
 """
 
 import json
 import re
+import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from build_page import node, node_environment
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.running_server import command, configuration, scripted
 
 SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 SECONDS_MAX = 120
+Role = Literal["server", "client"]
+ROLES: tuple[Role, ...] = ("server", "client")
 EXTENSION = "extension"
 """Stands in place of a version for what is on no version's list."""
 
@@ -86,6 +93,22 @@ CARRIED = frozenset(
 """The scenarios that are answered by `conformance_server`, or by the SDK alone: they show that the
 endpoint carries what the protocol has, to and fro, which the product itself does not all use."""
 
+CLIENT = frozenset(
+    {
+        "http-custom-headers",
+        "http-invalid-tool-headers",
+        "http-standard-headers",
+        "initialize",
+        "json-schema-2020-12-preservation",
+        "json-schema-ref-no-deref",
+        "request-metadata",
+        "sse-retry",
+        "tools_call",
+    }
+)
+"""The scenarios of a server of tools, which the runtime `model` calls: they show something about
+how it sets its client up."""
+
 NOT_OFFERED: Mapping[str, Sequence[str]] = {
     "A client is asked nothing in the middle of a call: without a session of the protocol its"
     " answer would find nobody.": (
@@ -116,13 +139,28 @@ NOT_OFFERED: Mapping[str, Sequence[str]] = {
         "tasks-lifecycle:sep-2663-tasks-get-status-failed",
     ),
     "No tool takes an argument as a header.": ("http-custom-header-server-validation",),
+    "A model's servers of tools ask neither it nor its requester for anything.": (
+        "elicitation-sep1034-client-defaults",
+        "sep-2322-client-request-state",
+    ),
+    "A server of tools is sent the headers of its configuration; no token is fetched for it.": (
+        "auth/",
+    ),
+    "A model is shown the schema of a tool without `$schema`, as endpoints of models want it.": (
+        "json-schema-2020-12-preservation:json-schema-2020-12-client-$schema-preserved",
+    ),
     "There are no skills.": (
+        "sep-2640-client-no-prefetch",
+        "sep-2640-client-verify-digest",
+        "sep-2640-client-verify-frontmatter",
+        "sep-2640-client-verify-size",
         "sep-2640-skills-directory",
         "sep-2640-skills-enumeration",
         "sep-2640-skills-manifest",
     ),
 }
-"""Reasons, and the scenarios, or single checks of one, that they are for."""
+"""Reasons, and the scenarios, or single checks of one, that they are for. A slash at the end stands
+for a group of scenarios, of which the first is run."""
 
 SLOW, FAILING, ECHO = "slow", "failing", "echo"
 TASKS_SECONDS = (0, 1, 2, 60)
@@ -161,14 +199,23 @@ class Trial:
 
     scenario: str
     version: str
+    role: Role = "server"
 
     def __str__(self) -> str:
         return f"{self.scenario}@{self.version}"
 
-    def arguments(self) -> tuple[str, ...]:
-        """How the suite is told."""
+    @property
+    def group(self) -> str | None:
+        """The group that it is one of, if it is of one."""
+        before, slash, _ = self.scenario.partition("/")
+        return before + slash if slash else None
+
+    def arguments(self, url: str) -> tuple[str, ...]:
+        """How the suite is told; a client it starts itself."""
         version = () if self.version == EXTENSION else ("--spec-version", self.version)
-        return ("--scenario", self.scenario, *version)
+        client = f"{shlex.quote(sys.executable)} -m tests.clients.conformance_client"
+        whom = ("--url", url) if self.role == "server" else ("--command", client)
+        return (self.role, *whom, "--scenario", self.scenario, *version, "--verbose")
 
     def reasons(self) -> dict[str, str]:
         """The checks that are not offered, and why; `*` stands for all of them."""
@@ -177,15 +224,32 @@ class Trial:
             for entry in entries:
                 named, _, version = entry.partition("@")
                 scenario, _, check = named.partition(":")
-                if scenario == self.scenario and version in ("", self.version):
+                if scenario in (self.scenario, self.group) and version in ("", self.version):
                     found[check or "*"] = reason
         return found
 
 
-def trials(build: Path) -> list[Trial]:
-    """All that the suite has for servers."""
+def trials(build: Path) -> tuple[list[Trial], set[str]]:
+    """What is tried, and the names of all that the suite has. The client chooses its version by
+    itself, so that one is enough."""
+    found: list[Trial] = []
+    names: set[str] = set()
+    for role in ROLES:
+        groups: set[str] = set()
+        for scenario, listed in _LISTED.findall(_listed(build, role)):
+            versions = listed.split(",") if role == "server" else listed.split(",")[-1:]
+            several = [Trial(scenario, version, role) for version in versions]
+            group = several[0].group
+            names.add(group or scenario)
+            if group not in groups:
+                found += several
+            groups |= {group} if group is not None else set()
+    return found, names
+
+
+def _listed(build: Path, role: Role) -> str:
     done = subprocess.run(
-        node(SUITE, "list", "--server"),
+        node(SUITE, "list", f"--{role}"),
         cwd=build,
         env=node_environment(),
         check=True,
@@ -193,17 +257,12 @@ def trials(build: Path) -> list[Trial]:
         text=True,
         timeout=SECONDS_MAX,
     )
-    return [
-        Trial(scenario, version)
-        for scenario, versions in _LISTED.findall(done.stdout)
-        for version in versions.split(",")
-    ]
+    return done.stdout
 
 
 def conformance(build: Path, url: str) -> list[str]:
     """What is not as it is said here."""
-    found = trials(build)
-    named = {one.scenario for one in found}
+    found, named = trials(build)
     wrong = unlisted(named)
     held = 0
     for trial in found:
@@ -220,7 +279,8 @@ def conformance(build: Path, url: str) -> list[str]:
 def unlisted(named: Set[str]) -> list[str]:
     """The scenarios of the suite that stand in no list, and those listed that it does not have."""
     entries = {entry for entries in NOT_OFFERED.values() for entry in entries}
-    known = {entry.partition("@")[0].partition(":")[0] for entry in entries} | OURS | CARRIED
+    known = {entry.partition("@")[0].partition(":")[0] for entry in entries}
+    known |= OURS | CARRIED | CLIENT
     new = [f"{one}: new in the suite; say what it shows" for one in sorted(named - known)]
     return [*new, *(f"{one}: no longer in the suite" for one in sorted(known - named))]
 
@@ -256,9 +316,9 @@ def _checks(build: Path, url: str, trial: Trial) -> list[dict[str, Any]]:
     # Into a file: at its end the suite leaves, and what a pipe has not taken is lost.
     with tempfile.TemporaryFile("w+", encoding="utf-8") as told:
         subprocess.run(
-            node(SUITE, "server", "--url", url, *trial.arguments(), "--verbose"),
+            node(SUITE, *trial.arguments(url)),
             cwd=build,
-            env=node_environment(),
+            env={**node_environment(), "PYTHONPATH": str(ROOT)},
             stdout=told,
             stderr=subprocess.STDOUT,
             timeout=SECONDS_MAX,
@@ -266,8 +326,8 @@ def _checks(build: Path, url: str, trial: Trial) -> list[dict[str, Any]]:
         )
         told.seek(0)
         text = told.read()
-    start = text.find("\n[\n")
+    start = f"\n{text}".find("\n[\n")
     if start < 0:
         return [{"id": "run", "status": "FAILURE", "description": text[-500:]}]
-    checks: list[dict[str, Any]] = json.JSONDecoder().raw_decode(text[start + 1 :])[0]
+    checks: list[dict[str, Any]] = json.JSONDecoder().raw_decode(text[start:])[0]
     return checks

@@ -7,6 +7,7 @@ import pytest
 
 from tests.clients.conformance import (
     CARRIED,
+    CLIENT,
     NOT_OFFERED,
     OURS,
     Trial,
@@ -58,6 +59,12 @@ def test_what_is_listed_for_a_version_is_for_no_other() -> None:
     assert list(differences(Trial(scenario, "2026-07-28"), seen)) == ["it: x"]
 
 
+def test_a_group_is_listed_by_its_name() -> None:
+    one = Trial("auth/one-of-them", "2026-07-28", "client")
+    assert list(differences(one, checks(it="FAILURE"))) == []
+    assert list(differences(one, checks(it="SUCCESS"))) != []
+
+
 def test_a_scenario_that_is_new_or_gone_is_wrong() -> None:
     assert "brand-new: new in the suite; say what it shows" in unlisted({"brand-new", "ping"})
     assert "caching: no longer in the suite" in unlisted({"brand-new", "ping"})
@@ -68,5 +75,6 @@ def test_the_document_lists_what_is_not_offered_with_its_reason_and_what_is_show
     for reason, entries in NOT_OFFERED.items():
         named = ", ".join(f"`{entry}`" for entry in entries)
         assert f"| {named} | {reason} |" in text
-    assert "| " + ", ".join(f"`{one}`" for one in sorted(OURS)) + " |" in text
+    for shown in (OURS, CLIENT):
+        assert "| " + ", ".join(f"`{one}`" for one in sorted(shown)) + " |" in text
     assert OURS.isdisjoint(CARRIED)
