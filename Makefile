@@ -81,7 +81,7 @@ bench-page: page ## measure the page in Chromium (BENCH="--events 1000000 --memo
 bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
 	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
 
-mcp-clients: $(INSTALLED) ## clients of others from the registry of Node (npm) live a story with the tools for models
+mcp-clients: $(INSTALLED) ## clients of others and the conformance suite of MCP use the tools for models
 	@$(BIN)/python -m tests.clients.run
 
 adapters: $(INSTALLED) ## install the libraries that examples/adapters are for, beside, and test these

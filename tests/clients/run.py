@@ -1,12 +1,12 @@
-"""Clients of others against a real server: `python -m tests.clients.run`, with Node's `npm`.
+"""Clients of others, and the conformance suite of the protocol, against a real server:
+`python -m tests.clients.run`, which installs Node below `.build/` as the building of the page does.
 
-Each is installed from the registry below `.build/`, in the version that is pinned, and lives the
-same story by both transports; the conformance suite of the protocol is run as far as its scenarios
-ask for no tools of their own.
+Each client is installed from the registry of Node, in the version that is pinned, and lives the
+same story by both transports. The suite asks a server that has its tools beside our own: see
+`conformance`.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +15,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from build_page import node, node_environment, npm
+from tests.clients.conformance import conformance, suite_configuration
 from tests.support.servers.running_server import (
     MAIN,
     RunningServer,
@@ -28,24 +30,11 @@ CLIENTS = ("typescript_sdk", "ai_sdk")
 TRANSPORTS = ("http", "stdio")
 SECONDS_MAX = 120
 INSTALL_SECONDS_MAX = 600
-SCENARIOS = (
-    "server-initialize",
-    "ping",
-    "tools-list",
-    "resources-list",
-    "server-sse-multiple-streams",
-    "dns-rebinding-protection",
-)
-"""The others want tools, resources and prompts that the suite itself describes."""
-
 TOOLS_MIN = 12
 
 
 def main() -> int:
     """0 when each client saw what it should."""
-    if shutil.which("npm") is None:
-        print("npm is needed to install the clients: install Node.js", file=sys.stderr)
-        return 1
     _install()
     failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
@@ -57,10 +46,9 @@ def main() -> int:
             for client in CLIENTS:
                 for transport in TRANSPORTS:
                     failed += _lived(server, client, transport)
-        open_config = {**config, "spawnlog": {**config["spawnlog"], "noAuth": True}}
-        with RunningServer(place / "open", open_config) as server:
-            for scenario in SCENARIOS:
-                failed += _conforms(server, scenario)
+        program = "tests.clients.conformance_server"
+        with RunningServer(place / "suite", suite_configuration(), program=program) as server:
+            failed += conformance(BUILD, f"{server.url}/mcp")
     print("FAILED: " + "; ".join(failed) if failed else "every client saw what it should")
     return 1 if failed else 0
 
@@ -71,15 +59,12 @@ def _install() -> None:
         shutil.copy(file, BUILD)
     shutil.copy(HERE / "package.json", BUILD)
     subprocess.run(
-        ["npm", "install", "--no-audit", "--no-fund", "--silent"],
+        npm("install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"),
         cwd=BUILD,
+        env=node_environment(),
         check=True,
         timeout=INSTALL_SECONDS_MAX,
     )
-
-
-def _node() -> str:
-    return str(BUILD / "node_modules" / ".bin" / "node")
 
 
 def _lived(server: RunningServer, client: str, transport: str) -> list[str]:
@@ -94,9 +79,9 @@ def _lived(server: RunningServer, client: str, transport: str) -> list[str]:
         ],
     }  # fmt: skip
     done = subprocess.run(
-        [_node(), f"{client}.mjs"],
+        node(f"{client}.mjs"),
         cwd=BUILD,
-        env={**os.environ, "PLACE": json.dumps(place), "PYTHONPATH": str(HERE.parents[1])},
+        env={**node_environment(), "PLACE": json.dumps(place), "PYTHONPATH": str(HERE.parents[1])},
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
@@ -123,22 +108,6 @@ def _lived(server: RunningServer, client: str, transport: str) -> list[str]:
     ]
     print(f"{name}: {'; '.join(wrong) or 'ok'}")
     return [f"{name}: {one} ({saw})" for one in wrong]
-
-
-def _conforms(server: RunningServer, scenario: str) -> list[str]:
-    suite = str(BUILD / "node_modules" / ".bin" / "conformance")
-    done = subprocess.run(
-        [_node(), suite, "server", "--url", f"{server.url}/mcp", "--scenario", scenario],
-        cwd=BUILD,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-    )
-    print(f"conformance {scenario}: {'ok' if done.returncode == 0 else 'failed'}")
-    if done.returncode != 0:
-        print((done.stdout + done.stderr)[-3000:])
-        return [f"conformance {scenario}"]
-    return []
 
 
 if __name__ == "__main__":

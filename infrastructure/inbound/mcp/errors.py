@@ -6,20 +6,21 @@ from typing import TypeVar
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from application.commands.errors import ERROR_CODES
+from application.commands.errors import ERROR_CODES, error_code
 from application.log.event_log import LogUnavailable
 from application.queries.errors import QueryError
 
 T = TypeVar("T")
 
 
-async def protocol_errors(asked: Awaitable[T]) -> T:
-    """The answer to what is asked beside a call of a tool, or `MCPError` with what to do."""
+async def protocol_errors(asked: Awaitable[T], **named: str) -> T:
+    """The answer to what is asked beside a call of a tool, or `MCPError` with what to do: its data
+    has the code that HTTP has for it, and what was `named`."""
     try:
         return await asked
     except QueryError as error:
-        raise MCPError(INVALID_PARAMS, error.detail) from None
-    except LogUnavailable as error:
-        raise MCPError(INTERNAL_ERROR, str(error)) from None
+        data = {"code": error.code, **named}
+        raise MCPError(INVALID_PARAMS, error.detail, data) from None
     except tuple(ERROR_CODES) as error:
-        raise MCPError(INVALID_PARAMS, str(error)) from None
+        kind = INTERNAL_ERROR if isinstance(error, LogUnavailable) else INVALID_PARAMS
+        raise MCPError(kind, str(error), {"code": error_code(error), **named}) from None

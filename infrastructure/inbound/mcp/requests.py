@@ -32,10 +32,11 @@ _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpRequest:
     """A request whose caller is known. `session` is the spelling of the session that it names;
-    without one it is that of its token."""
+    without one it is that of its token. `name` is the header `Mcp-Name` as it was sent."""
 
     caller: Caller
     session: str | None
+    name: str | None
     idempotency_key: str | None
     trace: str | None
     caller_is_there: Callable[[], bool]
@@ -98,9 +99,11 @@ def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], boo
         )
     key = headers.get(b"idempotency-key")
     trace = headers.get(b"traceparent")
+    name = headers.get(b"mcp-name")
     return McpRequest(
         caller=caller,
         session=session,
+        name=name.decode("latin-1") if name is not None else None,
         idempotency_key=key.decode("latin-1") if key is not None else None,
         trace=trace.decode("latin-1") if trace is not None else None,
         caller_is_there=caller_is_there,

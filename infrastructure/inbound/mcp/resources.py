@@ -2,9 +2,7 @@
 
 import re
 
-from mcp.shared.exceptions import MCPError
 from mcp_types import (
-    INVALID_PARAMS,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ReadResourceResult,
@@ -15,6 +13,7 @@ from mcp_types import (
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller
+from application.queries.errors import QueryError
 from application.queries.runs import (
     RunFilter,
     get_run,
@@ -80,8 +79,8 @@ async def read_resource(services: CommandServices, caller: Caller, uri: str) -> 
     """One resource as JSON, as it reads over HTTP."""
     found = _URI.fullmatch(uri)
     if found is None:
-        raise MCPError(
-            INVALID_PARAMS,
+        raise QueryError(
+            "not_found",
             "there is no such resource; there are spawnlog://runs/{runId}, with /prompt or"
             " /transcript behind it",
         )

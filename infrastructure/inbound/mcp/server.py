@@ -26,7 +26,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from application.commands.errors import ERROR_CODES
+from application.commands.errors import ERROR_CODES, error_code
 from application.commands.services import CommandServices
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import Reservation
@@ -132,8 +132,7 @@ class McpMethods:
         except QueryError as error:
             return _failure(refusal_values(error))
         except tuple(ERROR_CODES) as error:
-            code = next(ERROR_CODES[one] for one in type(error).__mro__ if one in ERROR_CODES)
-            return _failure({"status": "error", "error": str(error), "code": code})
+            return _failure({"status": "error", "error": str(error), "code": error_code(error)})
         if answer.run_id is not None and call.follows_tasks:
             return await protocol_errors(self._tasks.created(call, answer.run_id))
         return tool_result(answer)
@@ -184,8 +183,8 @@ class McpMethods:
     async def _read_resource(
         self, context: RequestContext, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        caller = request_of(context).caller
-        return await protocol_errors(read_resource(self._services, caller, str(params.uri)))
+        caller, uri = request_of(context).caller, str(params.uri)
+        return await protocol_errors(read_resource(self._services, caller, uri), uri=uri)
 
 
 def tool_result(answer: ToolAnswer) -> CallToolResult:

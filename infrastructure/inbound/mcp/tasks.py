@@ -13,7 +13,13 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, RequestParams
+from mcp.shared.inbound import decode_header_value
+from mcp_types import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    RequestParams,
+)
 from pydantic import ConfigDict, Field
 
 from application.commands.control import addressed_run, controlled_run, require_control
@@ -38,6 +44,8 @@ VERSIONS = frozenset({"2026-07-28"})
 POLL_INTERVAL_MS = 1_000
 RESPONSES_MAX = 20
 _NO_TASK = "there is no such task for this token"
+_NO_TEXT = "inputResponses has no text: say what the run is to do in content.message"
+_OVER = "the run of this task is finished: it cannot be steered"
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -77,6 +85,16 @@ class RunTasks:
         declared = context.session.client_capabilities
         return declared is not None and EXTENSION in (declared.extensions or {})
 
+    def require(self, context: RequestContext) -> None:
+        """`MCPError` for a caller that did not say that it follows tasks."""
+        if not self.is_wanted(context):
+            raise MCPError(
+                MISSING_REQUIRED_CLIENT_CAPABILITY,
+                f"tasks are for clients of protocol {', '.join(VERSIONS)} that declare the"
+                f" extension {EXTENSION} in their capabilities",
+                {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+            )
+
     async def created(self, call: McpCall, run_id: str) -> dict[str, Any]:
         """The task in place of a result."""
         require_scope(call.caller, "read")
@@ -92,10 +110,7 @@ class RunTasks:
         call, run = await protocol_errors(self._found(context, params))
         messages = [text for text in map(_said, params.input_responses.values()) if text]
         if not messages:
-            raise MCPError(
-                INVALID_PARAMS,
-                "inputResponses has no text: say what the run is to do in content.message",
-            )
+            raise MCPError(INVALID_PARAMS, _NO_TEXT, {"code": "invalid_request"})
         request = request_of(context)
         key = (context.meta or {}).get(IDEMPOTENCY_KEY) or request.idempotency_key
         asked = [params.task_id, messages]
@@ -112,7 +127,7 @@ class RunTasks:
             self._services.continuing.steer(run, message, call.caller.actor, call.reservation),
         )
         if answer.kind != "steered":
-            raise MCPError(INVALID_PARAMS, "the run of this task is finished: it cannot be steered")
+            raise MCPError(INVALID_PARAMS, _OVER, {"code": "run_over"})
         return {}
 
     async def _cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
@@ -128,17 +143,21 @@ class RunTasks:
 
     async def _found(self, context: RequestContext, params: TaskParams) -> tuple[McpCall, Run]:
         """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
+        self.require(context)
         request = request_of(context)
+        if decode_header_value(request.name) != params.task_id:
+            raise MCPError(HEADER_MISMATCH, "the header Mcp-Name must be there, and be the taskId")
         require_scope(request.caller, "read")
         call = await request.call(self._services)
         moment = await resolve_as_of(self._services, request.caller, None)
         try:
             run = await visible_run(self._services, request.caller, params.task_id, moment)
         except QueryError as error:
-            text = _NO_TASK if error.code == "not_found" else error.detail
-            raise MCPError(INVALID_PARAMS, text) from None
+            if error.code != "not_found":
+                raise
+            raise QueryError("not_found", _NO_TASK) from None
         if not await self._services.access.covers_run(request.caller, run):
-            raise MCPError(INVALID_PARAMS, _NO_TASK)
+            raise QueryError("not_found", _NO_TASK)
         return call, run
 
     async def _task(self, call: McpCall, run: Run) -> dict[str, Any]:

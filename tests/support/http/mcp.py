@@ -73,25 +73,32 @@ class McpCaller:
         self._capabilities: dict[str, Any] = {"extensions": {TASKS: {}}} if tasks else {}
 
     def post(
-        self, method: str, params: Mapping[str, Any] | None = None, **meta: Any
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str | None] | None = None,
+        **meta: Any,
     ) -> httpx2.Response:
-        """The answer to a request as it stands."""
+        """The answer to a request as it stands, sent with these headers; None leaves one out."""
         params = dict(params or {})
-        name = params.get("name", params.get("uri"))
+        name = next((params[one] for one in ("name", "uri", "taskId") if one in params), None)
         params["_meta"] = {
             "io.modelcontextprotocol/protocolVersion": VERSION,
             "io.modelcontextprotocol/clientCapabilities": self._capabilities,
             **meta,
         }
-        headers = {
+        sent: dict[str, str | None] = {
             "Accept": "application/json, text/event-stream",
             "MCP-Protocol-Version": VERSION,
             "Mcp-Method": method,
         }
         if isinstance(name, str) and name.isascii() and name.isprintable():
-            headers["Mcp-Name"] = name
+            sent["Mcp-Name"] = name
+        sent |= headers or {}
         message = {"jsonrpc": "2.0", "id": next(_IDS), "method": method, "params": params}
-        return self.send(json.dumps(message).encode("ascii"), headers)
+        given = {name: value for name, value in sent.items() if value is not None}
+        return self.send(json.dumps(message).encode("ascii"), given)
 
     def send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
         """The answer to a body as it stands."""

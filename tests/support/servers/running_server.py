@@ -44,7 +44,8 @@ class RunningServer:
     """`spawnlog serve` as a process. Start it again after a kill with `start`.
 
     Without the URL of a database it uses the one of its data directory. `prefix` is what the
-    command stands behind, such as a program that becomes another user.
+    command stands behind, such as a program that becomes another user. `program` is the module that
+    has the command, where it is not the product's.
     """
 
     def __init__(
@@ -56,11 +57,13 @@ class RunningServer:
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
         prefix: tuple[str, ...] = (),
+        program: str = MAIN,
     ) -> None:
         self.data_dir = data_dir
         self.root = ROOT
         self._arguments = arguments
         self._prefix = prefix
+        self._program = program
         self.database_url = database_url
         self._environment = dict(environment or {})
         if database_url:
@@ -114,10 +117,11 @@ class RunningServer:
     def _started(
         self, command: list[str], environment: Mapping[str, str], log: IO[str]
     ) -> "subprocess.Popen[str] | PreloadedProcess":
-        if not self._prefix and self.root == ROOT and preloader().serves():
+        preloaded = not self._prefix and self._program == MAIN and self.root == ROOT
+        if preloaded and preloader().serves():
             return preloader().start(command, environment=environment, stderr=log.fileno())
         return subprocess.Popen(
-            [*self._prefix, sys.executable, "-m", MAIN, *command],
+            [*self._prefix, sys.executable, "-m", self._program, *command],
             cwd=self.root,
             env=environment,
             stdin=subprocess.DEVNULL,

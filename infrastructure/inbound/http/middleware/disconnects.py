@@ -16,6 +16,10 @@ EXTENSION = "spawnlog.connection"
 class DroppableConnection(HttpToolsProtocol):
     """For `uvicorn.Config(http=...)`."""
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser leaves the blanks behind a value, which are no part of it (RFC 9110, 5.5)."""
+        super().on_header(name, value.strip(b" \t"))
+
     def on_headers_complete(self) -> None:
         """Tell the application how, before it is called."""
         self.scope["extensions"] = {

@@ -96,6 +96,7 @@ def test_a_child_reaches_nothing_beyond_its_session_with_any_tool(
         run = house.server.run(held.run_id)
         before = house.http.get(f"/v1/runs/{held.run_id}/events").json()["items"]
         caller = McpCaller(house.server.url, child.token)
+        follower = McpCaller(house.server.url, child.token, tasks=True)
         assert {one.name for one in TOOLS} >= listed(caller)
         for tool in TOOLS:
             for given in arguments(tool.name, run):
@@ -106,7 +107,7 @@ def test_a_child_reaches_nothing_beyond_its_session_with_any_tool(
             assert CANARY not in json.dumps(caller.ask("resources/read", {"uri": uri}))
         for method in ("tasks/get", "tasks/cancel", "tasks/update"):
             params = {"taskId": held.run_id, "inputResponses": {"a": "x"}}
-            assert "no such task" in caller.ask(method, params)["error"]["message"]
+            assert "no such task" in follower.ask(method, params)["error"]["message"]
         assert CANARY not in json.dumps(caller.ask("resources/list"))
         after = house.http.get(f"/v1/runs/{held.run_id}/events").json()["items"]
         assert after == before, "nothing was done to it"

@@ -1,9 +1,12 @@
 """`/mcp` before the protocol begins: who may come in, and what."""
 
+import contextlib
 import json
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -58,6 +61,51 @@ def test_a_message_has_a_limit(house: House) -> None:
     caller = McpCaller(house.server.url, house.server.token)
     answer = caller.send(json.dumps("x" * 17 * 1024 * 1024).encode(), {})
     assert answer.status_code == 413
+
+
+def test_blanks_around_the_value_of_a_header_are_no_part_of_it(house: House) -> None:
+    address = urlsplit(house.server.url)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=30)
+    params = {
+        "name": "subagents",
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "Authorization": f"Bearer {house.server.token}",
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": VERSION,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": " \t subagents \t ",
+    }
+    with contextlib.closing(connection):
+        connection.request("POST", "/mcp", json.dumps(message), headers)
+        assert "result" in json.load(connection.getresponse())
+
+
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tasks/get", {"taskId": NOBODY}),
+        ("resources/read", {"uri": f"spawnlog://runs/{NOBODY}"}),
+        ("resources/read", {"uri": "test://nothing"}),
+    ],
+)
+def test_an_error_of_the_protocol_has_the_code_of_http_and_names_the_resource(
+    house: House, method: str, params: dict[str, str]
+) -> None:
+    caller = McpCaller(house.server.url, house.server.token, tasks=True)
+    error = caller.ask(method, params)["error"]
+    assert error["code"] == -32602
+    named = {"uri": params["uri"]} if "uri" in params else {}
+    assert error["data"] == {"code": "not_found", **named}
 
 
 def test_no_thread_is_offered_where_nobody_binds_one(house: House) -> None:

@@ -67,7 +67,7 @@ def test_a_refused_spawn_is_no_task(caller: McpCaller) -> None:
 
 def test_a_cancelled_task_stops_the_run(house: House, caller: McpCaller) -> None:
     task = caller.call("sessions_spawn", task="long", agentId="slow")
-    assert caller.ask("tasks/cancel", {"taskId": task["taskId"]})["result"] is not None
+    assert "result" in caller.ask("tasks/cancel", {"taskId": task["taskId"]})
     cancelled = until(caller, task["taskId"], "cancelled")
     assert "result" not in cancelled
     assert house.server.run(task["taskId"], "ended")["outcome"] == "stopped"
@@ -82,7 +82,7 @@ def test_an_update_steers_the_run_and_the_task_goes_on_with_it(
         "taskId": task["taskId"],
         "inputResponses": {"more": {"content": {"message": "do something else"}}},
     }
-    assert "result" in caller.ask("tasks/update", params)
+    assert caller.ask("tasks/update", params)["result"]["resultType"] == "complete"
     going_on = wait_for("the run to go on", lambda: house.server.run(task["taskId"])["continuedBy"])
     again = house.server.run(going_on, "started")
     assert (again["cause"], again["task"]) == ("steer", "do something else")
@@ -106,6 +106,31 @@ def test_what_is_no_task_is_an_error_of_the_call(caller: McpCaller, params: dict
     for method in ("tasks/get", "tasks/cancel", "tasks/update"):
         given = {**params, "inputResponses": {"a": "x"}}
         assert caller.ask(method, given)["error"]["code"] == -32602, method
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
+def test_tasks_are_for_callers_that_say_that_they_follow_them(
+    house: House, caller: McpCaller, key: str, method: str
+) -> None:
+    task = caller.call("sessions_spawn", task="look")
+    plain = McpCaller(house.server.url, house.server.token, session=key)
+    answer = plain.post(method, {"taskId": task["taskId"], "inputResponses": {"a": "x"}})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["code"] == -32021
+    assert error["data"]["requiredCapabilities"] == {"extensions": {TASKS: {}}}
+    until(caller, task["taskId"], "completed")
+
+
+@pytest.mark.parametrize("named", ["another", None])
+def test_the_header_has_to_name_the_task_that_is_meant(
+    caller: McpCaller, named: str | None
+) -> None:
+    task = caller.call("sessions_spawn", task="look")
+    answer = caller.post("tasks/get", {"taskId": task["taskId"]}, headers={"Mcp-Name": named})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == -32020
+    assert "Mcp-Name" in answer.json()["error"]["message"]
 
 
 def test_an_update_that_is_repeated_under_its_key_steers_once(

@@ -201,7 +201,9 @@ def test_a_session_may_be_named_in_any_script(house: House) -> None:
 def test_what_is_asked_for_a_foreign_session_is_an_error_of_the_call(
     house: House, method: str
 ) -> None:
-    caller = McpCaller(house.server.url, house.secrets["one"], session="agent:main:other")
+    caller = McpCaller(
+        house.server.url, house.secrets["one"], session="agent:main:other", tasks=True
+    )
     error = caller.ask(method, {"taskId": "00000000-0000-4000-8000-000000000000"})["error"]
     assert error["code"] == -32602, json.dumps(error)
     assert "does not act for that session" in error["message"]

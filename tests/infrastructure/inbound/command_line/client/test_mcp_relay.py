@@ -32,7 +32,13 @@ def test_a_message_that_names_its_version_says_its_method_and_name_too() -> None
     meta = {"_meta": {VERSION: "2026-07-28"}}
     plain = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
     assert headers_of(method="tools/list", params=meta) == plain
-    for method, member in (("tools/call", "name"), ("resources/read", "uri")):
+    for method, member in (
+        ("tools/call", "name"),
+        ("resources/read", "uri"),
+        ("tasks/get", "taskId"),
+        ("tasks/update", "taskId"),
+        ("tasks/cancel", "taskId"),
+    ):
         given = headers_of(method=method, params={**meta, member: "subagents"})
         assert given == {**plain, "Mcp-Method": method, "Mcp-Name": "subagents"}
 
