@@ -8,7 +8,7 @@ VerificationState = Literal["running", "right", "different", "stopped", "failed"
 """`right` and `different` say what was found, the others that it was not looked at to the end:
 somebody stopped it, it could not go on, or its process is gone."""
 VerificationOrigin = Literal["server", "command"]
-KEPT_MAX = 20
+VERIFICATIONS_MAX = 20
 """So many verifications are kept, the newest."""
 
 
@@ -53,7 +53,7 @@ class LogVerifications(Protocol):
     """Verifications of one log, of all servers and commands. There is one at a time."""
 
     async def latest(self) -> tuple[RecordedVerification, ...]:
-        """The newest first, `KEPT_MAX` at most."""
+        """The newest first, `VERIFICATIONS_MAX` at most."""
         ...
 
     async def start(self, started_by: str) -> bool:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from application.commands import verify as commands
 from application.concurrency.tasks import with_timeout
-from application.ports.verifications import KEPT_MAX
+from application.ports.verifications import VERIFICATIONS_MAX
 from application.queries.access import require_scope, require_whole_log
 from application.queries.views.verification import (
     LogHeadView,
@@ -112,8 +112,8 @@ async def metrics(services: InjectedServices, caller: ByCaller) -> Response:
     description=(
         "The last event as of `at`, with the hash that chains the whole log up to it:"
         " `position:chainHash` is the head to note somewhere else, for `spawnlog log verify"
-        f" --head`. The newest {KEPT_MAX} verifications stand beside it, whether a request or a"
-        " command began them, as they are now. Needs a token for the sessions `*`."
+        f" --head`. The newest {VERIFICATIONS_MAX} verifications stand beside it, whether a request"
+        " or a command began them, as they are now. Needs a token for the sessions `*`."
     ),
     responses=endpoint_responses(),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from application.ports.verifications import KEPT_MAX, VerificationOrigin
+from application.ports.verifications import VERIFICATIONS_MAX, VerificationOrigin
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import OnVerifyProgress
 from infrastructure.outbound.log.schema.connections import (
@@ -46,7 +46,7 @@ IS_HELD = (
 """Whether anybody holds the lock of this log. To try it would keep others from taking it."""
 # Whoever has the lock knows that none of these goes on.
 _BREAK_OFF = "UPDATE verifications SET outcome = 'broken-off' WHERE outcome IS NULL"
-_FORGET = f"DELETE FROM verifications WHERE number <= %s - {KEPT_MAX}"
+_FORGET = f"DELETE FROM verifications WHERE number <= %s - {VERIFICATIONS_MAX}"
 _BEGIN = (
     "INSERT INTO verifications (started_by, origin, process) VALUES (%s, %s, %s) RETURNING number"
 )

@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.tasks import cancel_all
 from application.log.event_log import LogUnavailable
-from application.ports.verifications import KEPT_MAX, FoundDifference, RecordedVerification
+from application.ports.verifications import VERIFICATIONS_MAX, FoundDifference, RecordedVerification
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
@@ -36,7 +36,7 @@ _LATEST = (
     "SELECT number, coalesce(outcome, 'running'), started_by, origin, process, started_at,"
     " noted_at, ended_at, stop_requested_by, began, checked, last_position, head_hash, run_rows,"
     " session_rows, contents, transcripts, erased, difference_position, difference_kind,"
-    f" difference_text, failure FROM verifications ORDER BY number DESC LIMIT {KEPT_MAX}"
+    f" difference_text, failure FROM verifications ORDER BY number DESC LIMIT {VERIFICATIONS_MAX}"
 )
 _STOP = (
     "UPDATE verifications SET stop_requested_by = coalesce(stop_requested_by, %s)"

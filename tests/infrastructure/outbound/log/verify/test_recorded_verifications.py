@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.ports.verifications import KEPT_MAX
+from application.ports.verifications import VERIFICATIONS_MAX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.verify import record, verify
 from infrastructure.outbound.log.verify.processes import VerificationStopped
@@ -177,13 +177,13 @@ async def test_the_newest_are_kept(
     await running.ask(
         "INSERT INTO verifications (started_by, origin, process, outcome)"
         " SELECT 'old', 'command', 'here', 'right' FROM generate_series(1, %s)",
-        KEPT_MAX + 5,
+        VERIFICATIONS_MAX + 5,
     )
     await verified(running, tmp_path)
     assert [one.started_by for one in await served.latest()] == ["system"] + ["old"] * (
-        KEPT_MAX - 1
+        VERIFICATIONS_MAX - 1
     )
-    assert await running.ask("SELECT count(*) FROM verifications") == [(KEPT_MAX,)]
+    assert await running.ask("SELECT count(*) FROM verifications") == [(VERIFICATIONS_MAX,)]
 
 
 async def test_a_database_that_only_reads_is_verified_by_a_command_and_tells_of_nothing(
