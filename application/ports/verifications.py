@@ -25,7 +25,7 @@ class FoundDifference:
 class RecordedVerification:
     """One verification. It began behind position `began`, all is right up to `checked`, and `last`
     is where it ends, None before it knows; `head_hash` is the chain hash there once it has ended.
-    `noted_at` is when it was last heard of."""
+    `noted_at` is when it was last heard of, `seconds` how long it took or takes so far."""
 
     number: int
     state: VerificationState
@@ -35,6 +35,7 @@ class RecordedVerification:
     started_at: datetime
     noted_at: datetime
     ended_at: datetime | None
+    seconds: float
     stop_requested_by: str | None
     began: int
     checked: int

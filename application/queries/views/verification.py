@@ -23,10 +23,10 @@ class VerificationView(View):
     """One verification. `state` is `running`, `right`, `different`, `stopped` by somebody, `failed`
     because it could not go on, or `broken-off` when its process is gone. It began behind position
     `began`, all is right up to `checked`, and it ends at `last`, null before it knows; `headHash`
-    is the chain hash there once it has ended. `notedAt` is when it was last heard of. `origin` is
-    `server` or `command`, and `process` which one. The counts are of what was compared: rows of
-    runs and sessions, texts and transcripts, and of those the `erased` ones that are gone with
-    their keys."""
+    is the chain hash there once it has ended. `notedAt` is when it was last heard of, `seconds` how
+    long it took or takes so far. `origin` is `server` or `command`, and `process` which one. The
+    counts are of what was compared: rows of runs and sessions, texts and transcripts, and of those
+    the `erased` ones that are gone with their keys."""
 
     number: int
     state: VerificationState
@@ -36,7 +36,7 @@ class VerificationView(View):
     started_at: datetime
     noted_at: datetime
     ended_at: datetime | None
-    seconds: float | None
+    seconds: float
     stop_requested_by: str | None
     began: int
     checked: int
@@ -79,7 +79,7 @@ class VerificationStopView(View):
 
 def verification_view(found: RecordedVerification) -> VerificationView:
     """One verification."""
-    ended, wrong = found.ended_at, found.difference
+    wrong = found.difference
     return VerificationView(
         number=found.number,
         state=found.state,
@@ -88,8 +88,8 @@ def verification_view(found: RecordedVerification) -> VerificationView:
         process=found.process,
         started_at=found.started_at,
         noted_at=found.noted_at,
-        ended_at=ended,
-        seconds=(ended - found.started_at).total_seconds() if ended is not None else None,
+        ended_at=found.ended_at,
+        seconds=found.seconds,
         stop_requested_by=found.stop_requested_by,
         began=found.began,
         checked=found.checked,

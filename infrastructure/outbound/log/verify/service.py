@@ -34,9 +34,11 @@ NICENESS = 10
 
 _LATEST = (
     "SELECT number, coalesce(outcome, 'running'), started_by, origin, process, started_at,"
-    " noted_at, ended_at, stop_requested_by, began, checked, last_position, head_hash, run_rows,"
-    " session_rows, contents, transcripts, erased, difference_position, difference_kind,"
-    f" difference_text, failure FROM verifications ORDER BY number DESC LIMIT {VERIFICATIONS_MAX}"
+    " noted_at, ended_at, extract(epoch FROM coalesce(ended_at, CASE WHEN outcome IS NULL"
+    " THEN clock_timestamp() ELSE noted_at END) - started_at)::float8, stop_requested_by, began,"
+    " checked, last_position, head_hash, run_rows, session_rows, contents, transcripts, erased,"
+    " difference_position, difference_kind, difference_text, failure"
+    f" FROM verifications ORDER BY number DESC LIMIT {VERIFICATIONS_MAX}"
 )
 _STOP = (
     "UPDATE verifications SET stop_requested_by = coalesce(stop_requested_by, %s)"
@@ -71,7 +73,7 @@ class ServedVerifications:
             again = await _rows(connection)
         if again[0].number != rows[0].number or again[0].state != "running":
             return again
-        return (replace(again[0], state="broken-off"), *again[1:])
+        return (_broken_off(again[0]), *again[1:])
 
     async def start(self, started_by: str) -> bool:
         """Begin one, unless one is under way."""
@@ -146,6 +148,11 @@ def _verification(row: Sequence[Any]) -> RecordedVerification:
         difference = FoundDifference(position=position, kind=kind, text=text)
     known = dict(zip(names, facts, strict=False))
     return RecordedVerification(**known, difference=difference, failure=failure)
+
+
+def _broken_off(found: RecordedVerification) -> RecordedVerification:
+    seconds = (found.noted_at - found.started_at).total_seconds()
+    return replace(found, state="broken-off", seconds=seconds)
 
 
 async def _is_held(connection: LogConnection) -> bool:

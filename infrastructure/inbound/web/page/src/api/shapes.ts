@@ -1214,7 +1214,7 @@ export interface VerificationView {
   startedAt: string
   notedAt: string
   endedAt: string | null
-  seconds: number | null
+  seconds: number
   stopRequestedBy: string | null
   began: number
   checked: number

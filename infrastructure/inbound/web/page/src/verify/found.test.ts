@@ -13,7 +13,7 @@ test('the positions that were found right are told, and that none was', () => {
 })
 
 test('how far it is, is not known before the end of the log is', () => {
-  expect(progressOf(verification({}))).toBe('looking at the whole of the log')
+  expect(progressOf(verification({}))).toBe('looking at the end of the log')
   expect(progressOf(verification({ checked: 5_000, last: 18_342 }))).toBe('5,000 of 18,342 events')
 })
 

@@ -22,7 +22,7 @@ export function rangeOf({ began, checked }: VerificationView): string {
 
 /** How far it is: `5,000 of 18,342 events`. */
 export function progressOf({ checked, last }: VerificationView): string {
-  return last === null ? 'looking at the whole of the log' : `${count(checked)} of ${count(last)} events`
+  return last === null ? 'looking at the end of the log' : `${count(checked)} of ${count(last)} events`
 }
 
 /** What was compared beside the chain. */
