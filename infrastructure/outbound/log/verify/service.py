@@ -71,7 +71,7 @@ class ServedVerifications:
                 return rows
             # It may have ended in between. If not, nobody held the lock while its row was open.
             again = await _rows(connection)
-        if again[0].number != rows[0].number or again[0].state != "running":
+        if not again or again[0].number != rows[0].number or again[0].state != "running":
             return again
         return (_broken_off(again[0]), *again[1:])
 

@@ -2,6 +2,7 @@
 reads whose process is gone."""
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from application.log.event_log import LogUnavailable
 from application.ports.verifications import VERIFICATIONS_MAX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.verify import record, verify
@@ -20,7 +22,7 @@ from infrastructure.outbound.log.verify.record import (
     VerifyingProcess,
     run_recorded_verification,
 )
-from infrastructure.outbound.log.verify.service import ServedVerifications
+from infrastructure.outbound.log.verify.service import NICENESS, ServedVerifications
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder
 from tests.support.builders.damaged_log import tell_all
 from tests.support.faults.held_commits import until
@@ -198,8 +200,19 @@ async def test_a_database_that_only_reads_is_verified_by_a_command_and_tells_of_
     assert await served.latest() == ()
 
 
-async def test_a_server_verifies_in_a_process_that_ends_with_it(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path
+def processes() -> list[int]:
+    """The processes that verify on behalf of this one."""
+    lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    children = [int(pid) for one in lists for pid in one.read_text("ascii").split()]
+    return [
+        pid
+        for pid in children
+        if b"log.verify.service" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+async def test_a_server_verifies_in_a_process_that_ends_with_it_and_gives_way_to_others(
+    running: RunningLog, served: ServedVerifications
 ) -> None:
     async with running.pool.connection() as holder, holder.transaction():
         # It waits there, in the middle of its work.
@@ -207,10 +220,37 @@ async def test_a_server_verifies_in_a_process_that_ends_with_it(
         assert await served.start("admin")
         (one,) = await served.latest()
         assert (one.state, one.started_by, one.origin) == ("running", "admin", "server")
+        (process,) = processes()
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, process) == min(19, own + NICENESS)
         await served.close()
+        assert processes() == []
 
         async def is_over() -> bool:
             return (await served.latest())[0].state != "running"
 
         await until(is_over, "its connection to be gone")
         assert (await served.latest())[0].state == "broken-off"
+
+
+async def test_one_begins_although_whoever_asked_is_gone(
+    running: RunningLog, served: ServedVerifications
+) -> None:
+    asking = asyncio.create_task(served.start("admin"))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    async def is_over() -> bool:
+        return [one.state for one in await served.latest()] == ["right"] and not processes()
+
+    await until(is_over, "the verification and its process to end", seconds=30)
+
+
+async def test_one_that_cannot_begin_says_why(running: RunningLog, tmp_path: Path) -> None:
+    url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
+    reading = ServedVerifications(running.pool, lambda: url, tmp_path / "state.json")
+    with pytest.raises(LogUnavailable, match="the database takes no record of a verification"):
+        await reading.start("admin")
+    assert processes() == []
