@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from application.delivery.announce import Announcer
 from application.execution.external import ExternalRuns
+from application.ports.verifications import LogVerifications
 from application.queries.services import QueryServices
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
@@ -21,3 +22,4 @@ class CommandServices(QueryServices):
     announcing: Announcer
     external: ExternalRuns
     tool_policy: ToolGuard
+    verifications: LogVerifications

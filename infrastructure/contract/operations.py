@@ -62,7 +62,7 @@ class VerifyReport:
     """What was found. `events` were looked at, behind position `began`; of the texts and
     transcripts beside them `contents` and `transcripts` were compared and `erased` are gone with
     their keys. `position` and `kind` are of the first difference and `difference` says what it is.
-    """
+    `is_recorded` is whether the servers of the log tell of it."""
 
     head: str
     began: int
@@ -76,6 +76,7 @@ class VerifyReport:
     position: int | None = None
     kind: str | None = None
     difference: str | None = None
+    is_recorded: bool = True
 
 
 TransferStep = Literal["events", "texts", "transcripts", "indexes", "rows"]

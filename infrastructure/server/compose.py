@@ -91,6 +91,8 @@ from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.identity import LogIdentity, identify
+from infrastructure.outbound.log.verify.service import ServedVerifications
+from infrastructure.outbound.log.verify.verify import STATE_FILE
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
@@ -395,6 +397,7 @@ class ServerProcess:
             external=workers.external,
             sending=workers.sending,
             tool_policy=ToolGuard(work),
+            verifications=self._verifications(pool),
             transcripts=transcripts,
             tail=self.log.tail,
             access=Access(work.registry),
@@ -414,6 +417,12 @@ class ServerProcess:
         self.models = McpEndpoint(services)
         self._stack.push_async_callback(self.models.close)
         return services
+
+    def _verifications(self, pool: AsyncConnectionPool[LogConnection]) -> ServedVerifications:
+        state_file = self.directory.path / STATE_FILE
+        served = ServedVerifications(pool, lambda: self._connecting.conninfo, state_file)
+        self._stack.push_async_callback(served.close)
+        return served
 
     def _measurements(self, pool: AsyncConnectionPool[LogConnection]) -> Measurements:
         return Measurements(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from application.log.envelope import SYSTEM
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
@@ -46,13 +47,15 @@ from infrastructure.outbound.log.transfer.import_log import ImportOrder, import_
 from infrastructure.outbound.log.transfer.line_file import OutputFile, OutputStream, open_input
 from infrastructure.outbound.log.transfer.text_lines import NewerFile
 from infrastructure.outbound.log.transfer.verify_file import verify_file
-from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
+from infrastructure.outbound.log.verify.record import (
+    VerifyingProcess,
+    run_recorded_verification,
+)
+from infrastructure.outbound.log.verify.verify import STATE_FILE, VerifyOrder
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from infrastructure.server.database import migrate_database, open_database
 from infrastructure.server.lifecycle import bind_socket
 from infrastructure.server.logging import write_to_stderr
-
-STATE_FILE = "log-verify.json"
 
 
 def verify_log(
@@ -60,7 +63,7 @@ def verify_log(
 ) -> VerifyReport:
     """Look over the log of this database."""
     head = ExpectedHead(*options.head, "the head given") if options.head is not None else None
-    verification = run_verification(
+    verification, is_recorded = run_recorded_verification(
         conninfo,
         VerifyOrder(
             state_file=options.state_file or data_directory / STATE_FILE,
@@ -68,6 +71,7 @@ def verify_log(
             resume=options.resume,
             on_progress=on_progress,
         ),
+        VerifyingProcess.here(SYSTEM.name, "command"),
     )
     checked, found = verification.checked, verification.difference
     return VerifyReport(
@@ -83,6 +87,7 @@ def verify_log(
         position=found.position if found else None,
         kind=found.kind if found else None,
         difference=str(found) if found else None,
+        is_recorded=is_recorded,
     )
 
 

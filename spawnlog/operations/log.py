@@ -1,4 +1,4 @@
-"""The log: its events, counts and moments, what is searched and asked in it."""
+"""The log: its events, counts and moments, what is searched and asked in it, its verification."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from application.queries.timeline.moments import MomentView
     from application.queries.views.event import EventListView, EventView
     from application.queries.views.run import RecordedStage, RunStatus
+    from application.queries.views.verification import (
+        LogHeadView,
+        VerificationStartView,
+        VerificationStopView,
+    )
     from application.queries.views.what_if import WhatIfLine
     from domain.run.facts import RunOutcome
     from domain.what_if.verdict import VerdictName
@@ -266,4 +271,35 @@ def find_events(
             "to": to,
         },
         "SearchView",
+    )
+
+
+def get_log_head(
+    *, at: str | datetime | None = None, min_position: int | None = None
+) -> Request[LogHeadView]:
+    """Where the log ends, and whether it was verified."""
+    return read_request(
+        "getLogHead", path_of("log"), {"at": at, "minPosition": min_position}, "LogHeadView"
+    )
+
+
+def start_verification() -> Request[VerificationStartView]:
+    """Verify the log."""
+    return Request(
+        operation="startVerification",
+        method="POST",
+        path=path_of("log", "verifications"),
+        answers=("VerificationStartView",),
+        again=True,
+    )
+
+
+def stop_verification() -> Request[VerificationStopView]:
+    """Stop verifying the log."""
+    return Request(
+        operation="stopVerification",
+        method="POST",
+        path=path_of("log", "verifications", "current", "stop"),
+        answers=("VerificationStopView",),
+        again=True,
     )

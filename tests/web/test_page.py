@@ -28,6 +28,7 @@ VIEWS = (
     "announcements?state=delivered",
     "lanes",
     "configuration",
+    "verify",
 )
 
 

@@ -51,10 +51,11 @@ WITHOUT_KEY = frozenset(
     {
         *("whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"),
         *("makePageCode", "tradePageCode"),
+        *("startVerification", "stopVerification"),
     }
 )
-"""What may be repeated as it is: it changes nothing, or by its epoch and numbers nothing twice. And
-what gives a secret, which is kept for no repetition."""
+"""What may be repeated as it is: it changes nothing, by its epoch and numbers nothing twice, or is
+never done twice at once. And what gives a secret, which is kept for no repetition."""
 
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {

@@ -148,6 +148,7 @@ TOKENS: dict[str, tuple[list[str], list[str]]] = {
     "controller": (["read", "control"], ["agent:main:reader-*", "agent:main:other-*"]),
     "spawner": (["spawn"], ["agent:main:spawner-*"]),
     "everything": (["admin"], ["*"]),
+    "watcher": (["read", "control"], ["*"]),
     "one": (["spawn", "read"], [f" {ONE.title()} ", ONE.replace(":", "::")]),
 }
 

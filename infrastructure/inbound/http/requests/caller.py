@@ -122,10 +122,15 @@ KeyInPath = Annotated[
 
 
 def view_response(
-    services: Services, answer: Answer[View], *, headers: dict[str, str] | None = None
+    services: Services,
+    answer: Answer[View],
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
 ) -> Response:
     """A view as JSON, marked with the log and the position it is true at."""
-    return _json_response(services, answer.view.json_bytes(), answer.position, headers=headers)
+    content = answer.view.json_bytes()
+    return _json_response(services, content, answer.position, status=status, headers=headers)
 
 
 def json_response(

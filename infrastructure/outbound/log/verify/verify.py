@@ -34,6 +34,8 @@ from infrastructure.outbound.log.verify.whole_tables import (
 )
 
 FILE_BYTES_MAX = 4_096
+STATE_FILE = "log-verify.json"
+"""Where progress is noted in a data directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,11 @@ class _VerificationRun:
             if time.monotonic() - self._noted_at > NOTE_SECONDS:
                 note_progress(self._order.state_file, checked)
                 self._noted_at = time.monotonic()
-            self._order.on_progress(start.position, checked.position, last)
+            try:
+                self._order.on_progress(start.position, checked.position, last)
+            except VerificationStopped:
+                note_progress(self._order.state_file, checked)
+                raise
         return checked, None
 
     def _in_order(self, head: StoredHead, first: int, last: int) -> Iterator[RangeFindings]:

@@ -14,6 +14,7 @@ import Run from './run/Run.svelte'
 import type { Scope } from './session.svelte'
 import SharedContext from './shared_context/SharedContext.svelte'
 import Tree from './tree/Tree.svelte'
+import Verify from './verify/Verify.svelte'
 import WhatIf from './what_if/WhatIf.svelte'
 
 export interface Shown {
@@ -42,4 +43,5 @@ export const SHOWN: Record<View, Shown> = {
   announcements: { name: 'Announcements', key: 'a', component: Announcements, isOfOne: false },
   lanes: { name: 'Lanes', key: 'n', component: Lanes, isOfOne: false },
   configuration: { name: 'Configuration', key: 'c', component: Configuration, isOfOne: false, needsEverything: true },
+  verify: { name: 'Verify', key: 'v', component: Verify, isOfOne: false, needsEverything: true },
 }

@@ -69,6 +69,7 @@ AS_OF = {
     "announcement list --parked": "/v1/announcements",
     "agent list": "/v1/agents",
     "lane list": "/v1/lanes",
+    "log head": "/v1/log",
 }
 
 

@@ -154,3 +154,13 @@ def test_a_long_verification_says_how_far_it_is(
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
     lines = spawnlog("log", "verify").stderr.splitlines()
     assert lines[:2] == ["verifying events 10 of 30", "verifying events 20 of 30"]
+
+
+def test_a_verification_that_is_not_on_record_says_so(
+    spawnlog: Command, composition: Composition
+) -> None:
+    assert spawnlog("log", "verify").stderr == ""
+    composition.report = replace(RIGHT, is_recorded=False)
+    result = spawnlog("log", "verify")
+    assert result.exit_code == 0
+    assert "the database takes no record of it" in result.stderr

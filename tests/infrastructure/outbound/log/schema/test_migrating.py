@@ -43,6 +43,7 @@ TABLES = {
     "holders",
     "work_claims",
     "page_tokens",
+    "verifications",
     "staged_files",
     "transcript_files",
     "event_counts",

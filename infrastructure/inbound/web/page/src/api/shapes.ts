@@ -463,6 +463,20 @@ export interface ListedAttachmentsView {
   state: 'written' | 'removing' | 'removed' | 'left_in_place'
 }
 
+export interface LogDifferenceView {
+  position: number
+  kind: string
+  text: string
+}
+
+export interface LogHeadView {
+  logId: string
+  position: number
+  recordedAt: string | null
+  chainHash: string | null
+  verifications: VerificationView[]
+}
+
 export interface MessageBody {
   message: string
   mode?: 'send' | 'steer'
@@ -1179,6 +1193,40 @@ export interface UsageView {
   cacheReadTokens: number | null
   cacheWriteTokens: number | null
   models: ModelUsageView[] | null
+}
+
+export interface VerificationStartView {
+  began: boolean
+  verification: VerificationView
+}
+
+export interface VerificationStopView {
+  wasUnderWay: boolean
+  verification: VerificationView | null
+}
+
+export interface VerificationView {
+  number: number
+  state: 'running' | 'right' | 'different' | 'stopped' | 'failed' | 'broken-off'
+  startedBy: string
+  origin: 'server' | 'command'
+  process: string
+  startedAt: string
+  notedAt: string
+  endedAt: string | null
+  seconds: number
+  stopRequestedBy: string | null
+  began: number
+  checked: number
+  last: number | null
+  headHash: string | null
+  runRows: number
+  sessionRows: number
+  contents: number
+  transcripts: number
+  erased: number
+  difference: LogDifferenceView | null
+  failure: string | null
 }
 
 export interface WhatIfBody {

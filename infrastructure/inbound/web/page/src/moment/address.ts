@@ -2,7 +2,7 @@
 // can be linked to.
 
 export const VIEWS = [
-  'runs', 'tree', 'run', 'compare', 'changes', 'what-if', 'log', 'lanes', 'announcements', 'shared-context', 'configuration',
+  'runs', 'tree', 'run', 'compare', 'changes', 'what-if', 'log', 'lanes', 'announcements', 'shared-context', 'configuration', 'verify',
 ] as const
 export type View = (typeof VIEWS)[number]
 

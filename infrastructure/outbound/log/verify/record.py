@@ -1,0 +1,232 @@
+"""The record of verifications: a row for each, and the lock that one under way holds.
+
+The lock is of the connection that wrote the row, so it is gone in the moment in which the process
+is: a row without an outcome whose lock nobody holds is of a verification that was broken off.
+"""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+
+from application.ports.verifications import VERIFICATIONS_MAX, VerificationOrigin
+from infrastructure.contract.errors import UserError
+from infrastructure.contract.operations import OnVerifyProgress
+from infrastructure.outbound.log.schema.connections import (
+    CONNECT_TIMEOUT_SECONDS,
+    KEEPALIVE,
+    LOCK_TIMEOUT_MS,
+    STATEMENT_TIMEOUT_MS,
+)
+from infrastructure.outbound.log.verify.processes import VerificationStopped
+from infrastructure.outbound.log.verify.rows import (
+    ReadConnection,
+    database_error_reason,
+    one_row,
+)
+from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
+
+VERIFY_LOCK_CLASS = 0x53504C56
+NOTE_SECONDS = 1.0
+"""How often it is noted how far a verification is, and looked whether it is to stop."""
+TEXT_CHARS_MAX = 2_000
+
+_LOCK = f"SELECT pg_try_advisory_lock({VERIFY_LOCK_CLASS}, hashtext(current_schema()))"
+IS_HELD = (
+    "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    f" AND classid = {VERIFY_LOCK_CLASS} AND objsubid = 2"
+    " AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid)"
+)
+"""Whether anybody holds the lock of this log. To try it would keep others from taking it."""
+# Whoever has the lock knows that none of these goes on.
+_BREAK_OFF = "UPDATE verifications SET outcome = 'broken-off' WHERE outcome IS NULL"
+_FORGET = f"DELETE FROM verifications WHERE number <= %s - {VERIFICATIONS_MAX}"
+_BEGIN = (
+    "INSERT INTO verifications (started_by, origin, process) VALUES (%s, %s, %s) RETURNING number"
+)
+_NOTE = (
+    "UPDATE verifications SET began = %s, checked = %s, last_position = %s,"
+    " noted_at = clock_timestamp() WHERE number = %s AND outcome IS NULL"
+    " RETURNING stop_requested_by"
+)
+_END = (
+    "UPDATE verifications SET outcome = %s, failure = %s, noted_at = clock_timestamp(),"
+    " ended_at = clock_timestamp() WHERE number = %s AND outcome IS NULL"
+)
+_FOUND = (
+    "UPDATE verifications SET began = %s, checked = %s, last_position = %s, head_hash = %s,"
+    " run_rows = %s, session_rows = %s, contents = %s, transcripts = %s, erased = %s,"
+    " difference_position = %s, difference_kind = %s, difference_text = %s"
+    " WHERE number = %s AND outcome IS NULL"
+)
+_UNWRITABLE = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.InsufficientPrivilege)
+
+
+class VerificationUnderWay(UserError):
+    """Another process verifies this log."""
+
+
+class VerificationStopRequested(VerificationStopped):
+    """Somebody asked this verification to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyingProcess:
+    """Who wants the log verified, and where that is done."""
+
+    started_by: str
+    origin: VerificationOrigin
+    process: str
+
+    @classmethod
+    def here(cls, started_by: str, origin: VerificationOrigin) -> "VerifyingProcess":
+        """This process, or one that it starts."""
+        return cls(started_by, origin, f"{socket.gethostname()}:{os.getpid()}")
+
+
+def run_recorded_verification(
+    conninfo: str,
+    order: VerifyOrder,
+    process: VerifyingProcess,
+    *,
+    on_begin: Callable[[], None] = lambda: None,
+) -> tuple[Verification, bool]:
+    """Look over the log, and whether that is on record: a command also verifies a database that
+    only reads. `VerificationUnderWay` when another process does so already."""
+    try:
+        with _open_connection(conninfo) as connection:
+            return _run(conninfo, order, connection, process, on_begin)
+    except psycopg.OperationalError as error:
+        raise VerificationStopped(f"{database_error_reason(error)}; go on with --resume") from error
+
+
+def _run(
+    conninfo: str,
+    order: VerifyOrder,
+    connection: ReadConnection,
+    process: VerifyingProcess,
+    on_begin: Callable[[], None],
+) -> tuple[Verification, bool]:
+    record = _begin(connection, process)
+    on_begin()
+    if record is None:
+        return run_verification(conninfo, order), False
+    try:
+        noting = replace(order, on_progress=record.note_and(order.on_progress))
+        found = run_verification(conninfo, noting)
+    except (KeyboardInterrupt, VerificationStopRequested):
+        record.end("stopped")
+        raise
+    except UserError as error:
+        record.end("failed", str(error))
+        raise
+    return found, record.end_with(found)
+
+
+@contextlib.contextmanager
+def _open_connection(conninfo: str) -> Iterator[ReadConnection]:
+    """The connection that holds the lock. The database hears within half a minute when the machine
+    at its other end is gone."""
+    with psycopg.connect(
+        conninfo,
+        autocommit=True,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        application_name="spawnlog verify record",
+        client_encoding="utf8",
+        **KEEPALIVE,
+    ) as connection:
+        connection.execute(
+            f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
+            " SET idle_session_timeout = 0; SET tcp_keepalives_idle = 10;"
+            " SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+        )
+        yield connection
+
+
+def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_VerificationRow | None":
+    """The row of a verification that begins; None where nothing can be written."""
+    if one_row(connection, _LOCK) != (True,):
+        raise VerificationUnderWay(
+            "another process verifies this log already; let it finish, or stop it"
+            " (`spawnlog log head` shows how far it is)"
+        )
+    try:
+        connection.execute(_BREAK_OFF)
+        values = [process.started_by, process.origin, process.process]
+        (number,) = one_row(connection, _BEGIN, values)
+        connection.execute(_FORGET, [number])
+    except _UNWRITABLE as error:
+        if process.origin == "server":
+            raise UserError(
+                "the database takes no record of a verification; use `spawnlog log verify`"
+            ) from error
+        return None
+    return _VerificationRow(connection, number)
+
+
+class _VerificationRow:
+    """The row of a verification under way."""
+
+    def __init__(self, connection: ReadConnection, number: int) -> None:
+        self._connection = connection
+        self._number = number
+        self._noted_at = -NOTE_SECONDS
+
+    def note_and(self, on_progress: OnVerifyProgress) -> OnVerifyProgress:
+        """Notes how far it is, now and then, and passes it on."""
+
+        def take(began: int, position: int, last: int) -> None:
+            on_progress(began, position, last)
+            now = time.monotonic()
+            if now - self._noted_at >= NOTE_SECONDS:
+                self._noted_at = now
+                self._note(began, position, last)
+
+        return take
+
+    def _note(self, began: int, position: int, last: int) -> None:
+        values = [began, position, last, self._number]
+        row = self._connection.execute(_NOTE, values).fetchone()
+        if row is None:
+            raise VerificationStopped("its record was taken away; verify the log again")
+        if row[0] is not None:
+            raise VerificationStopRequested(f"stopped by {row[0]}; go on with --resume")
+
+    def end(self, outcome: str, failure: str | None = None) -> bool:
+        """Whether it could be written down how it ended."""
+        text = failure[:TEXT_CHARS_MAX] if failure is not None else None
+        return self._write((_END, [outcome, text, self._number]))
+
+    def end_with(self, found: Verification) -> bool:
+        """Whether it could be written down what was found."""
+        checked, wrong = found.checked, found.difference
+        values = [
+            *(found.began, checked.position, found.head.position, found.head.chain_hash),
+            *(checked.run_rows, checked.session_rows),
+            *(checked.contents, checked.transcripts, checked.erased),
+            *(
+                (None, None, None)
+                if wrong is None
+                else (wrong.position, wrong.kind, wrong.text[:TEXT_CHARS_MAX])
+            ),
+            self._number,
+        ]
+        outcome = "right" if wrong is None else "different"
+        return self._write((_FOUND, values), (_END, [outcome, None, self._number]))
+
+    def _write(self, *statements: tuple[str, list[Any]]) -> bool:
+        """Without a database there is no outcome, and it reads as broken off."""
+        rows = 0
+        try:
+            with self._connection.transaction():
+                for statement, values in statements:
+                    rows = self._connection.execute(statement, values).rowcount
+        except psycopg.Error:
+            return False
+        return rows == 1

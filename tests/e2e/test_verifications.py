@@ -1,0 +1,134 @@
+"""Verifications of a log that several servers serve: one at a time, whoever asks, and what is told
+of one whose server was killed."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.mortal_fleet import Fleet
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.kill
+
+
+@pytest.fixture(scope="module")
+def fleet(made_data_dir: Path) -> Iterator[Fleet]:
+    config = configuration(scripted("main", steps=[{"afterMs": 1}]))
+    with new_place() as place:
+        servers = Fleet(copied(made_data_dir, place / "data"), config, 2)
+        with servers.standing():
+            answer = servers.servers[0].spawn("hello")
+            assert answer.status_code == 201, answer.text
+            servers.servers[0].run(answer.json()["runId"], "announced")
+            yield servers
+
+
+def newest(server: RunningServer) -> dict[str, Any]:
+    """The newest verification, as a server tells of it."""
+    answer = server.http.get("/v1/log")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json()["verifications"][0])
+
+
+def start(server: RunningServer) -> dict[str, Any]:
+    """What is answered to whoever begins one."""
+    answer = server.http.post("/v1/log/verifications")
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json())
+
+
+def over(server: RunningServer) -> dict[str, Any]:
+    """The newest verification, once it is not under way any more."""
+    return wait_for(
+        "the verification to end",
+        lambda: found if (found := newest(server))["state"] != "running" else None,
+    )
+
+
+@contextmanager
+def held(server: RunningServer) -> Iterator[psycopg.Connection[Any]]:
+    """A verification that begins meanwhile waits in its middle."""
+    with psycopg.connect(server.conninfo) as connection:
+        connection.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
+        yield connection
+
+
+def test_of_two_servers_that_begin_at_once_one_does_and_both_tell_of_it(fleet: Fleet) -> None:
+    with held(fleet.servers[0]), ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(start, fleet.servers))
+        numbers = {answer["verification"]["number"] for answer in answers}
+        assert sorted(answer["began"] for answer in answers) == [False, True]
+        assert [newest(server)["state"] for server in fleet.servers] == ["running", "running"]
+    ends = [over(server) for server in fleet.servers]
+    assert ends[0] == ends[1]
+    assert numbers == {ends[0]["number"]}
+    head = fleet.servers[0].http.get("/v1/log").json()
+    assert (ends[0]["state"], ends[0]["startedBy"], ends[0]["origin"]) == (
+        *("right", "admin"),
+        "server",
+    )
+    assert (ends[0]["last"], ends[0]["headHash"]) == (head["position"], head["chainHash"])
+
+
+def test_one_whose_server_is_killed_was_broken_off_and_another_one_begins(fleet: Fleet) -> None:
+    first, second = fleet.servers
+    with held(first):
+        number = start(first)["verification"]["number"]
+        assert not start(second)["began"]
+        first.kill()
+        gone = over(second)
+        assert (gone["number"], gone["state"], gone["endedAt"]) == (number, "broken-off", None)
+    first.start()
+    assert start(first)["began"]
+    assert over(second)["state"] == "right"
+    history = second.http.get("/v1/log").json()["verifications"]
+    assert [one["state"] for one in history[:2]] == ["right", "broken-off"]
+
+
+def test_a_command_and_the_servers_tell_each_other_and_a_damaged_log_is_found(
+    fleet: Fleet,
+) -> None:
+    first, second = fleet.servers
+    head = first.http.get("/v1/log").json()
+    done = first.log_command("verify")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"{head['position']}:{head['chainHash']}"
+    found = newest(second)
+    assert (found["state"], found["origin"], found["startedBy"]) == ("right", "command", "system")
+    with held(first):
+        start(second)
+        refused = first.log_command("verify")
+        assert refused.returncode == 2
+        assert "another process verifies this log" in refused.stderr
+    over(first)
+    with psycopg.connect(first.conninfo, autocommit=True) as connection:
+        damage = "UPDATE events SET state = state || %b WHERE position = 4"
+        connection.execute(damage, [b" "])
+        try:
+            start(first)
+            wrong = over(second)
+        finally:
+            mend = "UPDATE events SET state = substr(state, 1, length(state) - 1)"
+            connection.execute(f"{mend} WHERE position = 4")
+    assert wrong["state"] == "different"
+    assert (wrong["difference"]["position"], wrong["checked"]) == (4, 0)
+    assert (wrong["difference"]["kind"], wrong["failure"]) == ("changed", None)
+
+
+def test_one_is_asked_to_stop_at_any_server_which_says_who_asked(fleet: Fleet) -> None:
+    first, second = fleet.servers
+    assert over(first)["state"] != "running"
+    path = "/v1/log/verifications/current/stop"
+    assert second.http.post(path).json()["wasUnderWay"] is False
+    with held(first):
+        start(first)
+        stopping = second.http.post(path).json()
+        assert stopping["wasUnderWay"] is True
+        assert stopping["verification"]["stopRequestedBy"] == "admin"
+    assert over(second)["stopRequestedBy"] == "admin"

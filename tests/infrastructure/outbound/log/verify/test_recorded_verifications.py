@@ -1,0 +1,256 @@
+"""What is on record of verifications: what each found, that there is one at a time, and how one
+reads whose process is gone."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from application.log.event_log import LogUnavailable
+from application.ports.verifications import VERIFICATIONS_MAX
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.verify import record, verify
+from infrastructure.outbound.log.verify.processes import VerificationStopped
+from infrastructure.outbound.log.verify.record import (
+    VerificationStopRequested,
+    VerificationUnderWay,
+    VerifyingProcess,
+    run_recorded_verification,
+)
+from infrastructure.outbound.log.verify.service import NICENESS, ServedVerifications
+from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder
+from tests.support.builders.damaged_log import tell_all
+from tests.support.faults.held_commits import until
+from tests.support.servers.running_log import RunningLog
+
+COMMAND = VerifyingProcess.here("system", "command")
+OnProgress = Callable[[int, int, int], None]
+
+
+@pytest.fixture(autouse=True)
+async def told(running: RunningLog, tmp_path: Path) -> RunningLog:
+    await tell_all(running, tmp_path)
+    return running
+
+
+@pytest.fixture
+async def served(running: RunningLog, tmp_path: Path) -> AsyncIterator[ServedVerifications]:
+    made = ServedVerifications(running.pool, lambda: running.url, tmp_path / "state.json")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def noted_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many ranges, and a note at each."""
+    monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", 30)
+    monkeypatch.setattr(record, "NOTE_SECONDS", 0.0)
+
+
+async def verified(
+    running: RunningLog, folder: Path, url: str = "", by: VerifyingProcess = COMMAND, **more: Any
+) -> tuple[Verification, bool]:
+    order = VerifyOrder(state_file=folder / "state.json", **more)
+    return await asyncio.to_thread(run_recorded_verification, url or running.url, order, by)
+
+
+async def test_what_was_found_is_on_record(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path
+) -> None:
+    assert await served.latest() == ()
+    found, is_recorded = await verified(running, tmp_path)
+    (one,) = await served.latest()
+    assert is_recorded
+    assert (one.state, one.began, one.checked) == ("right", 0, found.head.position)
+    assert (one.last, one.head_hash) == (found.head.position, found.head.chain_hash)
+    assert one.head_hash == await served.chain_hash_at(found.head.position)
+    counts = (one.run_rows, one.session_rows, one.contents, one.transcripts, one.erased)
+    checked = found.checked
+    assert counts == (
+        *(checked.run_rows, checked.session_rows),
+        *(checked.contents, checked.transcripts, checked.erased),
+    )
+    assert (one.started_by, one.origin, one.difference) == ("system", "command", None)
+    assert one.ended_at is not None
+    assert one.started_at < one.noted_at <= one.ended_at
+
+
+async def test_the_first_difference_is_on_record_with_its_position(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path
+) -> None:
+    await running.ask("UPDATE events SET state = state || 'x' WHERE position = 9")
+    found, _ = await verified(running, tmp_path)
+    assert found.difference is not None
+    (one,) = await served.latest()
+    assert one.state == "different"
+    assert one.difference is not None
+    assert (one.difference.position, one.difference.kind) == (9, found.difference.kind)
+    assert one.difference.text == found.difference.text
+
+
+async def test_while_one_is_under_way_there_is_no_second_one(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
+) -> None:
+    met, go_on = threading.Event(), threading.Event()
+
+    def hold(_began: int, position: int, _last: int) -> None:
+        if position > 0:
+            met.set()
+            go_on.wait(30)
+
+    first = asyncio.create_task(verified(running, tmp_path, on_progress=hold))
+    await asyncio.to_thread(met.wait, 30)
+    try:
+        (one,) = await served.latest()
+        assert one.state == "running"
+        assert (one.began, one.ended_at, one.head_hash) == (0, None, None)
+        assert one.last == await running.log.head()
+        with pytest.raises(VerificationUnderWay, match="log head"):
+            await verified(running, tmp_path)
+        assert not await served.start("admin")
+    finally:
+        go_on.set()
+    assert (await first)[0].difference is None
+    assert [one.state for one in await served.latest()] == ["right"]
+
+
+async def test_one_whose_process_is_gone_was_broken_off_and_the_next_one_begins(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
+) -> None:
+    def lose(_began: int, position: int, _last: int) -> None:
+        if position > 0:
+            with psycopg.connect(running.url, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND application_name LIKE '%verify record'"
+                )
+
+    with pytest.raises(VerificationStopped):
+        await verified(running, tmp_path, on_progress=lose)
+    (one,) = await served.latest()
+    assert (one.state, one.ended_at) == ("broken-off", None)
+    assert await verified(running, tmp_path)
+    assert [one.state for one in await served.latest()] == ["right", "broken-off"]
+
+
+async def test_one_that_is_asked_to_stop_stops_and_says_by_whom(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
+) -> None:
+    assert not await served.request_stop("admin")
+    loop = asyncio.get_running_loop()
+    asked: list[bool] = []
+
+    def ask(_began: int, position: int, _last: int) -> None:
+        if position > 0 and not asked:
+            stopping = asyncio.run_coroutine_threadsafe(served.request_stop("admin"), loop)
+            asked.append(stopping.result(30))
+
+    with pytest.raises(VerificationStopRequested, match="stopped by admin; go on with --resume"):
+        await verified(running, tmp_path, on_progress=ask)
+    (one,) = await served.latest()
+    assert asked == [True]
+    assert (one.state, one.stop_requested_by) == ("stopped", "admin")
+    assert 0 < one.checked < await running.log.head()
+    await verified(running, tmp_path, resume=True)
+    resumed, *_ = await served.latest()
+    assert (resumed.state, resumed.began) == ("right", one.checked)
+
+
+async def test_one_that_cannot_go_on_says_why(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path
+) -> None:
+    await running.ask("INSERT INTO projections (name, version) VALUES ('runs', 900)")
+    with pytest.raises(UserError, match="another version"):
+        await verified(running, tmp_path)
+    (one,) = await served.latest()
+    assert one.state == "failed"
+    assert one.failure is not None
+    assert "spawnlog log rebuild" in one.failure
+
+
+async def test_the_newest_are_kept(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path
+) -> None:
+    await running.ask(
+        "INSERT INTO verifications (started_by, origin, process, outcome)"
+        " SELECT 'old', 'command', 'here', 'right' FROM generate_series(1, %s)",
+        VERIFICATIONS_MAX + 5,
+    )
+    await verified(running, tmp_path)
+    assert [one.started_by for one in await served.latest()] == ["system"] + ["old"] * (
+        VERIFICATIONS_MAX - 1
+    )
+    assert await running.ask("SELECT count(*) FROM verifications") == [(VERIFICATIONS_MAX,)]
+
+
+async def test_a_database_that_only_reads_is_verified_by_a_command_and_tells_of_nothing(
+    running: RunningLog, served: ServedVerifications, tmp_path: Path
+) -> None:
+    url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
+    found, is_recorded = await verified(running, tmp_path, url)
+    assert found.difference is None
+    assert not is_recorded
+    with pytest.raises(UserError, match="takes no record"):
+        await verified(running, tmp_path, url, VerifyingProcess.here("admin", "server"))
+    assert await served.latest() == ()
+
+
+def processes() -> list[int]:
+    """The processes that verify on behalf of this one."""
+    lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    children = [int(pid) for one in lists for pid in one.read_text("ascii").split()]
+    return [
+        pid
+        for pid in children
+        if b"log.verify.service" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+async def test_a_server_verifies_in_a_process_that_ends_with_it_and_gives_way_to_others(
+    running: RunningLog, served: ServedVerifications
+) -> None:
+    async with running.pool.connection() as holder, holder.transaction():
+        # It waits there, in the middle of its work.
+        await holder.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
+        assert await served.start("admin")
+        (one,) = await served.latest()
+        assert (one.state, one.started_by, one.origin) == ("running", "admin", "server")
+        (process,) = processes()
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, process) == min(19, own + NICENESS)
+        await served.close()
+        assert processes() == []
+
+        async def is_over() -> bool:
+            return (await served.latest())[0].state != "running"
+
+        await until(is_over, "its connection to be gone")
+        assert (await served.latest())[0].state == "broken-off"
+
+
+async def test_one_begins_although_whoever_asked_is_gone(
+    running: RunningLog, served: ServedVerifications
+) -> None:
+    asking = asyncio.create_task(served.start("admin"))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    async def is_over() -> bool:
+        return [one.state for one in await served.latest()] == ["right"] and not processes()
+
+    await until(is_over, "the verification and its process to end", seconds=30)
+
+
+async def test_one_that_cannot_begin_says_why(running: RunningLog, tmp_path: Path) -> None:
+    url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
+    reading = ServedVerifications(running.pool, lambda: url, tmp_path / "state.json")
+    with pytest.raises(LogUnavailable, match="the database takes no record of a verification"):
+        await reading.start("admin")
+    assert processes() == []

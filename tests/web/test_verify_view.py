@@ -1,0 +1,170 @@
+"""The verification of the log on the page: begun, followed, stopped, and what it found."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.server.database import open_database
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.server
+WATCHER_TOKEN = "watches-the-whole-log-0123456789abcdef"
+DAMAGED = 4
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    """A server with one life on its log, which nobody has verified."""
+    with new_place() as place:
+        token = place / "watcher"
+        token.write_text(WATCHER_TOKEN, "utf-8")
+        token.chmod(0o600)
+        config = configuration(scripted("main"))
+        watcher = {"id": "watcher", "scopes": ["read"], "sessions": ["*"]}
+        config["spawnlog"]["tokens"] = [{**watcher, "token": {"file": str(token)}}]
+        open_database(None, DataDirectory.open(place / "data").postgres).close()
+        with RunningServer(place / "data", config) as server:
+            answer = server.spawn("hello", agentId="main")
+            assert answer.status_code == 201, answer.text
+            server.run(answer.json()["runId"], "archived")
+            yield server
+
+
+@pytest.fixture
+def window(browser: Browser, server: RunningServer) -> Iterator[Page]:
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        yield context.new_page()
+
+
+@contextmanager
+def held(server: RunningServer) -> Iterator[None]:
+    """A verification that begins meanwhile waits in its middle."""
+    with psycopg.connect(server.conninfo) as connection:
+        connection.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+@contextmanager
+def damaged(server: RunningServer) -> Iterator[None]:
+    """One event has a space more than was recorded."""
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        where = f"WHERE position = {DAMAGED}"
+        connection.execute(f"UPDATE events SET state = state || ' ' {where}")
+        yield
+        connection.execute(f"UPDATE events SET state = substr(state, 1, length(state) - 1) {where}")
+
+
+def verification(server: RunningServer) -> dict[str, Any]:
+    """The newest one, once it is over."""
+
+    def over() -> dict[str, Any] | None:
+        (newest, *_) = server.http.get("/v1/log").json()["verifications"] or [None]
+        return newest if newest is not None and newest["state"] != "running" else None
+
+    return wait_for("the verification to end", over)
+
+
+def test_a_log_is_verified_from_the_page_and_the_page_says_so(
+    window: Page, server: RunningServer
+) -> None:
+    window.goto("/ui/runs")
+    expect(window.get_by_role("heading", name="Runs")).to_be_visible()
+    window.keyboard.press("g")
+    window.keyboard.press("v")
+    expect(window.get_by_text("This log was not verified yet.")).to_be_visible()
+    head = server.http.get("/v1/log").json()
+    expect(window.get_by_text(f"{head['position']}:{head['chainHash']}")).to_be_visible()
+    start = window.get_by_role("button", name="Verify the log")
+    with held(server):
+        start.click()
+        expect(window.get_by_role("status").filter(has_text="is being verified")).to_be_visible()
+        progress = window.get_by_role("progressbar", name="How far the log was verified")
+        expect(progress).to_be_visible()
+        expect(start).to_be_disabled()
+        expect(window.get_by_text("It goes on when this page is closed.")).to_be_visible()
+    expect(window.get_by_role("heading", name="nothing differs")).to_be_visible()
+    expect(window.get_by_text(f"Right: positions 1 to {head['position']}")).to_be_visible()
+    expect(progress).to_have_count(0)
+    expect(start).to_be_enabled()
+    assert server.log_command("verify").returncode == 0
+    expect(window.get_by_text("at a command")).to_be_visible()
+    earlier = window.get_by_role("region", name="Earlier verifications")
+    expect(earlier.get_by_role("row")).to_have_count(2)
+
+
+def test_the_first_difference_leads_to_its_place_in_the_log(
+    window: Page, server: RunningServer
+) -> None:
+    with damaged(server):
+        window.goto("/ui/verify")
+        window.get_by_role("button", name="Verify the log").click()
+        expect(window.get_by_role("heading", name="something differs")).to_be_visible()
+        found = verification(server)["difference"]
+        region = window.get_by_role("region", name="Verification", exact=True)
+        expect(region).to_contain_text(found["text"])
+        region.get_by_role("link", name=str(DAMAGED)).click()
+        expect(window).to_have_url(re.compile(rf"/ui/log\?at=pos:{DAMAGED}$"))
+        first = window.get_by_role("grid", name="Events").get_by_role("row").nth(1)
+        expect(first).to_contain_text(str(DAMAGED))
+
+
+def test_one_under_way_is_stopped_from_the_page(window: Page, server: RunningServer) -> None:
+    with held(server):
+        window.goto("/ui/verify")
+        window.get_by_role("button", name="Verify the log").click()
+        stop = window.get_by_role("button", name="Stop")
+        stop.click()
+        expect(window.get_by_role("status").filter(has_text="It stops within")).to_be_visible()
+        expect(stop).to_be_disabled()
+        expect(window.get_by_text("stopping")).to_be_visible()
+    assert verification(server)["stopRequestedBy"] == "admin"
+
+
+def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
+    window: Page, server: RunningServer
+) -> None:
+    then = server.http.get("/v1/log", params={"at": "pos:5"}).json()
+    window.goto("/ui/verify?at=pos:5")
+    expect(window.get_by_text(f"5:{then['chainHash']}")).to_be_visible()
+    button = window.get_by_role("button", name="Verify the log (not in the past)")
+    expect(button).to_be_disabled()
+    expect(window.get_by_text("The verifications are those of now")).to_be_visible()
+    expect(window.get_by_text("spawnlog log head --at pos:5")).to_be_visible()
+    window.keyboard.press("l")
+    expect(window.get_by_role("button", name="Verify the log", exact=True)).to_be_enabled()
+
+
+def test_a_token_that_is_no_administrators_sees_it_and_begins_none(
+    browser: Browser, server: RunningServer
+) -> None:
+    with watched_context(browser, server.url, token=WATCHER_TOKEN) as (context, _):
+        page = context.new_page()
+        page.goto("/ui/verify")
+        button = page.get_by_role("button", name="Verify the log (for tokens with scope admin)")
+        expect(button).to_be_disabled()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_weak_eyes_and_a_screen_reader_find_no_fault_in_what_was_found_and_what_is_under_way(
+    browser: Browser, server: RunningServer, scheme: Any
+) -> None:
+    context_of = watched_context(browser, server.url, scheme=scheme, token=server.token)
+    with damaged(server):
+        server.http.post("/v1/log/verifications")
+        assert verification(server)["state"] == "different"
+    with held(server), context_of as (context, _):
+        page = context.new_page()
+        page.goto("/ui/verify")
+        expect(page.get_by_role("heading", name="something differs")).to_be_visible()
+        page.get_by_role("button", name="Verify the log").click()
+        expect(page.get_by_role("progressbar")).to_be_visible()
+        assert faults_for_a_screen_reader(page) == []
+    verification(server)
