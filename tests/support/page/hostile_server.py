@@ -110,11 +110,9 @@ def record(server: RunningServer) -> dict[str, str]:
     server.run(stopped, "announced")
     runs["held"], runs["stopped"] = held, stopped
     runs["told"] = str(posted(f"/v1/runs/{held}/messages", message=HOSTILE, mode="steer")["runId"])
-    parked = {"state": "parked", "limit": 100}
-    wait_for(
+    parked = wait_for(
         "webhooks that are given up",
-        lambda: server.http.get("/v1/announcements", params=parked).json()["items"],
+        lambda: server.http.get("/v1/announcements", params={"state": "parked"}).json()["items"],
     )
-    first = server.http.get("/v1/announcements", params=parked).json()["items"][0]
-    posted(f"/v1/announcements/{first['id']}/redrive", reason=HOSTILE)
+    posted(f"/v1/announcements/{parked[0]['id']}/redrive", reason=HOSTILE)
     return runs
