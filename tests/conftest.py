@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
+from infrastructure.server.database import open_database
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases, serving_databases
 from tests.support.servers.ordinary_user import Becoming, ordinary_user
 from tests.support.servers.running_log import RunningLog, running_on
@@ -51,6 +54,15 @@ def _turn_of(item: pytest.Item) -> int:
 def databases() -> Iterator[Databases]:
     with serving_databases() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def made_data_dir() -> Iterator[Path]:
+    """A data directory with an empty log in it, which nobody uses: it is copied."""
+    with new_place() as place:
+        directory = DataDirectory.open(place / "data")
+        open_database(None, directory.postgres).close()
+        yield directory.path
 
 
 @pytest.fixture

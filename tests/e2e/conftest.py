@@ -1,12 +1,10 @@
-"""A data directory made once, and places for real servers that are found deserted afterwards."""
+"""Places for real servers that are found deserted afterwards."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.identity.data_directory import DataDirectory
-from infrastructure.server.database import open_database
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer
@@ -15,15 +13,6 @@ from tests.support.servers.preparing_server import Porter
 from tests.support.servers.spawning_server import Stories
 from tests.support.servers.talking_server import Talking, talking_on
 from tests.support.servers.yielding_server import Yielding, yielding_on
-
-
-@pytest.fixture(scope="session")
-def made_data_dir() -> Iterator[Path]:
-    """A data directory with an empty log in it, which nobody uses: it is copied."""
-    with new_place() as place:
-        directory = DataDirectory.open(place / "data")
-        open_database(None, directory.postgres).close()
-        yield directory.path
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import importlib
 import json
 import re
 import shlex
-import shutil
 import signal
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,43 +13,26 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.preloaded import ROOT, run_command
 from tests.support.servers.running_server import RunningServer, wait_for
+from tests.support.servers.time_travel import commands, server_of_examples, status_of_recording
 
 pytestmark = pytest.mark.server
 WORKFLOW = ROOT / "examples" / "github-actions" / "what-if.yml"
-PAGE = (ROOT / "docs" / "time-travel.md").read_text("utf-8")
 CAP = "maxChildrenPerAgent: 5,"
 LARGER_CAP = "maxChildrenPerAgent: 8,"
 ALL_DIFFER = ("diff", "run compare", "config diff", "what-if --patch patch.json --since 7d --fail")
-REFUSED = ("spawn Sleep for 1 second",)
 
 
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path) -> Iterator[RunningServer]:
-    """A server of the examples, in a folder with the files that the page speaks of."""
-    with new_place() as place:
-        examples = Path(shutil.copytree(ROOT / "examples", place / "examples"))
-        (block,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.M | re.S)
-        (place / "patch.json").write_text(block, "utf-8")
-        shutil.copy(examples / "spawnlog.json5", place / "new.json5")
-        data = copied(made_data_dir, place / "data")
-        with RunningServer(data, examples / "spawnlog.json5") as running:
-            yield running
-
-
-def commands() -> list[list[str]]:
-    """Those of the page, in its order, as a shell takes them apart."""
-    return [shlex.split(line)[1:] for line in re.findall(r"^\$ (spawnlog .+)$", PAGE, re.M)]
+    with server_of_examples(made_data_dir) as running:
+        yield running
 
 
 def status_of(words: list[str]) -> int:
     """The exit status that the page says it has."""
-    line = " ".join(words)
-    if line.startswith(REFUSED):
-        return 3
-    return int(line.startswith(ALL_DIFFER))
+    return status_of_recording(words) or int(" ".join(words).startswith(ALL_DIFFER))
 
 
 def raise_cap(server: RunningServer) -> None:

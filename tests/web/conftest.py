@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from infrastructure.outbound.identity.data_directory import DataDirectory
-from infrastructure.server.database import open_database
 from tests.support.page.browser import chromium, watched_context
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import StormRecord, blow, server_of_storm
@@ -23,12 +21,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def storm() -> Iterator[tuple[ReloadedServer, StormRecord]]:
+def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
     """A server on which some 200 spawns were decided, some of them under a wrong configuration."""
     with new_place() as place:
-        directory = DataDirectory.open(place / "made")
-        open_database(None, directory.postgres).close()
-        with server_of_storm(copied(Path(directory.path), place / "data")) as server:
+        with server_of_storm(copied(made_data_dir, place / "data")) as server:
             yield server, blow(server)
 
 

@@ -6,37 +6,12 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
 
 pytestmark = pytest.mark.server
 Storm = tuple[ReloadedServer, StormRecord]
-VIEWS = (
-    "runs",
-    "log",
-    "tree",
-    "tree/agent:main:book-3",
-    "changes",
-    "compare/{refused}",
-    "compare/{refused}?with={accepted}",
-    "what-if",
-    "what-if?try=text&set=/agents=1",
-    "run/{refused}",
-    *(f"run/{{accepted}}?part={part}" for part in ("history", "prompt", "shared", "transcript")),
-    "shared-context",
-    "announcements?state=delivered",
-    "lanes",
-    "configuration",
-    "verify",
-)
-
-
-def rows(page: Page, table: str) -> int:
-    """How many rows a table says that it has, its head left out."""
-    grid = page.get_by_role("grid", name=table)
-    expect(grid).to_be_visible()
-    return int(grid.get_attribute("aria-rowcount") or "0") - 1
 
 
 def slide_to(page: Page, position: int) -> None:
@@ -249,24 +224,3 @@ def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> Non
     expect(first).to_be_visible()
     grid.press("Enter")
     expect(window.get_by_role("region", name="Event 1")).to_contain_text('"position": 1')
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screen_reader_and_weak_eyes_find_no_fault(
-    browser: Browser, storm: Storm, scheme: str
-) -> None:
-    server, record = storm
-    head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
-    assert scheme in ("light", "dark")
-    with watched_context(browser, server.url, scheme=scheme, token=server.token) as (context, _):  # type: ignore[arg-type]
-        page = context.new_page()
-        found: dict[str, list[str]] = {}
-        for view, at in itertools.product(VIEWS, ("", f"at=pos:{head - 3}")):
-            target = address(view, record)
-            page.goto(target + ("&" if "?" in target else "?") + at)
-            expect(
-                page.get_by_role("complementary", name="The same elsewhere").first
-            ).to_be_visible()
-            expect(page.get_by_text("Reading …")).to_have_count(0)
-            found[f"{view} {at}"] = faults_for_a_screen_reader(page)
-    assert [fault for faults in found.values() for fault in faults] == []

@@ -1,0 +1,118 @@
+"""A server on which every text that somebody else writes is hostile."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.servers.announcing_server import webhook
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script><b>bold</b>"
+TURNED = "safe\u202egnp.exe\u202c and \u2066hidden\u2069"
+CONTROL = "a\u0007b\u001b[31mc\u007fd\u0085e"
+RIGHT_TO_LEFT = "\u05e9\u05dc\u05d5\u05dd (1) 2"
+HOSTILE = f"{MARKUP} {TURNED} {CONTROL} {RIGHT_TO_LEFT}"
+ONE_LINE = f"{MARKUP} {RIGHT_TO_LEFT}"
+"""Of what may have no control characters."""
+LONG = HOSTILE + "x" * 1_000_000
+FAMILY = "agent:main:hostile"
+HELD_MS = 600_000
+
+_SCRIPT = '#!/bin/sh\ncat "$0.error" >&2\ncat "$0.output"\n'
+
+
+@dataclass(frozen=True)
+class HostileRecord:
+    """The server, and its runs by what is hostile in them."""
+
+    server: RunningServer
+    runs: dict[str, str]
+
+
+@contextmanager
+def hostile_server(made: Path) -> Iterator[HostileRecord]:
+    """With a run for each way in which somebody gets a text into the record."""
+    with new_place() as place, HookServer() as outside:
+        outside.replies("gateway", Reply(500, HOSTILE.encode()))
+        data = copied(made, place / "data")
+        with RunningServer(data, hostile_configuration(outside, place)) as server:
+            runs = record(server)
+            yield HostileRecord(server, runs)
+            for run_id in (runs["held"], runs["told"]):
+                server.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "over"})
+                server.run(run_id, "announced")
+
+
+def hostile_configuration(outside: HookServer, place: Path) -> dict[str, Any]:
+    """Names, results, errors, calls of tools and outputs of context scripts: all are hostile."""
+    scripts = [
+        _script(place, "content", {"agent": HOSTILE, "message": HOSTILE}),
+        _script(place, "keys", {HOSTILE: {HOSTILE: HOSTILE}}),
+        _script(place, "wrong", {"error": HOSTILE}),
+    ]
+    tool = {"name": ONE_LINE, "input": {HOSTILE: LONG[:300_000]}, "output": [HOSTILE]}
+    config = configuration(
+        {**scripted("main"), "default": True, "name": ONE_LINE},
+        scripted("talker", steps=[{"message": HOSTILE}, {"tool": tool}], result=HOSTILE),
+        scripted("failing", outcome="error", error=HOSTILE),
+        scripted("sleeper", steps=[{"afterMs": HELD_MS}]),
+        {**scripted("reader"), "subagents": {"contextScripts": {"run": scripts}}},
+        maxChildrenPerAgent=20,
+    )
+    config["spawnlog"]["announce"] = {"webhooks": [webhook(outside, "gateway")], "attemptsMax": 1}
+    return config
+
+
+def _script(place: Path, name: str, output: dict[str, Any]) -> dict[str, Any]:
+    path = place / f"{name}.sh"
+    path.write_text(_SCRIPT, "utf-8")
+    path.chmod(0o700)
+    path.with_name(f"{path.name}.output").write_text(json.dumps(output), "utf-8")
+    path.with_name(f"{path.name}.error").write_text(HOSTILE, "utf-8")
+    return {"id": name, "uri": str(path), "agentIdOverrideKey": "agent", "log": "verbose"}
+
+
+def record(server: RunningServer) -> dict[str, str]:
+    """Ask for all of it; the runs by what is hostile in them."""
+
+    def spawned(agent_id: str, **body: Any) -> str:
+        requester = {"sessionKey": FAMILY, "channel": HOSTILE, "to": HOSTILE}
+        answer = server.spawn(HOSTILE, agentId=agent_id, requester=requester, **body)
+        assert "runId" in answer.json(), answer.text[:500]
+        return str(answer.json()["runId"])
+
+    def posted(path: str, **body: Any) -> dict[str, Any]:
+        answer = server.http.post(path, json=body)
+        assert answer.is_success, answer.text[:500]
+        return dict(answer.json())
+
+    shared = {ONE_LINE: HOSTILE, "long": HOSTILE + "x" * 60_000}
+    runs = {
+        "talker": spawned(
+            "talker", label=ONE_LINE, contextPreamble=HOSTILE, sharedContext={**shared}
+        ),
+        "failing": spawned("failing"),
+        "scripts": spawned("reader"),
+        "refused": spawned(HOSTILE),
+        "long": str(server.spawn(LONG, agentId="talker").json()["runId"]),
+    }
+    for run_id in runs.values():
+        server.run(run_id, "announced")
+    held, stopped = spawned("sleeper"), spawned("sleeper")
+    for run_id in (held, stopped):
+        server.run(run_id, "started")
+    posted(f"/v1/runs/{stopped}/stop", reason=HOSTILE)
+    server.run(stopped, "announced")
+    runs["held"], runs["stopped"] = held, stopped
+    runs["told"] = str(posted(f"/v1/runs/{held}/messages", message=HOSTILE, mode="steer")["runId"])
+    parked = wait_for(
+        "webhooks that are given up",
+        lambda: server.http.get("/v1/announcements", params={"state": "parked"}).json()["items"],
+    )
+    posted(f"/v1/announcements/{parked[0]['id']}/redrive", reason=HOSTILE)
+    return runs

@@ -1,0 +1,152 @@
+"""Each screen of the page, now and in the past, on two records: the storm, and the family of
+`spawnlog demo`."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.misconfigured_storm import RULE, StormRecord
+from tests.support.servers.preloaded import ROOT, run_command
+from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.running_server import RunningServer
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+DEMO = "agent:main:demo"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A view by its address, and a text that stands there now, and then."""
+
+    view: str
+    now: str
+    then: str | None = None
+    """None: the same."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A server, a position in the past of its log, and what there is to be seen."""
+
+    server: RunningServer
+    position: int
+    screens: tuple[Screen, ...]
+
+
+@pytest.fixture(scope="module")
+def after_the_storm(storm: tuple[ReloadedServer, StormRecord]) -> Record:
+    server, record = storm
+    head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
+    refused, accepted = min(record.refused), min(record.accepted)
+    return Record(
+        server,
+        head - 3,
+        (
+            Screen("runs?status=refused", RULE),
+            Screen("log", "Child"),
+            Screen("tree", "Lately asked for by"),
+            Screen("tree/agent:main:book-3", "Tree of agent:main:book-3"),
+            Screen("changes", "unchanged"),
+            Screen(f"compare/{refused}", "Which run is"),
+            Screen(f"compare/{refused}?with={accepted}", "What differs: request"),
+            Screen("what-if", "is in force"),
+            Screen("what-if?try=text&set=/agents=1", "Begin again from revision"),
+            Screen(f"run/{refused}", f"Refused by rule {RULE}"),
+            Screen(f"run/{accepted}?part=history", "RunStarted"),
+            Screen(f"run/{accepted}?part=prompt", "System prompt"),
+            Screen(f"run/{accepted}?part=shared", "Nothing was shared with it"),
+            Screen(f"run/{accepted}?part=transcript", "user"),
+            Screen("shared-context", "agent:main:book-3"),
+            Screen("announcements?state=delivered", "delivered"),
+            Screen("lanes", "Lanes"),
+            Screen("configuration", "in force", "in force then"),
+            Screen("verify", "Head of the log", "Head of the log at this moment"),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def after_the_demo(made_data_dir: Path) -> Iterator[Record]:
+    """The moment is that of the first refusal, when five children were at work."""
+    with new_place() as place:
+        data = copied(made_data_dir, place / "data")
+        told = run_command("demo", "--data-dir", str(data))
+        assert told.returncode == 0, told.stdout + told.stderr
+        with RunningServer(data, ROOT / "examples" / "spawnlog.json5") as server:
+            yield record_of_demo(server)
+
+
+def record_of_demo(server: RunningServer) -> Record:
+    """Its screens: the editor that has the tools of a model, and whom it asks, among them."""
+
+    def run(label: str) -> str:
+        runs = server.http.get("/v1/runs", params={"label": label, "order": "asc"}).json()["items"]
+        return str(runs[0]["runId"])
+
+    events = server.http.get("/v1/events", params={"types": "SpawnRefused"}).json()["items"]
+    refused, position = events[0]["runId"], events[0]["position"]
+    posted = server.http.get("/v1/runs", params={"tree": f"{DEMO}-9"}).json()["items"][0]
+    announced = server.http.get("/v1/announcements", params={"limit": 100}).json()["items"]
+    (post,) = [one["position"] for one in announced if one["runId"] == posted["runId"]]
+    edition, summary, words = run("edition"), run("summary"), run("harbour-words")
+    return Record(
+        server,
+        position,
+        (
+            Screen("runs", "once-more", "refused 1"),
+            Screen("log", "ConfigurationActivated", "SpawnRefused"),
+            Screen("tree", f"{DEMO}-7"),
+            Screen(f"tree/{DEMO}-7", "edition"),
+            Screen(f"tree/{DEMO}-11", "stopped", "running"),
+            Screen("changes", "added"),
+            Screen(f"changes?from=pos:0&tree={DEMO}-7", "edition"),
+            Screen(f"compare/{refused}", "Which run is"),
+            Screen(f"compare/{refused}?with={edition}", "What differs: request"),
+            Screen(f"compare/{words}?with={summary}", "What differs: request"),
+            Screen("what-if", "Revision 2 is in force", "Revision 1 is in force"),
+            Screen("what-if?try=text&set=/agents=1", "Begin again from revision"),
+            Screen(f"run/{refused}", "5 of 5 children are active"),
+            Screen(f"run/{edition}", "allow_agents"),
+            Screen(f"run/{edition}?part=history", "YieldRequested"),
+            Screen(f"run/{edition}?part=prompt", "Ask counter"),
+            Screen(f"run/{edition}?part=transcript", "sessions_yield"),
+            Screen(f"run/{summary}?part=shared", "which text is longer"),
+            Screen("shared-context", f"{DEMO}-11"),
+            Screen(f"shared-context/{DEMO}-4", "which text is longer"),
+            Screen("announcements", "harbour-words"),
+            Screen(f"announcements?open={post}", "chat"),
+            Screen("lanes", "Nobody is in a lane", "holds a slot"),
+            Screen("configuration", "in force", "in force then"),
+            Screen("verify", "Head of the log", "Head of the log at this moment"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", ["after_the_storm", "after_the_demo"])
+def test_each_is_whole_and_without_a_fault_for_a_screen_reader_and_weak_eyes(
+    browser: Browser, request: pytest.FixtureRequest, name: str
+) -> None:
+    record: Record = request.getfixturevalue(name)
+    found: dict[str, list[str]] = {}
+    with watched_context(browser, record.server.url, token=record.server.token) as (context, _):
+        page = context.new_page()
+        for screen, is_then in itertools.product(record.screens, (False, True)):
+            at = f"{'&' if '?' in screen.view else '?'}at=pos:{record.position}" if is_then else ""
+            page.emulate_media(color_scheme="light")
+            page.goto(f"/ui/{screen.view}{at}")
+            text = screen.then if is_then and screen.then is not None else screen.now
+            expect(page.get_by_role("main")).to_contain_text(text)
+            expect(page.get_by_text("Reading …")).to_have_count(0)
+            expect(page.get_by_role("alert")).to_have_count(0)
+            expect(page.get_by_role("note")).to_have_count(int(is_then))
+            found[screen.view + at] = faults_for_a_screen_reader(page)
+            page.emulate_media(color_scheme="dark")
+            # Nothing else is otherwise in the dark.
+            found[screen.view + at] += faults_for_a_screen_reader(page, "color-contrast")
+    assert [fault for faults in found.values() for fault in faults] == []

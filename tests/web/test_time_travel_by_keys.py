@@ -1,0 +1,177 @@
+"""The document about time travel, walked on the page by somebody without a mouse."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.page.keyboard import Keyboard
+from tests.support.servers.preloaded import run_command
+from tests.support.servers.running_server import RunningServer
+from tests.support.servers.time_travel import (
+    commands_that_record,
+    server_of_examples,
+    status_of_recording,
+)
+
+pytestmark = pytest.mark.server
+CAP = "/agents/defaults/subagents/maxChildrenPerAgent"
+NAME = '"maxChildrenPerAgent"'
+THEN = "run:late@refused"
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path) -> Iterator[RunningServer]:
+    """The server of the document, behind its first commands."""
+    with server_of_examples(made_data_dir) as running:
+        for words in commands_that_record():
+            result = run_command(*words, "--data-dir", str(running.data_dir))
+            assert result.returncode == status_of_recording(words), result.stderr
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        yield context.new_page()
+
+
+def test_the_story_of_time_travel_is_walked_by_keys_alone(
+    page: Page, server: RunningServer
+) -> None:
+    (late,) = server.http.get("/v1/runs", params={"label": "late"}).json()["items"]
+    keys = Keyboard(page)
+    rows = page.get_by_role("row")
+    selected = page.locator("[aria-selected=true]")
+    page.goto("/")
+    expect(rows).to_have_count(7)
+
+    # As it was: five were at work when the sixth was refused.
+    keys.press("t")
+    keys.type(THEN)
+    keys.press("Escape")
+    expect(page.get_by_role("note")).to_contain_text("This is the past")
+    expect(page.get_by_role("checkbox", name="running 5")).to_be_visible()
+    keys.press("/")
+    keys.reach(page.get_by_label("Label", exact=True))
+    keys.type("nap-3")
+    keys.press("Escape")
+    expect(rows).to_have_count(2)
+    keys.press("j")
+    expect(selected).to_contain_text("running")
+    keys.press("Enter")
+    expect(page.get_by_role("heading", name="nap-3")).to_be_visible()
+    keys.press("g", "t")
+    expect(page.get_by_role("heading", name="Trees")).to_be_visible()
+    keys.press("/")
+    keys.type("main")
+    tree = page.get_by_role("treegrid", name="Sessions")
+    expect(tree.get_by_role("row")).to_have_count(7)
+    keys.press("j", "j")
+    expect(selected).to_contain_text("nap-1")
+    expect(selected).to_contain_text("running")
+    keys.press("g", "n")
+    expect(page.get_by_role("row", name="subagent 1 5 8 0")).to_be_visible()
+    keys.press("g", "a")
+    expect(page.get_by_text("Nothing was announced up to this moment.")).to_be_visible()
+    keys.press("g", "c")
+    expect(page.get_by_role("row").filter(has_text="in force then")).to_be_visible()
+    content = page.get_by_role("region", name="Content of revision 1")
+    keys.reach(content)
+    keys.press("End")
+    expect(content.get_by_text(f"{NAME}: 5")).to_be_visible()
+
+    # When it happened: the refusal, from now backwards, and the event beside it.
+    keys.press("l")
+    expect(page.get_by_role("note")).to_have_count(0)
+    keys.press("Shift+ArrowLeft")
+    expect(page.get_by_text("SpawnRefused at position")).to_be_visible()
+    refused_at = int(page.url.rpartition("at=pos:")[2].partition("&")[0])
+    keys.press("ArrowLeft")
+    expect(page).to_have_url(re.compile(f"at=pos:{refused_at - 1}$"))
+    keys.press("g", "l", "/")
+    keys.type("RunStarted")
+    keys.press("Escape")
+    expect(rows).to_have_count(6)
+    keys.press("j", "Enter")
+    opened = page.get_by_role("region", name="Event")
+    expect(opened).to_contain_text('"type": "RunStarted"')
+    keys.use(opened.get_by_role("link", name="As it was then"))
+    expect(rows).to_have_count(6)
+    expect(page.get_by_role("note")).to_contain_text("This is the past")
+
+    # What changed, and what did that: between two moments, in a run, beside another run.
+    keys.press("l", "g", "d", "/")
+    keys.type("run:nap-1@queued", then="Tab")
+    keys.type(THEN)
+    expect(page.get_by_text(f"to {refused_at}.")).to_be_visible()
+    table = page.get_by_role("table", name="Who came")
+    refused = table.get_by_role("row").filter(has=page.get_by_role("link", name="late"))
+    expect(refused).to_contain_text("added")
+    keys.use(refused.locator("summary"))
+    expect(table.get_by_text('"rule": "active_children"')).to_be_visible()
+    keys.use(table.get_by_role("link", name="nap-1"), by="Shift+Tab")
+    expect(page.get_by_role("heading", name="nap-1")).to_be_visible()
+    keys.reach(page.get_by_role("tab", name="Decisions"))
+    keys.press("ArrowRight")
+    events = page.get_by_role("table", name="Events of the run")
+    expect(events.get_by_role("row").last).to_contain_text("RunAnnounced")
+    keys.reach(page.get_by_label("Who set"))
+    page.keyboard.type("announcement")
+    expect(events.get_by_role("row").last).to_contain_text("RunAnnounced")
+    expect(events.get_by_role("rowheader", name="RunStarted")).to_have_count(0)
+    keys.press("Escape")
+    keys.reach(page.get_by_label("Compare with"), by="Shift+Tab")
+    keys.type("late")
+    expect(page.get_by_text("What differs: request, decisions")).to_be_visible()
+    keys.use(page.locator("summary").filter(has_text="decided the same"))
+    expect(page.get_by_role("rowheader", name="depth", exact=True)).to_be_visible()
+    keys.use(page.get_by_role("link", name="late", exact=True), by="Shift+Tab")
+    expect(page.get_by_text("5 of 5 children are active").first).to_be_visible()
+
+    # What would have been decided otherwise: one value, then a text of one's own.
+    keys.press("g", "w", "/")
+    keys.type(CAP, then="Tab")
+    keys.type("2")
+    keys.use(page.get_by_role("button", name="Decide again"))
+    number = page.get_by_role("button", name="3 newly-refused of rule active_children: show them")
+    keys.use(number)
+    decisions = page.get_by_role("grid", name="Decisions")
+    expect(decisions.get_by_role("row")).to_have_count(4)
+    keys.reach(page.get_by_role("checkbox", name="had never run"), by="Shift+Tab")
+    keys.press("Space")
+    keys.use(page.get_by_role("button", name="Decide again"))
+    expect(page.get_by_text("--cascade")).to_be_visible()
+    expect(number).to_be_visible()
+    keys.reach(page.get_by_role("checkbox", name="had never run"), by="Shift+Tab")
+    keys.press("Space")
+    keys.reach(page.get_by_role("radio", name="Set single values"), by="Shift+Tab")
+    keys.press("ArrowRight")
+    editor = page.get_by_label("The configuration to try, JSON5")
+    expect(editor).to_have_value(re.compile("maxChildrenPerAgent"))
+    lines = editor.input_value().split("\n")
+    keys.reach(editor)
+    keys.press("Control+Home")
+    keys.press(*["ArrowDown"] * lines.index(f"{' ' * 8}{NAME}: 5,"))
+    keys.press("Home", "Shift+End")
+    page.keyboard.type(f"{NAME}: 8, // room for one more")
+    keys.press("Escape")
+    keys.use(page.get_by_role("button", name="Decide again"))
+    keys.use(page.get_by_role("button", name="1 newly-allowed: show them"))
+    expect(decisions.get_by_role("row")).to_have_count(2)
+    keys.press("j")
+    expect(page.get_by_text("Enter leads to the run.")).to_be_visible()
+    keys.press("Enter")
+    expect(page.get_by_role("heading", name="late")).to_be_visible()
+
+    # Once more, since there is room by now.
+    keys.use(page.get_by_role("button", name="Respawn"))
+    keys.reach(page.get_by_label("Another task"))
+    keys.type("Sleep for 0 seconds")
+    expect(page.get_by_text("Respawned from")).to_be_visible()
+    expect(page.get_by_text("slept for 0 s").first).to_be_visible()
+    keys.use(page.get_by_role("definition").get_by_role("link", name=late["runId"][:8]))
+    expect(page.get_by_text("Refused by rule active_children")).to_be_visible()
