@@ -91,6 +91,33 @@ def test_a_drag_shows_where_it_ended(window: Page, storm: Storm) -> None:
     expect(window.get_by_role("row").nth(1)).to_contain_text(then["runId"][:8])
 
 
+def test_of_a_moment_that_is_none_nobody_but_the_field_asks(browser: Browser, storm: Storm) -> None:
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, watched):
+        page = context.new_page()
+        page.goto("/ui/runs")
+        expect(page.get_by_role("row").nth(1)).to_be_visible()
+        field = page.get_by_label("Go to")
+        field.fill("yesterday")
+        field.press("Enter")
+        expect(page.get_by_text("A moment is pos:42")).to_be_visible()
+        field.fill("999,999,999")
+        field.press("Enter")
+        expect(page.get_by_text("The log ends at position")).to_be_visible()
+        assert watched.wrong == []
+        field.fill("run:nobody-is-called-so@started")
+        with page.expect_response("**/v1/moments*") as answer:
+            field.press("Enter")
+        expect(page.get_by_text(answer.value.json()["detail"])).to_be_visible()
+        expect(page).to_have_url(re.compile("/ui/runs$"))
+        # A browser writes a line for each request that is refused: there was one.
+        assert ["404" in line for line in watched.wrong] == [True]
+        watched.wrong.clear()
+        field.fill("-1s")
+        field.press("Enter")
+        expect(page.get_by_role("note")).to_contain_text("This is the past")
+
+
 def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, storm: Storm) -> None:
     window.goto(address("run/{refused}", storm[1]))
     expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()

@@ -27,10 +27,10 @@ def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         pytest.fail("tests of the page need Chromium: `make browser` installs it")
-    # Its sandbox wants another user than root.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    # Its sandbox wants another user than root, and Playwright leaves it out unless one asks.
+    is_sandboxed = os.geteuid() != 0
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        browser = playwright.chromium.launch(executable_path=path, chromium_sandbox=is_sandboxed)
         yield browser
         browser.close()
 
