@@ -6,9 +6,12 @@ import pytest
 from tests.simulation.simulate import findings
 
 SEEDS_OF_A_TEST = 100
+FIRST, SEEDS = 21, 300
+"""The seeds before are played in `test_simulation`, where each guarantee that is left out is found
+within so many."""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("begin", range(1, 501, SEEDS_OF_A_TEST))
+@pytest.mark.parametrize("begin", range(FIRST, FIRST + SEEDS, SEEDS_OF_A_TEST))
 def test_no_life_breaks_a_rule(begin: int) -> None:
     assert findings(range(begin, begin + SEEDS_OF_A_TEST)) == {}

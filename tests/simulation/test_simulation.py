@@ -6,7 +6,7 @@ from tests.simulation import virtual_time
 from tests.simulation.simulate import findings, is_found, play
 from tests.support.memory.store import Fault
 
-SEEDS_MAX = 500
+SEEDS_MAX = 300
 """A guarantee that is left out is found within so many."""
 
 

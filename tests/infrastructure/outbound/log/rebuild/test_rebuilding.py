@@ -61,8 +61,7 @@ async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("page", [1, 10])
-@pytest.mark.parametrize("states", [0, 3])
+@pytest.mark.parametrize(("page", "states"), [(1, 0), (10, 3)])
 async def test_neither_the_size_of_pages_nor_that_of_the_memory_matters(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, page: int, states: int
 ) -> None:

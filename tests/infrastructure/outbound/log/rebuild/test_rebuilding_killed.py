@@ -35,8 +35,7 @@ asyncio.run(
 MOMENTS = {
     "after the first page": ("events", 1),
     "in the middle of the events": ("events", 30),
-    "with an index": ("indexes", 1),
-    "with most indexes": ("indexes", 12),
+    "with some of the indexes": ("indexes", 12),
     "before the comparison": ("comparison", 0),
     "before the exchange": ("exchange", 0),
 }

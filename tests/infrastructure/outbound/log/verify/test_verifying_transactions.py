@@ -80,11 +80,10 @@ def test_a_row_for_an_event_in_the_middle_of_a_transaction_is_one_too_many(
     assert cut.says().startswith(f"position {at}: a row of run {run_id} begins here")
 
 
-@pytest.mark.parametrize("size", [10, 40_000])
 def test_a_changed_row_is_found_in_a_log_of_long_transactions(
-    cut: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
+    cut: ToldLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", size)
+    monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", 10)
     for table in ("runs", "sessions"):
         for (here,) in cut.ask(f"SELECT from_position FROM {table} ORDER BY 1"):
             cut.do(f"UPDATE {table} SET version = version + 1 WHERE from_position = %s", here)
