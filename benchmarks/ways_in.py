@@ -14,12 +14,13 @@ from statistics import median
 from benchmarks.load import TASK, Act, Connection, Spawner, requester
 from benchmarks.report import Figure
 from benchmarks.server import PATIENT, Server, running_server
-from spawnlog import AsyncClient
+from spawnlog import AsyncClient, Client
 
 HTTP = "plain HTTP"
 KEYED = "plain HTTP with an idempotency key"
 TOOLS = "tools for models"
 CLIENT = "Python client"
+BLOCKING = "Python client that blocks"
 CALLERS = (1, 8)
 _VERSION = "2026-07-28"
 _META = {
@@ -76,6 +77,20 @@ class ClientSpawner:
         return str(accepted.runs[0].run_id)
 
 
+class BlockingSpawner:
+    """Spawns by the client that blocks: with it this program does nothing else meanwhile."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._numbers = itertools.count()
+
+    async def spawn(self) -> str:
+        """One accepted spawn; gives the id of its run."""
+        key = requester(f"{self._name}-{next(self._numbers)}")
+        return str(self._client.spawn(TASK, key, cleanup="delete").runs[0].run_id)
+
+
 def measured_ways(folder: Path, seconds: float) -> list[Figure]:
     """The milliseconds of a spawn by each way, and how many times those of plain HTTP."""
     folder.mkdir(mode=0o711)
@@ -89,13 +104,17 @@ def measured_ways(folder: Path, seconds: float) -> list[Figure]:
 async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
     taken: dict[str, list[float]] = {}
     opened: list[Connection | AsyncClient] = []
+    blocking = Client(server.url, token=server.token)
     try:
         turns = [await _ways(server, f"{callers}-{one}", opened) for one in range(callers)]
+        if callers == 1:
+            turns[0][BLOCKING] = BlockingSpawner(blocking, "b").spawn
         for acts in turns:
             for act in acts.values():
                 await act()
         await asyncio.gather(*(_in_turns(acts, taken, seconds) for acts in turns))
     finally:
+        blocking.close()
         for connection in opened:
             await connection.close()
     return _figures(taken, callers)
@@ -103,7 +122,7 @@ async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
 
 async def _ways(
     server: Server, name: str, opened: list[Connection | AsyncClient]
-) -> Mapping[str, Act]:
+) -> dict[str, Act]:
     connections = [Connection(server.url, server.token) for _ in (HTTP, KEYED, TOOLS)]
     for one in connections:
         await one.open()
@@ -139,7 +158,7 @@ def _figures(taken: Mapping[str, Sequence[float]], callers: int) -> list[Figure]
             figures.append(
                 Figure(f"{title}: {name} : {HTTP}", "times", round(middle / plain, 2), note)
             )
-        if name == CLIENT:
+        if name in (CLIENT, BLOCKING):
             figures.append(
                 Figure(f"{title}: {name} : {KEYED}", "times", round(middle / keyed, 2), note)
             )

@@ -15,6 +15,7 @@ from uuid import UUID
 import httpx2
 
 from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, Reply, ServerAnswer, require_success
+from spawnlog.core.connections import Connections
 from spawnlog.core.errors import InvalidSetting, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed
 from spawnlog.core.lines import LineReader
@@ -94,6 +95,7 @@ class Client:
         self.retries = retries or RetryLimits()
         self._wire = Wire(self.address, answer_seconds, agent)
         self._http = self._wire.opened(httpx2.Client)
+        self._connections = Connections(self.address.url) if self._wire.is_plain else None
 
     @classmethod
     def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:
@@ -117,6 +119,8 @@ class Client:
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+        if self._connections is not None:
+            self._connections.close()
 
     def answer(self, request: Request[T]) -> ServerAnswer[T]:
         """The answer to a request of `spawnlog.operations`, with the position at which it is
@@ -188,6 +192,9 @@ class Client:
 
     def _reply(self, request: Request[Any]) -> Reply:
         with self._failures(request):
+            if self._connections is not None:
+                seconds = self._wire.silence_seconds_max(request)
+                return self._connections.reply(self._wire.message(request), seconds)
             response = self._http.send(self._wire.request(request), stream=True)
             try:
                 return Reply(response.status_code, response.headers, _content(response))

@@ -1,12 +1,12 @@
-"""The connections that the client which awaits keeps to a server of this machine."""
+"""The connections that a client of either kind keeps to a server of this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from spawnlog import AsyncClient, ForeignAnswer, RetryLimits, ServerUnreachable
+from spawnlog import AsyncClient, Client, ForeignAnswer, RetryLimits, ServerUnreachable
 from spawnlog.core import answer, connections
 
 ONCE = RetryLimits(attempts_max=1)
@@ -48,17 +48,46 @@ class Served:
             self.left.set()
 
 
-@asynccontextmanager
-async def served(
-    *answers: bytes, closes: bool = False
-) -> AsyncIterator[tuple[Served, AsyncClient]]:
+class Asking:
+    """A client of either kind, of which a test asks the same."""
+
+    def __init__(self, client: Client | AsyncClient) -> None:
+        self.client = client
+
+    async def head(self) -> int:
+        """Where the log of the server ends."""
+        if isinstance(self.client, Client):
+            return (await asyncio.to_thread(self.client.get_readiness)).head
+        return (await self.client.get_readiness()).head
+
+    async def close(self) -> None:
+        """Close its connections."""
+        if isinstance(self.client, Client):
+            self.client.close()
+        else:
+            await self.client.close()
+
+
+Serving = Callable[..., AbstractAsyncContextManager[tuple[Served, Asking]]]
+
+
+@pytest.fixture(params=[Client, AsyncClient], ids=["blocks", "awaits"])
+def served(request: pytest.FixtureRequest) -> Serving:
     """A server that gives these answers, and a client of it."""
-    seen = Served(*answers, closes=closes)
-    server = await asyncio.start_server(seen.serve, "127.0.0.1", 0)
-    async with server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with AsyncClient(url, token="a-token", retries=ONCE) as client:
-            yield seen, client
+
+    @asynccontextmanager
+    async def opened(*answers: bytes, closes: bool = False) -> AsyncIterator[tuple[Served, Asking]]:
+        seen = Served(*answers, closes=closes)
+        server = await asyncio.start_server(seen.serve, "127.0.0.1", 0)
+        async with server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            asking = Asking(request.param(url, token="a-token", retries=ONCE))
+            try:
+                yield seen, asking
+            finally:
+                await asking.close()
+
+    return opened
 
 
 @pytest.mark.parametrize(
@@ -74,18 +103,20 @@ async def served(
     ],
     ids=["counted", "in chunks", "until the end", "behind a word of patience"],
 )
-async def test_an_answer_is_read_whole_however_it_is_framed(said: bytes, closes: bool) -> None:
+async def test_an_answer_is_read_whole_however_it_is_framed(
+    served: Serving, said: bytes, closes: bool
+) -> None:
     async with served(said, closes=closes) as (_, client):
         for _ in range(2):
-            assert (await client.get_readiness()).head == 7
+            assert await client.head() == 7
 
 
-async def test_one_connection_takes_one_request_after_the_other() -> None:
+async def test_one_connection_takes_one_request_after_the_other(served: Serving) -> None:
     async with served(WHOLE) as (seen, client):
         for _ in range(3):
-            await client.get_readiness()
+            await client.head()
         assert (seen.connections, len(seen.requests)) == (1, 3)
-        await asyncio.gather(*(client.get_readiness() for _ in range(3)))
+        await asyncio.gather(*(client.head() for _ in range(3)))
         assert seen.connections == 3
 
 
@@ -97,38 +128,45 @@ async def test_one_connection_takes_one_request_after_the_other() -> None:
         WHOLE.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"),
     ],
 )
-async def test_a_connection_on_which_more_was_said_is_not_used_again(said: bytes) -> None:
+async def test_a_connection_on_which_more_was_said_is_not_used_again(
+    served: Serving, said: bytes
+) -> None:
     async with served(said, WHOLE) as (seen, client):
         for _ in range(2):
-            assert (await client.get_readiness()).head == 7
+            assert await client.head() == 7
         assert seen.connections == 2
 
 
-async def test_a_connection_that_the_server_has_ended_is_not_used_again() -> None:
+async def test_a_connection_that_the_server_has_ended_is_not_used_again(served: Serving) -> None:
     async with served(WHOLE, closes=True) as (seen, client):
         for _ in range(3):
-            await client.get_readiness()
+            await client.head()
             await asyncio.wait_for(seen.left.wait(), 20)
         assert seen.connections == 3
 
 
-async def test_the_connection_of_a_cancelled_request_is_cut_and_its_answer_is_nobodys() -> None:
+@pytest.mark.parametrize("served", [AsyncClient], indirect=True)
+async def test_the_connection_of_a_cancelled_request_is_cut_and_its_answer_is_nobodys(
+    served: Serving,
+) -> None:
     async with served(b"", WHOLE) as (seen, client):
-        waiting = asyncio.create_task(client.get_readiness())
+        waiting = asyncio.create_task(client.head())
         await asyncio.wait_for(seen.asked.wait(), 20)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await asyncio.wait_for(seen.left.wait(), 20)
-        assert (await client.get_readiness()).head == 7
+        assert await client.head() == 7
         assert seen.connections == 2
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_was_said() -> None:
+async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_was_said(
+    served: Serving,
+) -> None:
     async with served(b"") as (seen, client):
-        client._wire._answer_seconds = 0.05
+        client.client._wire._answer_seconds = 0.05
         with pytest.raises(ServerUnreachable, match="did not answer in time"):
-            await client.get_readiness()
+            await client.head()
         await asyncio.wait_for(seen.left.wait(), 20)
 
 
@@ -142,24 +180,27 @@ async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_was_said
         (b"HTTP/1.1 200 OK\r\nX: %s" % (b"x" * connections.HEAD_BYTES_MAX), "head of the answer"),
     ],
 )
-async def test_an_answer_that_is_none_is_a_lost_connection(said: bytes, why: str) -> None:
+async def test_an_answer_that_is_none_is_a_lost_connection(
+    served: Serving, said: bytes, why: str
+) -> None:
     async with served(said or b"\r\n", closes=True) as (_, client):
         with pytest.raises(ServerUnreachable, match=why):
-            await client.get_readiness()
+            await client.head()
 
 
 async def test_an_answer_that_is_too_long_is_read_no_further(
+    served: Serving,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(answer, "ANSWER_BYTES_MAX", 10)
     async with served(WHOLE) as (_, client):
         with pytest.raises(ForeignAnswer, match="longer than"):
-            await client.get_readiness()
+            await client.head()
 
 
-async def test_a_client_that_is_closed_waits_for_nobody() -> None:
+async def test_a_client_that_is_closed_waits_for_nobody(served: Serving) -> None:
     async with served(b"") as (seen, client):
-        waiting = asyncio.create_task(client.get_readiness())
+        waiting = asyncio.create_task(client.head())
         await asyncio.wait_for(seen.asked.wait(), 20)
         await client.close()
         with pytest.raises(ServerUnreachable):
@@ -167,9 +208,10 @@ async def test_a_client_that_is_closed_waits_for_nobody() -> None:
 
 
 async def test_more_requests_than_connections_wait_for_their_turn(
+    served: Serving,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
     async with served(WHOLE) as (seen, client):
-        await asyncio.gather(*(client.get_readiness() for _ in range(9)))
+        await asyncio.gather(*(client.head() for _ in range(9)))
         assert (seen.connections, len(seen.requests)) == (2, 9)
