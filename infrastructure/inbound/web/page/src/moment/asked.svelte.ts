@@ -3,7 +3,6 @@
 import { untrack } from 'svelte'
 
 import { read, RequestFailed, type Answer, type Parameters } from '../api/requests'
-import { session } from '../session.svelte'
 import { moment } from './moment.svelte'
 
 export interface Question {
@@ -87,16 +86,16 @@ export class Asked<T> {
       } catch (error) {
         if (this.#ending.signal.aborted) break
         if (!(error instanceof RequestFailed)) throw error
-        if (error.status === 401) session.refuse()
         // A server of another, shorter log knows none of the positions that were shown.
         moment.takeNoteOfLog(error.log)
         this.problem = error
-        if (!error.isOutage) {
-          // What was asked before has nothing to do with this question.
-          if (key !== this.#answered) this.value = null
-          continue
+        // What was asked before has nothing to do with this question.
+        if (key !== this.#answered) {
+          this.value = null
+          this.position = 0
+          this.#answered = ''
         }
-        if (this.#next === null) this.#askAgain(question, key, error.retryAfterMs ?? RETRY_MS)
+        if (error.isOutage && this.#next === null) this.#askAgain(question, key, error.retryAfterMs ?? RETRY_MS)
       }
     }
     this.#asking = false

@@ -1,5 +1,7 @@
 // As of when everything is shown, and where the log ends: one for the whole page.
 
+import { untrack } from 'svelte'
+
 import { forgetAnswers, read, type Answer } from '../api/requests'
 import { followLog, type Recorded, type StreamState } from '../api/stream'
 import type { MomentView } from '../api/shapes'
@@ -50,14 +52,16 @@ class Moment {
     return this.address.filters.filter(([key]) => key === name).map(([, value]) => value)
   }
 
-  /** Begins to follow the address and the log; gives the end of it. */
-  start(): () => void {
+  /** Begins to follow the address and the log, or what a child's token may follow of it; gives the end
+   * of it. */
+  start(runId: string | null): () => void {
     const onPop = (): void => {
       this.address = readAddress(location.pathname, location.search)
     }
     addEventListener('popstate', onPop)
     const end = followLog(
-      () => this.head,
+      () => untrack(() => this.head),
+      runId,
       (recorded) => this.#recorded(recorded),
       (state) => {
         const wasLost = this.stream === 'lost'
