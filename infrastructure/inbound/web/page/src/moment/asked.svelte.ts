@@ -22,6 +22,8 @@ export class Asked<T> {
   value = $state.raw<T | null>(null)
   /** As of which position that is. */
   position = $state(0)
+  /** And of which moment it was asked for. */
+  at = $state<string | null>(null)
   problem = $state.raw<RequestFailed | null>(null)
   isBusy = $state(false)
 
@@ -73,6 +75,7 @@ export class Asked<T> {
     this.isBusy = true
     while (this.#next !== null && !this.#ending.signal.aborted) {
       const { question, key } = this.#next
+      const at = moment.at
       this.#next = null
       try {
         const answer = await this.#read(question)
@@ -82,6 +85,7 @@ export class Asked<T> {
         this.#answered = key
         this.value = answer.body
         this.position = answer.position
+        this.at = at
         this.problem = null
       } catch (error) {
         if (this.#ending.signal.aborted) break
