@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page.browser import watched_context
+from tests.support.page.browser import ELSEWHERE, watched_context
 from tests.support.page.round_robin import RoundRobin, round_robin
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
@@ -15,10 +15,14 @@ from tests.support.servers.running_server import RunningServer, configuration, s
 
 pytestmark = pytest.mark.server
 TOKEN = "a-token-of-the-file-which-all-servers-have"
+STORED = "localStorage.getItem('spawnlog.token')"
 CONFIGURATION = {
     **configuration({**scripted("main"), "default": True}),
     "spawnlog": {
-        "tokens": [{"id": "page", "token": "${PAGE_TOKEN}", "scopes": ["admin"], "sessions": ["*"]}]
+        "tokens": [
+            {"id": "page", "token": "${PAGE_TOKEN}", "scopes": ["admin"], "sessions": ["*"]}
+        ],
+        "allowedHosts": [ELSEWHERE],
     },
 }
 
@@ -101,3 +105,63 @@ def test_another_log_takes_the_place_of_everything_that_was_shown(
         expect(page.get_by_role("row").nth(1)).to_contain_text("of-the-other")
         expect(page.get_by_text("of-the-one")).to_have_count(0)
     databases.drop(url)
+
+
+def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
+    browser: Browser, between: RoundRobin, one: RunningServer
+) -> None:
+    between.lead_to(one.url)
+    code = one.http.post("/v1/page-codes").json()["code"]
+    with watched_context(browser, between.url, may_be_away=True) as (context, watched):
+        page = context.new_page()
+        # A view that asks for nothing by itself.
+        page.goto(f"/ui/lanes#code={code}")
+        expect(page.get_by_text("Nobody is in a lane")).to_be_visible()
+        own = {"Authorization": f"Bearer {page.evaluate(STORED)}"}
+        between.lead_to()
+        expect(page.get_by_text("No connection to the server")).to_be_visible()
+        assert one.http.delete("/v1/page-tokens/current", headers=own).json()["wasKnown"]
+        between.lead_to(one.url)
+        expect(page.get_by_role("alert")).to_contain_text("not valid any more")
+        assert page.evaluate(STORED) is None
+        assert {"401" in line for line in watched.wrong} == {True}
+        watched.wrong.clear()
+
+
+def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
+    page: Page, between: RoundRobin, one: RunningServer
+) -> None:
+    between.lead_to(one.url)
+    one.run(one.spawn("task", label="the-first").json()["runId"], "announced")
+    page.goto("/ui/runs")
+    expect(page.get_by_role("row")).to_have_count(2)
+    between.lead_to()
+    expect(page.get_by_text("No connection to the server")).to_be_visible()
+    page.get_by_label("Label", exact=True).fill("another")
+    page.get_by_label("Label", exact=True).press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(page.get_by_role("row")).to_have_count(0)
+    between.lead_to(one.url)
+    expect(page.get_by_text("No run fits these filters.")).to_be_visible()
+
+
+def test_it_works_at_a_name_that_a_browser_trusts_with_little(
+    browser: Browser, one: RunningServer
+) -> None:
+    one.spawn("task", label="the-first")
+    url = one.url.replace("127.0.0.1", ELSEWHERE)
+    code = one.http.post("/v1/page-codes").json()["code"]
+    with watched_context(browser, url) as (context, watched):
+        page = context.new_page()
+        page.goto(f"/ui/runs#code={code}")
+        expect(page.get_by_role("row").nth(1)).to_contain_text("the-first")
+        assert page.evaluate("isSecureContext") is False
+        other = context.new_page()
+        other.goto("/ui/runs")
+        expect(other.get_by_role("row").nth(1)).to_contain_text("the-first")
+        one.spawn("task", label="the-second")
+        for window in (page, other):
+            expect(window.get_by_role("row").nth(1)).to_contain_text("the-second")
+        # A browser says that there it takes no note of one of the headers.
+        assert [line for line in watched.wrong if "Cross-Origin-Opener-Policy" not in line] == []
+        watched.wrong.clear()

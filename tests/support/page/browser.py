@@ -17,6 +17,8 @@ from tests.support.servers.preloaded import ROOT
 AXE = ROOT / ".build" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 Scheme = Literal["light", "dark"]
 SHOWN_MS_MAX = 15_000
+ELSEWHERE = "spawnlog.test"
+"""A name that leads to this machine, and that a browser trusts no more than any other."""
 
 expect.set_options(timeout=SHOWN_MS_MAX)
 
@@ -29,8 +31,11 @@ def chromium() -> Iterator[Browser]:
         pytest.fail("tests of the page need Chromium: `make browser` installs it")
     # Its sandbox wants another user than root, and Playwright leaves it out unless one asks.
     is_sandboxed = os.geteuid() != 0
+    arguments = [f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, chromium_sandbox=is_sandboxed)
+        browser = playwright.chromium.launch(
+            executable_path=path, args=arguments, chromium_sandbox=is_sandboxed
+        )
         yield browser
         browser.close()
 

@@ -1,6 +1,8 @@
 // Who looks: the token of this browser, and what it is good for.
 
-import { act, forgetAnswers, onTokenChange, read, readToken, RequestFailed, revokeToken, writeToken } from './api/requests'
+import {
+  actAsNobody, forgetAnswers, mayBeToken, onTokenChange, onTokenRefused, read, readToken, RequestFailed, revokeToken, writeToken,
+} from './api/requests'
 import type { CallerView, PageTokenAnswer } from './api/shapes'
 
 export type Scope = CallerView['scopes'][number]
@@ -17,10 +19,16 @@ function takeCode(): string | null {
   return code
 }
 
+const RETRY_MS = 1_000
+const NO_TOKEN = 'The server does not know this token. Copy the whole of it.'
+
 class Session {
   caller = $state.raw<CallerView | null>(null)
   state = $state<'asking' | 'signed-in' | 'signed-out' | 'away'>('asking')
   problem = $state<string | null>(null)
+
+  // Grows with each token: what is late of one says nothing about the next.
+  #turn = 0
 
   may(scope: Scope): boolean {
     const scopes = this.caller?.scopes ?? []
@@ -34,30 +42,49 @@ class Session {
   /** Finds out who looks. Where authentication is off nobody needs a token. */
   async begin(): Promise<void> {
     onTokenChange(() => void this.#ask())
+    onTokenRefused(() => this.refuse())
+    // An address with a code may be opened where the page is already.
+    addEventListener('hashchange', () => {
+      const code = takeCode()
+      if (code !== null) void this.#trade(code)
+    })
     const code = takeCode()
-    if (code === null || !wantsToken()) {
-      await this.#ask()
+    await (code === null ? this.#ask() : this.#trade(code))
+  }
+
+  async signIn(token: string): Promise<void> {
+    this.problem = null
+    const text = token.trim()
+    if (!mayBeToken(text)) {
+      this.problem = NO_TOKEN
       return
     }
+    writeToken(text)
+    await this.#ask()
+    if (this.state === 'signed-out') {
+      writeToken(null)
+      this.problem = NO_TOKEN
+    }
+  }
+
+  async #trade(code: string): Promise<void> {
+    if (!wantsToken()) return this.#ask()
     try {
-      const traded = await act<PageTokenAnswer>('POST', '/v1/page-tokens', { code })
+      const traded = await actAsNobody<PageTokenAnswer>('POST', '/v1/page-tokens', { code })
       void revokeToken()
       writeToken(traded.body.token)
       await this.#ask()
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
+      if (error.isOutage && this.state !== 'signed-in') {
+        this.state = 'away'
+        this.problem = error.message
+        setTimeout(() => void this.#trade(code), RETRY_MS)
+        return
+      }
       // Who was signed in before still is.
-      await this.#ask()
+      if (this.state !== 'signed-in') await this.#ask()
       if (this.state === 'signed-out') this.problem = error.message
-    }
-  }
-
-  async signIn(token: string): Promise<void> {
-    writeToken(token.trim())
-    await this.#ask()
-    if (this.state === 'signed-out') {
-      writeToken(null)
-      this.problem = 'The server does not know this token. Copy the whole of it.'
     }
   }
 
@@ -70,6 +97,7 @@ class Session {
   #leave(): void {
     writeToken(null)
     forgetAnswers()
+    this.#turn += 1
     this.caller = null
     this.problem = null
     this.state = 'signed-out'
@@ -84,22 +112,31 @@ class Session {
 
   async #ask(): Promise<void> {
     forgetAnswers()
+    const turn = (this.#turn += 1)
     this.problem = null
+    // What was shown to one is not shown to another: all is read anew.
+    if (this.state === 'signed-in') this.state = 'asking'
     if (readToken() === null && wantsToken()) {
       this.caller = null
       this.state = 'signed-out'
       return
     }
     try {
-      this.caller = (await read<CallerView>('/v1/me')).body
+      const { body } = await read<CallerView>('/v1/me')
+      // Somebody has signed in or out since.
+      if (turn !== this.#turn) return
+      this.caller = body
       this.state = 'signed-in'
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
+      if (turn !== this.#turn) return
       this.caller = null
       this.state = error.status === 401 ? 'signed-out' : 'away'
       if (this.state === 'away') {
         this.problem = error.message
-        setTimeout(() => void this.#ask(), 1_000)
+        setTimeout(() => {
+          if (turn === this.#turn) void this.#ask()
+        }, RETRY_MS)
       }
     }
   }

@@ -1,16 +1,17 @@
 // A response that comes as lines of JSON, each as it is made.
 
-import { authorization, failureOf, RequestFailed } from './requests'
+import { authorization, failureOf, readToken, RequestFailed } from './requests'
 
 const LINE_CHARS_MAX = 8_000_000
 
 /** Sends a question and gives what each read brought, as values. */
 export async function* lines(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<unknown[]> {
+  const token = readToken()
   let response: Response
   try {
     response = await fetch(path, {
       method: 'POST',
-      headers: { Accept: 'application/x-ndjson', 'Content-Type': 'application/json', ...authorization() },
+      headers: { Accept: 'application/x-ndjson', 'Content-Type': 'application/json', ...authorization(token) },
       body: JSON.stringify(body),
       signal,
       cache: 'no-store',
@@ -18,7 +19,7 @@ export async function* lines(path: string, body: unknown, signal: AbortSignal): 
   } catch (error) {
     throw failed(error, 'The server does not answer. Is it running?')
   }
-  if (!response.ok || response.body === null) throw await failureOf(response)
+  if (!response.ok || response.body === null) throw await failureOf(response, token)
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   const take = lineTaker()
   try {

@@ -36,8 +36,14 @@ export class RequestFailed extends Error {
 
 const TOKEN_KEY = 'spawnlog.token'
 
+/** Whether a text can be a token at all; with any other a browser sends no request. */
+export function mayBeToken(text: string): boolean {
+  return /^[!-~]+$/.test(text)
+}
+
 export function readToken(): string | null {
-  return localStorage.getItem(TOKEN_KEY)
+  const token = localStorage.getItem(TOKEN_KEY)
+  return token !== null && mayBeToken(token) ? token : null
 }
 
 /** Keeps the token for all tabs of this browser; null signs all of them out. */
@@ -46,11 +52,21 @@ export function writeToken(token: string | null): void {
   else localStorage.setItem(TOKEN_KEY, token)
 }
 
-/** Calls `then` when another tab has signed in or out. */
+/** Calls `then` when another tab has signed in or out, also while this one was laid aside. */
 export function onTokenChange(then: () => void): void {
   addEventListener('storage', (event) => {
     if (event.key === TOKEN_KEY || event.key === null) then()
   })
+  addEventListener('pageshow', (event) => {
+    if (event.persisted) then()
+  })
+}
+
+let whenRefused = (): void => undefined
+
+/** Calls `then` when the token of this browser is good for nothing any more. */
+export function onTokenRefused(then: () => void): void {
+  whenRefused = then
 }
 
 const PAGE_TOKEN = 'slp_'
@@ -75,17 +91,16 @@ export function targetOf(path: string, parameters: Parameters = {}): string {
   return text ? `${path}?${text}` : path
 }
 
-export function authorization(): Record<string, string> {
-  const token = readToken()
+export function authorization(token = readToken()): Record<string, string> {
   return token === null ? {} : { Authorization: `Bearer ${token}` }
 }
 
 const ANSWERS_KEPT_MAX = 200
-const kept = new Map<string, Answer<unknown>>()
+let kept = new Map<string, Answer<unknown>>()
 
-/** Forgets what was read, for another token or another log. */
+/** Forgets what was read, for another token or another log. What is still on its way is kept nowhere. */
 export function forgetAnswers(): void {
-  kept.clear()
+  kept = new Map()
 }
 
 /**
@@ -98,34 +113,46 @@ export async function read<T>(
   options: { signal?: AbortSignal; isForever?: boolean } = {},
 ): Promise<Answer<T>> {
   const target = targetOf(path, parameters)
-  const known = kept.get(target)
+  const answers = kept
+  const known = answers.get(target)
   if (known !== undefined) {
-    kept.delete(target)
-    kept.set(target, known)
+    answers.delete(target)
+    answers.set(target, known)
     return known as Answer<T>
   }
-  const answer = await send<T>('GET', target, undefined, options.signal)
+  const answer = await send<T>('GET', target, { signal: options.signal })
   if (options.isForever) {
-    kept.set(target, answer)
-    const oldest = kept.keys().next()
-    if (kept.size > ANSWERS_KEPT_MAX && !oldest.done) kept.delete(oldest.value)
+    answers.set(target, answer)
+    const oldest = answers.keys().next()
+    if (answers.size > ANSWERS_KEPT_MAX && !oldest.done) answers.delete(oldest.value)
   }
   return answer
 }
 
-/** Asks for something to be done, once however often it is sent. */
-export async function act<T>(method: string, path: string, body: unknown): Promise<Answer<T>> {
-  return send<T>(method, path, body, undefined, { 'Idempotency-Key': crypto.randomUUID() })
+/** Asks for something to be done: once, however often it is sent with the same `key`. */
+export async function act<T>(method: string, path: string, body: unknown, key = newKey()): Promise<Answer<T>> {
+  return send<T>(method, path, { body, headers: { 'Idempotency-Key': key } })
 }
 
-async function send<T>(
-  method: string,
-  target: string,
-  body?: unknown,
-  signal?: AbortSignal,
-  headers: Record<string, string> = {},
-): Promise<Answer<T>> {
-  const sent: Record<string, string> = { Accept: 'application/json', ...authorization(), ...headers }
+/** Asks without the token of this browser, for what signs in. */
+export async function actAsNobody<T>(method: string, path: string, body: unknown): Promise<Answer<T>> {
+  return send<T>(method, path, { body, token: null })
+}
+
+/** A key that nobody else has. `randomUUID` is there only where a browser trusts the connection. */
+export function newKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, '0')).join('')
+}
+
+interface Sent {
+  body?: unknown
+  signal?: AbortSignal | undefined
+  headers?: Record<string, string>
+  token?: string | null
+}
+
+async function send<T>(method: string, target: string, { body, signal, headers = {}, token = readToken() }: Sent): Promise<Answer<T>> {
+  const sent: Record<string, string> = { Accept: 'application/json', ...authorization(token), ...headers }
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   let response: Response
   try {
@@ -140,7 +167,7 @@ async function send<T>(
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new RequestFailed(0, 'unreachable', 'The server does not answer. Is it running?')
   }
-  if (!response.ok) throw await failureOf(response)
+  if (!response.ok) throw await failureOf(response, token)
   return {
     body: (await response.json()) as T,
     log: response.headers.get('Spawnlog-Log') ?? '',
@@ -150,7 +177,10 @@ async function send<T>(
   }
 }
 
-export async function failureOf(response: Response): Promise<RequestFailed> {
+/** What a response says that is none, to a request with this token. */
+export async function failureOf(response: Response, token: string | null): Promise<RequestFailed> {
+  // Of a token that was there before another one it says nothing new.
+  if (response.status === 401 && token !== null && token === readToken()) whenRefused()
   const after = response.headers.get('Retry-After')
   const retryAfterMs = after === null ? null : Number(after) * 1000
   const log = response.headers.get('Spawnlog-Log') ?? ''

@@ -3,7 +3,7 @@
 
 import { createParser } from 'eventsource-parser'
 
-import { authorization, failureOf, targetOf } from './requests'
+import { authorization, failureOf, readToken, targetOf } from './requests'
 
 export interface Recorded {
   position: number
@@ -25,9 +25,11 @@ const RETRY_FIRST_MS = 250
 const RETRY_MAX_MS = 5_000
 const SILENCE_MAX_MS = 45_000
 
-/** Follows the log from `head()` on (0: from now on), in this tab or through the one that does; gives its end. */
+/** Follows the log from `head()` on (0: from now on), in this tab or through the one that does; gives
+ * its end. `runId` is the only run that the token may follow, if it is that of a child. */
 export function followLog(
   head: () => number,
+  runId: string | null,
   onRecorded: (recorded: Recorded) => void,
   onState: (state: StreamState) => void,
 ): () => void {
@@ -42,9 +44,11 @@ export function followLog(
     take(told)
     channel.postMessage(told)
   }
-  void navigator.locks
-    .request(LOCK, { signal: ending.signal }, () => readStream(head, tell, ending.signal))
-    .catch(() => undefined)
+  const follow = (): Promise<void> => readStream(head, runId, tell, ending.signal)
+  // Where a browser does not trust the connection it has no locks: each tab follows for itself.
+  const locks = navigator.locks as LockManager | undefined
+  if (locks === undefined) void readStream(head, runId, take, ending.signal)
+  else void locks.request(LOCK, { signal: ending.signal }, follow).catch(() => undefined)
   return () => {
     ending.abort()
     channel.close()
@@ -53,13 +57,14 @@ export function followLog(
 
 async function readStream(
   head: () => number,
+  runId: string | null,
   tell: (told: Told) => void,
   ending: AbortSignal,
 ): Promise<void> {
   let delay = RETRY_FIRST_MS
   while (!ending.aborted) {
     try {
-      await readOnce(head(), tell, ending, () => (delay = RETRY_FIRST_MS))
+      await readOnce(head(), runId, tell, ending, () => (delay = RETRY_FIRST_MS))
     } catch {
       // Whatever it was: what is shown stays, and the stream is asked for again from there on.
     }
@@ -72,6 +77,7 @@ async function readStream(
 
 async function readOnce(
   after: number,
+  runId: string | null,
   tell: (told: Told) => void,
   ending: AbortSignal,
   onOpen: () => void,
@@ -89,12 +95,13 @@ async function readOnce(
     if (newest) tell({ recorded: newest })
   }
   try {
-    const response = await fetch(targetOf('/v1/events', { after: after || null }), {
-      headers: { Accept: 'text/event-stream', ...authorization() },
+    const token = readToken()
+    const response = await fetch(targetOf('/v1/events', { after: after || null, runId }), {
+      headers: { Accept: 'text/event-stream', ...authorization(token) },
       signal: silence.signal,
       cache: 'no-store',
     })
-    if (!response.ok || response.body === null) throw await failureOf(response)
+    if (!response.ok || response.body === null) throw await failureOf(response, token)
     const log = response.headers.get('Spawnlog-Log') ?? ''
     onOpen()
     const position = Number(response.headers.get('Spawnlog-Position') ?? 0)

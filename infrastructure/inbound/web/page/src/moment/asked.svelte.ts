@@ -3,7 +3,6 @@
 import { untrack } from 'svelte'
 
 import { read, RequestFailed, type Answer, type Parameters } from '../api/requests'
-import { session } from '../session.svelte'
 import { moment } from './moment.svelte'
 
 export interface Question {
@@ -23,6 +22,8 @@ export class Asked<T> {
   value = $state.raw<T | null>(null)
   /** As of which position that is. */
   position = $state(0)
+  /** And of which moment it was asked for. */
+  at = $state<string | null>(null)
   problem = $state.raw<RequestFailed | null>(null)
   isBusy = $state(false)
 
@@ -74,6 +75,7 @@ export class Asked<T> {
     this.isBusy = true
     while (this.#next !== null && !this.#ending.signal.aborted) {
       const { question, key } = this.#next
+      const at = moment.at
       this.#next = null
       try {
         const answer = await this.#read(question)
@@ -83,20 +85,21 @@ export class Asked<T> {
         this.#answered = key
         this.value = answer.body
         this.position = answer.position
+        this.at = at
         this.problem = null
       } catch (error) {
         if (this.#ending.signal.aborted) break
         if (!(error instanceof RequestFailed)) throw error
-        if (error.status === 401) session.refuse()
         // A server of another, shorter log knows none of the positions that were shown.
         moment.takeNoteOfLog(error.log)
         this.problem = error
-        if (!error.isOutage) {
-          // What was asked before has nothing to do with this question.
-          if (key !== this.#answered) this.value = null
-          continue
+        // What was asked before has nothing to do with this question.
+        if (key !== this.#answered) {
+          this.value = null
+          this.position = 0
+          this.#answered = ''
         }
-        if (this.#next === null) this.#askAgain(question, key, error.retryAfterMs ?? RETRY_MS)
+        if (error.isOutage && this.#next === null) this.#askAgain(question, key, error.retryAfterMs ?? RETRY_MS)
       }
     }
     this.#asking = false

@@ -13,10 +13,12 @@ export interface Reading<Row, Page> {
   nextOf: (page: Page) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
   nextName: 'cursor' | 'after' | 'before'
+  /** How many pages are read for one that has something on it. */
+  looksMax?: number
 }
 
-/** How many pages are read for one that has something on it. */
 const LOOKS_MAX = 10
+const RETRY_MS = 1_000
 
 export class Listing<Row, Page> {
   /** Whether the reader is at the top and has chosen nothing: then rows may change. */
@@ -28,6 +30,7 @@ export class Listing<Row, Page> {
   #more = $state.raw<Row[]>([])
   #next = $state<Place>(null)
   #hasRead = $state(false)
+  #retry: ReturnType<typeof setTimeout> | undefined
   readonly #reading: Reading<Row, Page>
   readonly #parameters: () => Parameters
 
@@ -43,6 +46,7 @@ export class Listing<Row, Page> {
       void this.#question()
       this.forget()
     })
+    $effect(() => () => clearTimeout(this.#retry))
   }
 
   /** While somebody reads further down nothing moves: what is newer is counted, and shown on demand. */
@@ -73,6 +77,7 @@ export class Listing<Row, Page> {
     this.#next = null
     this.#hasRead = false
     this.moreProblem = null
+    clearTimeout(this.#retry)
   }
 
   /** Reads on, until there is something or the end. */
@@ -81,10 +86,13 @@ export class Listing<Row, Page> {
     this.isReadingMore = true
     const asked = this.#question()
     try {
-      for (let look = 0, found = 0; look < LOOKS_MAX && found === 0; look += 1) {
+      const looksMax = this.#reading.looksMax ?? LOOKS_MAX
+      for (let look = 0, found = 0; look < looksMax && found === 0; look += 1) {
         const from = this.next
         if (from === null) break
-        const parameters = { ...this.#parameters(), at: moment.at, [this.#reading.nextName]: from }
+        // A cursor knows of which moment its first page was; a position has to be told.
+        const at = moment.at ?? (this.#reading.nextName === 'cursor' ? null : `pos:${this.page.position}`)
+        const parameters = { ...this.#parameters(), at, [this.#reading.nextName]: from }
         const answer = await read<Page>(this.#reading.path, parameters)
         if (asked !== this.#question()) return
         const rows = this.#reading.rowsOf(answer.body)
@@ -96,7 +104,9 @@ export class Listing<Row, Page> {
       this.moreProblem = null
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
+      if (asked !== this.#question()) return
       this.moreProblem = error
+      if (error.isOutage) this.#retry = setTimeout(() => void this.readMore(), error.retryAfterMs ?? RETRY_MS)
     } finally {
       this.isReadingMore = false
     }

@@ -1,12 +1,18 @@
 // As of when everything is shown, and where the log ends: one for the whole page.
 
-import { forgetAnswers, read, type Answer } from '../api/requests'
+import { untrack } from 'svelte'
+
+import { forgetAnswers, read, RequestFailed, type Answer } from '../api/requests'
 import { followLog, type Recorded, type StreamState } from '../api/stream'
 import type { MomentView } from '../api/shapes'
 import { readAddress, writeAddress, type Address, type View } from './address'
 
 const REFRESH_EVERY_MS = 120
 const REPLACE_EVERY_MS = 150
+/** Somebody who scrubs again so soon is still on the way. */
+const SCRUB_PAUSE_MS = 1_000
+const RETRY_MS = 1_000
+const POSITION = /^pos:(\d{1,15})$/
 
 class Moment {
   address = $state.raw<Address>(readAddress(location.pathname, location.search))
@@ -17,9 +23,8 @@ class Moment {
    * nobody can see them. */
   refresh = $state(0)
   stream = $state<StreamState>('connecting')
-  /** Where what is shown stands: the position that the asked moment means. */
-  position = $state(0)
-  recordedAt = $state<string | null>(null)
+  /** Why the moment in the address is none; null when it is one. */
+  problem = $state.raw<RequestFailed | null>(null)
   /** Grows with each log: everything that was of another one is thrown away. */
   logs = $state(0)
 
@@ -30,6 +35,10 @@ class Moment {
   /** Whether something was recorded that nobody could see. */
   #isBehind = false
   #replacedAt = 0
+  #isScrubbing = false
+  #scrubbedAt = -SCRUB_PAUSE_MS
+  /** When the position was recorded that was told of last. */
+  #noted = $state.raw<{ position: number; at: string | null } | null>(null)
 
   get at(): string | null {
     return this.address.at
@@ -39,10 +48,27 @@ class Moment {
     return this.address.at === null
   }
 
+  /** Whether the address names a moment by something else than its position: it is looked up once,
+   * so that everything is of the same one, and a link to it stays one. */
+  get isSought(): boolean {
+    return this.address.at !== null && !POSITION.test(this.address.at)
+  }
+
+  /** Where what is shown stands. */
+  get position(): number {
+    const position = this.address.at === null ? null : POSITION.exec(this.address.at)?.[1]
+    return position === undefined || position === null ? 0 : Number(position)
+  }
+
+  /** When that was recorded; null until somebody has said so. */
+  get recordedAt(): string | null {
+    return this.#noted?.position === this.position ? this.#noted.at : null
+  }
+
   /** Whether a response as of the moment stays as it is for ever. */
   get isForever(): boolean {
     const at = this.address.at
-    return at !== null && at.startsWith('pos:') && Number(at.slice(4)) <= this.head
+    return at !== null && POSITION.test(at) && this.position <= this.head
   }
 
   filter(name: string): string | null {
@@ -53,8 +79,11 @@ class Moment {
     return this.address.filters.filter(([key]) => key === name).map(([, value]) => value)
   }
 
-  /** Begins to follow the address and the log; gives the end of it. */
-  start(): () => void {
+  /** Begins to follow the address and the log, or what a child's token may follow of it; gives the end
+   * of it. */
+  start(runId: string | null): () => void {
+    // Somebody may have gone back or forward before signing in.
+    this.address = readAddress(location.pathname, location.search)
     const onPop = (): void => {
       this.address = readAddress(location.pathname, location.search)
     }
@@ -64,7 +93,8 @@ class Moment {
     addEventListener('popstate', onPop)
     document.addEventListener('visibilitychange', onSeen)
     const end = followLog(
-      () => this.head,
+      () => untrack(() => this.head),
+      runId,
       (recorded) => this.#recorded(recorded),
       (state) => {
         const wasLost = this.stream === 'lost'
@@ -87,11 +117,14 @@ class Moment {
   }
 
   /** Shows everything as of another moment, null for live. While `isScrubbing` the address follows
-   * at intervals and no history is made. */
+   * at intervals, and all of it is one step of the history. */
   show(at: string | null, isScrubbing = false): void {
+    const isOnTheWay = this.#isScrubbing || performance.now() - this.#scrubbedAt < SCRUB_PAUSE_MS
+    if (this.#isScrubbing || isScrubbing) this.#scrubbedAt = performance.now()
+    this.#isScrubbing = isScrubbing
     if (at === this.address.at) return
     const address = { ...this.address, at }
-    if (!isScrubbing) this.#push(address)
+    if (!isScrubbing || !isOnTheWay) this.#push(address)
     else {
       this.address = address
       this.#replaceSoon()
@@ -121,7 +154,7 @@ class Moment {
       this.head = answer.position
       this.headAt = answer.recordedAt
     }
-    if (!this.isLive && answer.position === this.position) this.recordedAt = answer.recordedAt
+    if (!this.isLive && answer.position === this.position) this.#noted = { position: answer.position, at: answer.recordedAt }
   }
 
   /** Takes note of which log a server is of. */
@@ -129,22 +162,33 @@ class Moment {
     this.#ofLog(log)
   }
 
-  /** Finds where the asked moment stands. When a position was recorded every response about it
-   * says. */
-  async locate(signal: AbortSignal): Promise<void> {
-    const at = this.address.at
-    if (at === null) return
-    const position = /^pos:(\d+)$/.exec(at)?.[1]
-    if (position !== undefined) {
-      this.position = Number(position)
-      this.recordedAt = null
-      return
-    }
-    const answer = await read<MomentView>('/v1/moments', { at, around: 0 }, { signal })
+  /** The position of a moment that is named otherwise. */
+  async find(at: string, signal?: AbortSignal): Promise<string> {
+    const answer = await read<MomentView>('/v1/moments', { at, around: 0 }, signal ? { signal } : {})
     this.takeNote(answer)
-    if (this.address.at !== at) return
-    this.position = answer.body.position
-    this.recordedAt = answer.body.recordedAt
+    return `pos:${answer.body.position}`
+  }
+
+  /** Looks up the moment that the address names; the address then has its position. */
+  async locate(signal: AbortSignal): Promise<void> {
+    const asked = this.address.at
+    this.problem = null
+    while (asked !== null && this.isSought) {
+      try {
+        const at = await this.find(asked, signal)
+        if (this.address.at !== asked) return
+        this.problem = null
+        this.address = { ...this.address, at }
+        history.replaceState(null, '', writeAddress(this.address))
+        return
+      } catch (error) {
+        if (signal.aborted || this.address.at !== asked) return
+        if (!(error instanceof RequestFailed)) throw error
+        this.problem = error
+        if (!error.isOutage) return
+        await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? RETRY_MS))
+      }
+    }
   }
 
   #recorded(recorded: Recorded): void {
@@ -163,8 +207,8 @@ class Moment {
     forgetAnswers()
     this.head = 0
     this.headAt = null
-    this.position = 0
-    this.recordedAt = null
+    this.#noted = null
+    this.problem = null
     this.logs += 1
     this.#push({ view: 'runs', id: null, at: null, filters: [] })
     this.#refreshSoon()
@@ -183,8 +227,12 @@ class Moment {
   }
 
   #push(address: Address): void {
-    clearTimeout(this.#replaceTimer)
-    this.#replaceTimer = undefined
+    if (this.#replaceTimer !== undefined) {
+      // What is left behind keeps what was chosen there last.
+      clearTimeout(this.#replaceTimer)
+      this.#replaceTimer = undefined
+      history.replaceState(null, '', writeAddress(this.address))
+    }
     const target = writeAddress(address)
     if (target !== location.pathname + location.search) history.pushState(null, '', target)
     this.address = address

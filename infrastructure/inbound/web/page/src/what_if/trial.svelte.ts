@@ -83,7 +83,6 @@ class Trial {
     } catch (error) {
       if (ending.signal.aborted) return
       if (!(error instanceof RequestFailed)) throw error
-      if (error.status === 401) session.refuse()
       this.#show()
       this.problem = error
       this.state = 'broken'

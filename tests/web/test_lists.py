@@ -1,0 +1,60 @@
+"""Long lists of the page: what is live stays so, whatever the size of the window."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.servers.misconfigured_storm import StormRecord
+from tests.support.servers.reloaded_server import ReloadedServer
+
+pytestmark = pytest.mark.server
+Storm = tuple[ReloadedServer, StormRecord]
+
+
+@pytest.mark.parametrize("height", [1_000, 2_160])
+def test_a_tall_window_is_live_too(browser: Browser, storm: Storm, height: int) -> None:
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        page = context.new_page()
+        page.set_viewport_size({"width": 1920, "height": height})
+        page.goto("/ui/runs")
+        expect(page.get_by_text(re.compile(r"^\d+ runs$"))).to_be_visible()
+        server.spawn("watched", agentId="writer", label=f"seen-at-{height}")
+        expect(page.get_by_role("row").nth(1)).to_contain_text(f"seen-at-{height}")
+        expect(page.get_by_role("button", name="newer events: show")).to_have_count(0)
+
+
+def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Storm) -> None:
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token, may_be_away=True) as (context, _):
+        page = context.new_page()
+        page.goto("/ui/runs?status=done")
+        grid = page.get_by_role("grid", name="Runs")
+        expect(page.get_by_role("row").nth(1)).to_be_visible()
+        page.route("**/v1/runs?*cursor=*", lambda route: route.abort(), times=1)
+        grid.press("End")
+        expect(page.get_by_role("alert")).to_contain_text("does not answer")
+        expect(page.get_by_role("alert")).to_have_count(0)
+        grid.press("End")
+        chosen = page.locator("[aria-selected=true]")
+        assert int(chosen.get_attribute("aria-rowindex") or "0") > 42
+
+
+def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
+    window.goto("/ui/runs")
+    grid = window.get_by_role("grid", name="Runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    for _ in range(4):
+        grid.press("j")
+    window.get_by_role("heading", name="Runs").click()
+    window.keyboard.press("k")
+    expect(window.locator("[aria-selected=true]")).to_have_attribute("aria-rowindex", "4")
+
+
+def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
+    window.goto("/ui/log?types=SpawnRefused&tree=main")
+    expect(
+        window.get_by_text("spawnlog event list --newest --type SpawnRefused --tree main")
+    ).to_be_visible()

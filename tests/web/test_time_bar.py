@@ -1,0 +1,146 @@
+"""The bar of time: every way to a moment leads to one, and to that which was meant."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.servers.misconfigured_storm import StormRecord
+from tests.support.servers.reloaded_server import ReloadedServer
+
+pytestmark = pytest.mark.server
+Storm = tuple[ReloadedServer, StormRecord]
+
+
+def refusals(server: ReloadedServer) -> list[int]:
+    """Where spawns were refused, the last first."""
+    answer = server.http.get("/v1/events", params={"types": "SpawnRefused", "order": "desc"})
+    return [item["position"] for item in answer.json()["items"]]
+
+
+def go_to(page: Page, moment: str) -> None:
+    page.get_by_label("Go to").fill(moment)
+    page.get_by_label("Go to").press("Enter")
+
+
+def at(position: int) -> re.Pattern[str]:
+    return re.compile(rf"at=pos:{position}\b")
+
+
+@pytest.fixture
+def last_refused(storm: Storm) -> int:
+    """Where a spawn was refused just now, with nothing behind it."""
+    server, _ = storm
+    assert server.spawn("of nobody", agentId="nobody-knows").status_code == 403
+    head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
+    assert refusals(server)[0] == head
+    return int(head)
+
+
+def test_the_last_refusal_is_the_first_that_one_comes_to(window: Page, last_refused: int) -> None:
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.get_by_role("button", name="‹ Refusal").click()
+    expect(window).to_have_url(at(last_refused))
+
+
+def test_who_presses_three_times_goes_three_refusals_back(
+    window: Page, storm: Storm, last_refused: int
+) -> None:
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.get_by_role("heading", name="Runs").click()
+    for _ in range(3):
+        window.keyboard.press("Shift+ArrowLeft")
+    assert last_refused == refusals(storm[0])[0]
+    expect(window).to_have_url(at(refusals(storm[0])[2]))
+
+
+def test_who_went_elsewhere_meanwhile_stays_there(window: Page, last_refused: int) -> None:
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    late: list[Route] = []
+    window.route("**/v1/events?types=*", lambda route: late.append(route), times=1)
+    with window.expect_request("**/v1/events?types=*"):
+        window.get_by_role("button", name="‹ Refusal").click()
+    go_to(window, "100")
+    expect(window).to_have_url(at(100))
+    with window.expect_response("**/v1/events?types=*"):
+        late.pop().continue_()
+    window.get_by_role("button", name="Event ›").click()
+    expect(window).to_have_url(at(101))
+
+
+def test_back_leads_to_where_a_drag_began(window: Page) -> None:
+    window.goto("/ui/log")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.get_by_role("link", name="Runs").click()
+    expect(window.get_by_role("heading", name="Runs")).to_be_visible()
+    bar = window.get_by_role("slider", name="Moment").bounding_box()
+    assert bar is not None
+    window.mouse.move(bar["x"] + bar["width"] - 5, bar["y"] + 9)
+    window.mouse.down()
+    for share in (0.9, 0.8, 0.7):
+        window.mouse.move(bar["x"] + bar["width"] * share, bar["y"] + 9)
+    window.mouse.up()
+    expect(window).to_have_url(re.compile("/ui/runs.at=pos:"))
+    window.go_back()
+    expect(window).to_have_url(re.compile("/ui/runs$"))
+    expect(window.get_by_role("note")).to_have_count(0)
+
+
+@pytest.fixture
+def mistaken(browser: Browser, storm: Storm) -> Iterator[Page]:
+    """A window in which somebody asks for what there is not, of which a browser tells its console."""
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, watched):
+        yield context.new_page()
+        assert [line for line in watched.wrong if not re.search("status of (404|422)", line)] == []
+        watched.wrong.clear()
+
+
+@pytest.mark.parametrize("moment", ["nonsense", "run:nobody@started", "pos:999999999"])
+def test_what_is_no_moment_costs_nobody_their_place(mistaken: Page, moment: str) -> None:
+    mistaken.goto("/ui/runs?at=pos:100")
+    expect(mistaken.get_by_role("note")).to_contain_text("position 100")
+    go_to(mistaken, moment)
+    expect(
+        mistaken.get_by_role("status").filter(has_text=re.compile("at|moment|log"))
+    ).to_be_visible()
+    expect(mistaken.get_by_role("note")).to_contain_text("position 100")
+    expect(mistaken).to_have_url(at(100))
+
+
+@pytest.mark.parametrize("moment", ["nonsense", "run:nobody@started", "pos:999999999"])
+def test_an_address_of_no_moment_is_not_told_as_the_past(mistaken: Page, moment: str) -> None:
+    mistaken.goto(f"/ui/lanes?at={moment}")
+    expect(mistaken.get_by_role("note")).to_contain_text("There is no such moment")
+    expect(mistaken.get_by_text("This is the past")).to_have_count(0)
+    mistaken.get_by_role("button", name="Back to live").click()
+    expect(mistaken.get_by_role("heading", name="Lanes")).to_be_visible()
+    expect(mistaken.get_by_role("note")).to_have_count(0)
+
+
+def test_a_moment_by_another_name_is_a_position_from_then_on(window: Page, storm: Storm) -> None:
+    server, record = storm
+    run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
+    started = next(one for one in run["stages"] if one["stage"] == "started")["position"]
+    window.goto(f"/ui/runs?status=done&at=run:{run['runId']}@started")
+    expect(window).to_have_url(re.compile(rf"at=pos:{started}&status=done"))
+    window.goto("/ui/runs")
+    go_to(window, f"run:{run['runId']}@started")
+    expect(window).to_have_url(at(started))
+    expect(window.get_by_role("note")).to_contain_text(f"position {started:,}")
+
+
+def test_signing_in_shows_what_the_address_says_then(window: Page, storm: Storm) -> None:
+    window.goto("/ui/log")
+    window.get_by_role("link", name="Lanes").click()
+    expect(window.get_by_role("heading", name="Lanes")).to_be_visible()
+    window.get_by_role("button", name="Sign out").click()
+    window.go_back()
+    window.get_by_label("Token").fill(storm[0].token)
+    window.get_by_role("button", name="Sign in").click()
+    expect(window.get_by_role("heading", name="Log")).to_be_visible()
