@@ -93,7 +93,7 @@ def test_back_leads_to_where_a_drag_began(window: Page) -> None:
 
 @pytest.fixture
 def mistaken(browser: Browser, storm: Storm) -> Iterator[Page]:
-    """A window in which somebody asks for what there is not, of which a browser tells its console."""
+    """A window in which somebody asks for what is not there, which a browser says."""
     server, _ = storm
     with watched_context(browser, server.url, token=server.token) as (context, watched):
         yield context.new_page()

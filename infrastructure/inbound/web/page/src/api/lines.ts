@@ -1,5 +1,6 @@
 // A response that comes as lines of JSON, each as it is made.
 
+import { readJson } from './json'
 import { authorization, failureOf, readToken, RequestFailed } from './requests'
 
 const LINE_CHARS_MAX = 8_000_000
@@ -44,7 +45,7 @@ export function lineTaker(): (piece: string) => unknown[] {
     const whole = (rest + piece).split('\n')
     rest = whole.pop() ?? ''
     if (rest.length > LINE_CHARS_MAX) throw new RequestFailed(0, 'unknown', 'The server sent a line that is too long to be read here.')
-    return whole.filter((line) => line !== '').map((line) => JSON.parse(line) as unknown)
+    return whole.filter((line) => line !== '').map((line) => readJson(line))
   }
 }
 

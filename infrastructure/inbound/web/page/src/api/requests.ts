@@ -1,5 +1,6 @@
 // Requests to the HTTP API of the server that the page came from.
 
+import { readJson } from './json'
 import type { Problem } from './shapes'
 
 export type Parameters = Record<string, string | number | boolean | string[] | null | undefined>
@@ -169,7 +170,7 @@ async function send<T>(method: string, target: string, { body, signal, headers =
   }
   if (!response.ok) throw await failureOf(response, token)
   return {
-    body: (await response.json()) as T,
+    body: readJson(await response.text()) as T,
     log: response.headers.get('Spawnlog-Log') ?? '',
     position: Number(response.headers.get('Spawnlog-Position') ?? 0),
     recordedAt: response.headers.get('Spawnlog-Recorded-At'),

@@ -1,5 +1,7 @@
 // What one JSON value says otherwise than another, place by place.
 
+import { isLongNumber } from '../api/json'
+
 export interface Difference {
   /** A JSON pointer (RFC 6901): in the right value, or in the left one for what is gone. */
   pointer: string
@@ -95,11 +97,12 @@ function isSame(left: unknown, right: unknown): boolean {
     return names.length === Object.keys(right).length &&
       names.every((name) => Object.hasOwn(right, name) && isSame(left[name], right[name]))
   }
+  if (isLongNumber(left) && isLongNumber(right)) return JSON.stringify(left) === JSON.stringify(right)
   return left === right
 }
 
 function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isLongNumber(value)
 }
 
 function escaped(name: string): string {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { cut, duration, quoted, visible } from './text'
+import { clockAfter, cut, duration, quoted, visible } from './text'
 
 describe('a text of others', () => {
   test('shows what would hide in it or turn it round', () => {
@@ -23,3 +23,8 @@ describe('a text of others', () => {
 test.each([[0, '0ms'], [999, '999ms'], [1500, '1.5s'], [61_000, '1m 1s'], [3_700_000, '1h 1m'], [200_000_000, '2d 7h']])(
   '%d milliseconds read as %s', (milliseconds, text) => expect(duration(milliseconds)).toBe(text),
 )
+
+test('a clock says which day it means when that is another one', () => {
+  expect(clockAfter('2026-03-01T09:00:00.5Z', '2026-03-01T23:59:59.123456Z')).toBe('23:59:59.123')
+  expect(clockAfter('2026-03-01T09:00:00.5Z', '2026-03-02T00:00:01Z')).toBe('2026-03-02 00:00:01')
+})

@@ -10,6 +10,11 @@ export function clock(at: string | null | undefined): string {
   return at ? at.slice(11, 23).replace('Z', '') : ''
 }
 
+/** As the clock, with the date where that is another one than of what stands first. */
+export function clockAfter(first: string, at: string): string {
+  return first.slice(0, 10) === at.slice(0, 10) ? clock(at) : `${at.slice(0, 10)} ${clock(at)}`
+}
+
 export function duration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
   const seconds = milliseconds / 1_000

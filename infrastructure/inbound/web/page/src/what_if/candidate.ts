@@ -1,6 +1,8 @@
 // The configuration that is tried: single values that are set, or the whole text; and what is
 // wrong in it, by line.
 
+import { isLongNumber, readJson } from '../api/json'
+
 export interface Setting {
   pointer: string
   value: unknown
@@ -28,7 +30,7 @@ export function settingProblem(pointer: string, text: string): string | null {
 export function readSetting(text: string): Setting | null {
   const at = text.indexOf('=')
   const [pointer, value] = [text.slice(0, at), text.slice(at + 1)]
-  return at < 1 || settingProblem(pointer, value) !== null ? null : { pointer, value: JSON.parse(value) as unknown }
+  return at < 1 || settingProblem(pointer, value) !== null ? null : { pointer, value: readJson(value) }
 }
 
 export function writeSetting(setting: Setting): string {
@@ -37,11 +39,11 @@ export function writeSetting(setting: Setting): string {
 
 /** Pointers to the single values of a configuration, and to its lists. */
 export function pointersOf(content: unknown, most: number, above = ''): string[] {
-  if (content === null || typeof content !== 'object') return [above]
+  if (content === null || typeof content !== 'object' || isLongNumber(content)) return [above]
   const found: string[] = Array.isArray(content) ? [above] : []
   for (const [name, value] of Object.entries(content)) {
     if (found.length >= most) break
-    if (Array.isArray(content) && (value === null || typeof value !== 'object')) continue
+    if (Array.isArray(content) && (value === null || typeof value !== 'object' || isLongNumber(value))) continue
     found.push(...pointersOf(value, most - found.length, `${above}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`))
   }
   return found.slice(0, most).filter(Boolean)
@@ -52,7 +54,7 @@ export function valueAt(content: unknown, pointer: string): unknown {
   let found = content
   for (const part of pointer.split('/').slice(1)) {
     const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    if (found === null || typeof found !== 'object' || !Object.hasOwn(found, name)) return undefined
+    if (found === null || typeof found !== 'object' || isLongNumber(found) || !Object.hasOwn(found, name)) return undefined
     found = (found as Record<string, unknown>)[name]
   }
   return found

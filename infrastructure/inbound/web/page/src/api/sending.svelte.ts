@@ -1,0 +1,33 @@
+// An action that somebody asks for: done once, however often it is sent, and what came of it in words.
+
+import { act, newKey, RequestFailed } from './requests'
+
+export class Sending {
+  isBusy = $state(false)
+  said = $state('')
+
+  #asked = ''
+  #key = ''
+
+  /** Sends it; null when it was not done, or nobody said that it was: then `said` has the reason. */
+  async send<T>(path: string, body: unknown): Promise<T | null> {
+    const asked = JSON.stringify([path, body])
+    // What nobody has answered may have been done: asked for again it is the same.
+    if (asked !== this.#asked) this.#key = newKey()
+    this.#asked = asked
+    this.isBusy = true
+    this.said = ''
+    try {
+      const answer = await act<T>('POST', path, body, this.#key)
+      this.#asked = ''
+      return answer.body
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error
+      if (!error.isOutage && error.code !== 'unknown') this.#asked = ''
+      this.said = error.message
+      return null
+    } finally {
+      this.isBusy = false
+    }
+  }
+}
