@@ -8,7 +8,7 @@ type Place = string | number | null
 
 /** How a page says what is on it, and where the next one begins. */
 export interface Reading<Row, Page> {
-  path: string
+  path: () => string
   rowsOf: (page: Page) => Row[]
   nextOf: (page: Page) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
@@ -38,7 +38,7 @@ export class Listing<Row, Page> {
     this.#reading = reading
     this.#parameters = parameters
     this.page = new Asked<Page>(
-      () => ({ path: reading.path, parameters: parameters() }),
+      () => ({ path: reading.path(), parameters: parameters() }),
       () => this.isFollowing,
     )
     $effect(() => {
@@ -93,7 +93,7 @@ export class Listing<Row, Page> {
         // A cursor knows of which moment its first page was; a position has to be told.
         const at = moment.at ?? (this.#reading.nextName === 'cursor' ? null : `pos:${this.page.position}`)
         const parameters = { ...this.#parameters(), at, [this.#reading.nextName]: from }
-        const answer = await read<Page>(this.#reading.path, parameters)
+        const answer = await read<Page>(this.#reading.path(), parameters)
         if (asked !== this.#question()) return
         const rows = this.#reading.rowsOf(answer.body)
         found = rows.length
@@ -113,6 +113,6 @@ export class Listing<Row, Page> {
   }
 
   #question(): string {
-    return JSON.stringify([moment.at, this.#parameters(), moment.logs])
+    return JSON.stringify([moment.at, this.#reading.path(), this.#parameters(), moment.logs])
   }
 }

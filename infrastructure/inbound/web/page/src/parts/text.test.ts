@@ -20,6 +20,10 @@ describe('a text of others', () => {
   })
 })
 
+test('signs that nobody sees are seen', () => {
+  expect(visible('a\u{e0041}b\u00adc\u3164d')).toBe('a⟨E0041⟩b⟨00AD⟩c⟨3164⟩d')
+})
+
 test.each([[0, '0ms'], [999, '999ms'], [1500, '1.5s'], [61_000, '1m 1s'], [3_700_000, '1h 1m'], [200_000_000, '2d 7h']])(
   '%d milliseconds read as %s', (milliseconds, text) => expect(duration(milliseconds)).toBe(text),
 )

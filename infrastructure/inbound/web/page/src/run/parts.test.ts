@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { cutIntoParts } from './parts'
+import { cutIntoParts, originOf } from './parts'
 
 const part = (start: number, end: number, source: string) => ({
   of: 'message' as const, source, start, end, sha256: '', reusedFrom: null,
@@ -16,4 +16,17 @@ describe('a prompt is cut into its parts', () => {
   test('those of the other text are left aside', () => {
     expect(cutIntoParts('x', 'systemPrompt', [part(0, 1, 'x')])).toEqual([])
   })
+})
+
+test.each([
+  ['separator', null],
+  ['task', 'log'],
+  ['script:identity', 'run'],
+  ['sharedContext:branch', 'run'],
+  ['preamble', 'tree'],
+  ['rules', 'configuration'],
+  ['bootstrap:AGENTS.md', 'configuration'],
+])('a part from %s leads to %s', (source, view) => {
+  const origin = originOf(source, { runId: 'r', requesterSessionKey: 'agent:main:main', configRevision: 3 })
+  expect(origin?.view ?? null).toBe(view)
 })

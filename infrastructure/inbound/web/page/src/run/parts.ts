@@ -1,6 +1,7 @@
 // A prompt cut into its parts. Offsets are of UTF-8 bytes, and JavaScript counts in UTF-16.
 
-import type { PromptPartView } from '../api/shapes'
+import type { PromptPartView, RunView } from '../api/shapes'
+import type { View } from '../moment/address'
 
 export interface PromptPart extends PromptPartView {
   text: string
@@ -14,4 +15,25 @@ export function cutIntoParts(text: string, of: PromptPartView['of'], parts: Prom
     .filter((part) => part.of === of)
     .sort((one, other) => one.start - other.start)
     .map((part) => ({ ...part, text: decoder.decode(bytes.subarray(part.start, part.end)) }))
+}
+
+export interface Origin {
+  name: string
+  view: View
+  id: string | null
+  filters: [string, string][]
+}
+
+/** Where a part of a run's prompt came from; null for what only stands between two others. */
+export function originOf(source: string, run: Pick<RunView, 'runId' | 'requesterSessionKey' | 'configRevision'>): Origin | null {
+  const kind = source.split(':', 1)[0]!
+  const ofRun = (name: string, part: string): Origin => ({ name, view: 'run', id: run.runId, filters: [['part', part]] })
+  switch (kind) {
+    case 'separator': return null
+    case 'task': case 'message': return { name: 'asked for', view: 'log', id: null, filters: [['runId', run.runId]] }
+    case 'script': case 'attachments': return ofRun('its history', 'history')
+    case 'sharedContext': return ofRun('its shared context', 'shared')
+    case 'preamble': case 'fork': return { name: 'its requester', view: 'tree', id: run.requesterSessionKey, filters: [] }
+    default: return { name: `configuration ${run.configRevision}`, view: 'configuration', id: null, filters: [['revision', String(run.configRevision)]] }
+  }
 }
