@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page.browser import watched_context
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
 
@@ -125,6 +125,25 @@ def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, stor
     expect(decision).to_contain_text("refused")
     expect(decision).to_contain_text("writer")
     expect(window.get_by_role("button", name="Stop (it is over)")).to_be_disabled()
+
+
+def test_behind_each_event_there_is_the_whole_state_of_its_run(window: Page, storm: Storm) -> None:
+    window.goto(address("run/{accepted}?part=history", storm[1]))
+    row = window.get_by_role("row").filter(has_text="RunStarted")
+    row.get_by_role("button", name="State behind it").click()
+    state = row.get_by_role("region", name="State behind position")
+    expect(state).to_contain_text('"status": "running"')
+    expect(state).to_contain_text('"endedAt": null')
+    assert faults_for_a_screen_reader(window) == []
+
+
+def test_each_part_of_a_prompt_leads_to_where_it_came_from(window: Page, storm: Storm) -> None:
+    window.goto(address("run/{accepted}?part=prompt", storm[1]))
+    window.get_by_role("link", name="asked for").click()
+    expect(window.get_by_role("gridcell", name="SpawnRequested")).to_be_visible()
+    window.go_back()
+    window.get_by_role("link", name=re.compile("^configuration ")).first.click()
+    expect(window.get_by_role("heading", name="Configuration", exact=False).first).to_be_visible()
 
 
 def test_in_the_past_nothing_can_be_done(window: Page, storm: Storm) -> None:
