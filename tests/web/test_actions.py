@@ -39,7 +39,7 @@ def test_nothing_stands_beyond_the_edge_of_a_narrow_window(
 ) -> None:
     server, record = storm
     run, refused = min(record.accepted), min(record.refused)
-    wide = {}
+    wide: dict[str, int] = {}
     with watched_context(browser, server.url, token=server.token) as (context, _):
         page = context.new_page()
         page.set_viewport_size({"width": NARROW, "height": 700})
