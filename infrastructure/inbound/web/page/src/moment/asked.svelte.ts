@@ -51,7 +51,9 @@ export class Asked<T> {
       }
       const key = JSON.stringify([asked, at, logs])
       this.#asked = key
-      untrack(() => this.#ask(asked, key))
+      untrack(() => {
+        if (!this.#isNewest(key)) this.#ask(asked, key)
+      })
     })
     $effect(() => () => {
       this.#ending.abort()
@@ -62,6 +64,12 @@ export class Asked<T> {
   /** Whether what is there answers the question as it is now, and not the one before it. */
   get isCurrent(): boolean {
     return this.#asked === this.#answered
+  }
+
+  /** Whether what is there is as of the last position that is known already. */
+  #isNewest(key: string): boolean {
+    const isAnswered = key === this.#answered && this.problem === null && !this.#asking
+    return isAnswered && moment.isLive && moment.head > 0 && this.position >= moment.head
   }
 
   #ask(question: Question, key: string): void {

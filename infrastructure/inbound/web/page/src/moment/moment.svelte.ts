@@ -194,6 +194,8 @@ class Moment {
   #recorded(recorded: Recorded): void {
     this.#ofLog(recorded.log)
     if (recorded.position <= this.head) return
+    // What is first known of a log comes while its views are being read.
+    if (this.head === 0) this.#refreshedAt = performance.now()
     this.head = recorded.position
     this.headAt = recorded.recordedAt
     this.#refreshSoon()
