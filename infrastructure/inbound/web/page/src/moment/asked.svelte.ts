@@ -52,7 +52,7 @@ export class Asked<T> {
       const key = JSON.stringify([asked, at, logs])
       this.#asked = key
       untrack(() => {
-        if (!this.#isNewest(key)) this.#ask(asked, key)
+        if (this.#asking || !this.#isNewest(key)) this.#ask(asked, key)
       })
     })
     $effect(() => () => {
@@ -68,7 +68,7 @@ export class Asked<T> {
 
   /** Whether what is there is as of the last position that is known already. */
   #isNewest(key: string): boolean {
-    const isAnswered = key === this.#answered && this.problem === null && !this.#asking
+    const isAnswered = key === this.#answered && this.problem === null
     return isAnswered && moment.isLive && moment.head > 0 && this.position >= moment.head
   }
 
@@ -85,6 +85,8 @@ export class Asked<T> {
       const { question, key } = this.#next
       const at = moment.at
       this.#next = null
+      // What came meanwhile may be what this was to be asked for.
+      if (this.#isNewest(key)) continue
       try {
         const answer = await this.#read(question)
         moment.takeNote(answer)
