@@ -104,6 +104,9 @@ def test_another_log_takes_the_place_of_everything_that_was_shown(
         page.keyboard.press("l")
         expect(page.get_by_role("row").nth(1)).to_contain_text("of-the-other")
         expect(page.get_by_text("of-the-one")).to_have_count(0)
+        expect(page.get_by_role("status").filter(has_text="another log")).to_be_visible()
+        page.get_by_role("button", name="Close").click()
+        expect(page.get_by_text("another log")).to_have_count(0)
     databases.drop(url)
 
 

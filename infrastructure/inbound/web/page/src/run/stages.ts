@@ -1,0 +1,21 @@
+// What goes on with a run while it stays at a stage.
+
+import type { ReachedStageView } from '../api/shapes'
+
+const ACTIVITIES: Record<ReachedStageView['stage'], string> = {
+  requested: 'scripts',
+  'scripts-resolved': 'steps',
+  overridden: 'steps',
+  'session-created': 'waiting',
+  queued: 'queued',
+  started: 'running',
+  ended: 'announcing',
+  announced: 'kept',
+  archived: '',
+  refused: '',
+}
+
+/** `dependsOn`: how many runs it depends on; without any a session waits for its place in a lane alone. */
+export function activityAt(stage: ReachedStageView['stage'], dependsOn: number): string {
+  return stage === 'session-created' && dependsOn === 0 ? 'being queued' : ACTIVITIES[stage]
+}
