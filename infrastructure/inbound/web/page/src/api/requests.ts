@@ -156,6 +156,7 @@ async function send<T>(method: string, target: string, { body, signal, headers =
   const sent: Record<string, string> = { Accept: 'application/json', ...authorization(token), ...headers }
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   let response: Response
+  let text = ''
   try {
     response = await fetch(target, {
       method,
@@ -164,13 +165,15 @@ async function send<T>(method: string, target: string, { body, signal, headers =
       signal: signal ?? null,
       cache: 'no-store',
     })
+    // A server may go away in the middle of its answer.
+    if (response.ok) text = await response.text()
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new RequestFailed(0, 'unreachable', 'The server does not answer. Is it running?')
   }
   if (!response.ok) throw await failureOf(response, token)
   return {
-    body: readJson(await response.text()) as T,
+    body: readJson(text) as T,
     log: response.headers.get('Spawnlog-Log') ?? '',
     position: Number(response.headers.get('Spawnlog-Position') ?? 0),
     recordedAt: response.headers.get('Spawnlog-Recorded-At'),
