@@ -428,8 +428,10 @@ def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyVi
 
 async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
     """Runs with previews of their texts."""
-    stages = await bars.stages({run.run_id: run.version for run in runs})
-    texts = await contents.previews([ref for run in runs for ref in summary_texts(run)])
+    stages, texts = await asyncio.gather(
+        bars.stages({run.run_id: run.version for run in runs}),
+        contents.previews([ref for run in runs for ref in summary_texts(run)]),
+    )
     return [run_summary_of(run, texts, stages[run.run_id]) for run in runs]
 
 

@@ -13,6 +13,8 @@ export interface Reading<Row, Page> {
   nextOf: (page: Page) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
   nextName: 'cursor' | 'after' | 'before'
+  /** How many rows the pages behind the first one have, where that is not as long as they are. */
+  moreRows?: number
   /** How many pages are read for one that has something on it. */
   looksMax?: number
 }
@@ -31,6 +33,8 @@ export class Listing<Row, Page> {
   #next = $state<Place>(null)
   #hasRead = $state(false)
   #retry: ReturnType<typeof setTimeout> | undefined
+  /** Whether its view is gone: nothing of that may be read any more. */
+  #isOver = false
   readonly #reading: Reading<Row, Page>
   readonly #parameters: () => Parameters
 
@@ -46,7 +50,10 @@ export class Listing<Row, Page> {
       void this.#question()
       this.forget()
     })
-    $effect(() => () => clearTimeout(this.#retry))
+    $effect(() => () => {
+      this.#isOver = true
+      clearTimeout(this.#retry)
+    })
   }
 
   /** While somebody reads further down nothing moves: what is newer is counted, and shown on demand. */
@@ -92,9 +99,11 @@ export class Listing<Row, Page> {
         if (from === null) break
         // A cursor knows of which moment its first page was; a position has to be told.
         const at = moment.at ?? (this.#reading.nextName === 'cursor' ? null : `pos:${this.page.position}`)
-        const parameters = { ...this.#parameters(), at, [this.#reading.nextName]: from }
+        const { moreRows } = this.#reading
+        const limit = moreRows === undefined ? {} : { limit: moreRows }
+        const parameters = { ...this.#parameters(), ...limit, at, [this.#reading.nextName]: from }
         const answer = await read<Page>(this.#reading.path(), parameters)
-        if (asked !== this.#question()) return
+        if (this.#isOver || asked !== this.#question()) return
         const rows = this.#reading.rowsOf(answer.body)
         found = rows.length
         this.#more = [...this.#more, ...rows]
@@ -104,7 +113,7 @@ export class Listing<Row, Page> {
       this.moreProblem = null
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
-      if (asked !== this.#question()) return
+      if (this.#isOver || asked !== this.#question()) return
       this.moreProblem = error
       if (error.isOutage) this.#retry = setTimeout(() => void this.readMore(), error.retryAfterMs ?? RETRY_MS)
     } finally {

@@ -8,7 +8,7 @@ import type { MomentView } from '../api/shapes'
 import { readAddress, writeAddress, type Address, type View } from './address'
 
 const REFRESH_EVERY_MS = 120
-const REPLACE_EVERY_MS = 150
+const REPLACE_PAUSE_MS = 150
 /** Somebody who scrubs again so soon is still on the way. */
 const SCRUB_PAUSE_MS = 1_000
 const RETRY_MS = 1_000
@@ -34,7 +34,6 @@ class Moment {
   #refreshedAt = 0
   /** Whether something was recorded that nobody could see. */
   #isBehind = false
-  #replacedAt = 0
   #isScrubbing = false
   #scrubbedAt = -SCRUB_PAUSE_MS
   /** When the position was recorded that was told of last. */
@@ -117,7 +116,7 @@ class Moment {
   }
 
   /** Shows everything as of another moment, null for live. While `isScrubbing` the address follows
-   * at intervals, and all of it is one step of the history. */
+   * at each pause, and all of it is one step of the history. */
   show(at: string | null, isScrubbing = false): void {
     const isOnTheWay = this.#isScrubbing || performance.now() - this.#scrubbedAt < SCRUB_PAUSE_MS
     if (this.#isScrubbing || isScrubbing) this.#scrubbedAt = performance.now()
@@ -240,14 +239,13 @@ class Moment {
     this.address = address
   }
 
+  /** Once nobody changes it any more: the browser takes its time for each address. */
   #replaceSoon(): void {
-    if (this.#replaceTimer !== undefined) return
-    const wait = Math.max(0, this.#replacedAt + REPLACE_EVERY_MS - performance.now())
+    clearTimeout(this.#replaceTimer)
     this.#replaceTimer = setTimeout(() => {
       this.#replaceTimer = undefined
-      this.#replacedAt = performance.now()
       history.replaceState(null, '', writeAddress(this.address))
-    }, wait)
+    }, REPLACE_PAUSE_MS)
   }
 }
 
