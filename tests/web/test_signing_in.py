@@ -5,17 +5,21 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from playwright.sync_api import Browser, Error, Route, expect
+from playwright.sync_api import Browser, Error, Page, Route, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.running_server import RunningServer, command, configuration, wait_for
 
 pytestmark = pytest.mark.server
+TELLING = 'printf %s "$SPAWNLOG_TOKEN" > "$0/part"; mv "$0/part" "$0/token"; exec sleep 600'
 STORED = "localStorage.getItem('spawnlog.token')"
 
 
@@ -27,6 +31,12 @@ def opened(server: ReloadedServer, *flags: str, **environment: str) -> str:
         command, env={**os.environ, **settings}, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
+
+
+def sign_in(page: Page, token: str) -> None:
+    """By what somebody types."""
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
 
 
 def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_token(
@@ -127,3 +137,54 @@ def test_a_browser_is_opened_with_the_address(
     program.write_text(f'#!/bin/sh\nprintf %s "$1" >{told}\n', "utf-8")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     assert opened(server, BROWSER=f"{program} %s") == told.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def child(made_data_dir: Path) -> Iterator[tuple[RunningServer, str]]:
+    """A server with two children at work, and the token of one of them."""
+    with new_place() as place:
+        place.chmod(0o711)
+        notes = place / "notes"
+        notes.mkdir()
+        notes.chmod(0o777)
+        config = configuration(command("main", "sh", "-c", TELLING, str(notes)))
+        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
+            for label in ("one", "another"):
+                server.spawn(label=label)
+            wait_for("a child to tell its token", (notes / "token").exists)
+            yield server, (notes / "token").read_text("utf-8")
+
+
+def test_the_token_of_a_child_shows_its_own_run_as_it_goes_on(
+    browser: Browser, child: tuple[RunningServer, str]
+) -> None:
+    server, token = child
+    own = server.http.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).json()["runId"]
+    with watched_context(browser, server.url, token=token) as (context, _):
+        page = context.new_page()
+        page.goto("/ui/log")
+        rows = page.get_by_role("grid", name="Events").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text("RunStarted")
+        before = rows.count()
+        expect(rows.get_by_role("link", name=own[:8])).to_have_count(before - 1)
+        sent = server.http.post(f"/v1/runs/{own}/messages", json={"message": "one thing more"})
+        assert sent.status_code == 202, sent.text
+        expect(rows).to_have_count(before + 1)
+        expect(rows.nth(1)).to_contain_text("MessageQueued")
+
+
+def test_who_signs_in_elsewhere_in_the_browser_looks_in_all_of_its_windows(
+    browser: Browser, child: tuple[RunningServer, str]
+) -> None:
+    server, token = child
+    with watched_context(browser, server.url) as (context, _):
+        page, other = context.new_page(), context.new_page()
+        page.goto("/ui/runs")
+        sign_in(page, server.token)
+        expect(page.get_by_role("link", name="Configuration")).to_be_visible()
+        other.goto("/ui/lanes")
+        other.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Token")).to_be_visible()
+        sign_in(other, token)
+        expect(page.get_by_role("link", name="Log")).to_be_visible()
+        expect(page.get_by_role("link", name="Configuration")).to_have_count(0)

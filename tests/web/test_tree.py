@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
@@ -104,3 +104,16 @@ def test_a_bar_leads_to_its_moment_and_stays_while_one_scrubs(window: Page, stor
     window.get_by_role("slider", name="Moment").fill(str(first + 1))
     expect(window).to_have_url(re.compile(f"at=pos:{first + 1}$"))
     assert not [url for url in asked if "/v1/timeline" in url]
+
+
+def test_rows_stay_where_they_are_while_bars_come(window: Page) -> None:
+    held: list[Route] = []
+    window.route("**/v1/timeline*", lambda route: held.append(route), times=1)
+    with window.expect_request("**/v1/timeline*"):
+        window.goto(f"/ui/tree/{ROOT}")
+    tree = window.get_by_role("treegrid", name="Sessions")
+    expect(tree.get_by_role("row").nth(1)).to_be_visible()
+    before = tree.bounding_box()
+    held.pop().continue_()
+    expect(window.get_by_role("application", name="Runs as bars in time")).to_be_visible()
+    assert tree.bounding_box() == before
