@@ -20,6 +20,12 @@ HOSTILE = f"{MARKUP} {TURNED} {CONTROL} {RIGHT_TO_LEFT}"
 ONE_LINE = f"{MARKUP} {RIGHT_TO_LEFT}"
 """Of what may have no control characters."""
 LONG = HOSTILE + "x" * 1_000_000
+ENTRIES = [
+    {"kind": "message", "role": "assistant", "text": HOSTILE},
+    {"kind": "tool", "name": ONE_LINE, "input": {HOSTILE: HOSTILE}, "output": HOSTILE},
+    {"kind": "progress", "text": HOSTILE},
+    {"kind": "text", "text": HOSTILE},
+]
 FAMILY = "agent:main:hostile"
 HELD_MS = 600_000
 
@@ -62,6 +68,7 @@ def hostile_configuration(outside: HookServer, place: Path) -> dict[str, Any]:
         scripted("failing", outcome="error", error=HOSTILE),
         scripted("sleeper", steps=[{"afterMs": HELD_MS}]),
         {**scripted("reader"), "subagents": {"contextScripts": {"run": scripts}}},
+        {"id": "elsewhere", "runtime": {"type": "external"}},
         maxChildrenPerAgent=20,
     )
     config["spawnlog"]["announce"] = {"webhooks": [webhook(outside, "gateway")], "attemptsMax": 1}
@@ -103,6 +110,13 @@ def record(server: RunningServer) -> dict[str, str]:
     }
     for run_id in runs.values():
         server.run(run_id, "announced")
+    runs["external"] = spawned("elsewhere")
+    executed = f"/v1/runs/{runs['external']}"
+    wait_for("a run to claim", lambda: server.run(runs["external"])["stage"] == "queued")
+    epoch = posted(f"{executed}/claim", executor="elsewhere")["epoch"]
+    posted(f"{executed}/transcript", epoch=epoch, first=1, entries=ENTRIES)
+    posted(f"{executed}/end", epoch=epoch, outcome="error", result=HOSTILE, error=HOSTILE)
+    server.run(runs["external"], "announced")
     held, stopped = spawned("sleeper"), spawned("sleeper")
     for run_id in (held, stopped):
         server.run(run_id, "started")
