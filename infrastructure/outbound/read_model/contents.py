@@ -64,6 +64,8 @@ async def _column(
     column: str, connection: LogConnection, content_ids: Sequence[UUID]
 ) -> Mapping[UUID, str]:
     cursor = await connection.execute(
-        f"SELECT content_id, {column} FROM contents WHERE content_id = ANY(%s)", [content_ids]
+        f"SELECT content_id, {column} FROM contents WHERE content_id = ANY(%s)",
+        [content_ids],
+        prepare=True,
     )
     return {row[0]: row[1] for row in await cursor.fetchall()}

@@ -225,7 +225,8 @@ class PostgresRegistry:
     async def _page(self, sql: str, values: Sequence[Any], moment: Moment) -> list[Run]:
         """The runs of a query that gives ids, versions and states, none of rows that have ended."""
         async with borrow_connection(self._pool) as connection:
-            rows = await (await connection.execute(sql, values)).fetchall()
+            # Whoever scrubs asks it at once on every connection.
+            rows = await (await connection.execute(sql, values, prepare=True)).fetchall()
             ended = [
                 PastRun(run_id, moment.end, version)
                 for run_id, version, state in rows

@@ -153,7 +153,7 @@ async def _stages_of(
 ) -> Mapping[tuple[UUID, int], Sequence[ReachedStage]]:
     run_ids, versions = [one for one, _ in wanted], [one for _, one in wanted]
     streams = [run_stream(one) for one in run_ids]
-    cursor = await connection.execute(STAGES, [run_ids, streams, versions, _MOVING])
+    cursor = await connection.execute(STAGES, [run_ids, streams, versions, _MOVING], prepare=True)
     found: dict[tuple[UUID, int], list[ReachedStage]] = {}
     for run_id, until, name, position, recorded_at in await cursor.fetchall():
         reached = ReachedStage(STAGE_REACHED_BY[name], position, recorded_at)

@@ -180,7 +180,9 @@ async def instants_of(
 ) -> Mapping[int, datetime]:
     """When the events at these positions were recorded."""
     cursor = await connection.execute(
-        "SELECT position, recorded_at FROM events WHERE position = ANY(%s)", [list(positions)]
+        "SELECT position, recorded_at FROM events WHERE position = ANY(%s)",
+        [list(positions)],
+        prepare=True,
     )
     return dict(await cursor.fetchall())
 

@@ -116,7 +116,7 @@ async def moment_at(connection: LogConnection, position: int) -> Moment:
     end = after = 0
     while after < position:
         values = {"at": position, "after": after, "limit": PAGE_EVENTS}
-        cursor = await connection.execute(INSIDE, values, binary=True)
+        cursor = await connection.execute(INSIDE, values, binary=True, prepare=True)
         rows = await cursor.fetchall()
         end = int(rows[0][0])
         if rows[0][1] is None:
