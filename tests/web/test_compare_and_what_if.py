@@ -200,3 +200,30 @@ def test_who_sees_a_part_is_offered_that_part(browser: Browser) -> None:
                 row = page.get_by_role("row").filter(has_text="added").first
                 expect(row).to_be_visible()
                 expect(page.get_by_text(f"--tree {key}")).to_be_visible()
+
+
+def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
+    browser: Browser, storm: Storm
+) -> None:
+    server, record = storm
+    with watched_context(browser, server.url, token=server.token) as (context, watched):
+        page = context.new_page()
+        page.goto(f"/ui/run/{min(record.refused)}")
+        page.get_by_role("link", name="What if the configuration had been another one?").click()
+        expect(page.get_by_text("Of one run alone")).to_be_visible()
+        page.locator("#search").fill(ALLOWED)
+        page.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
+        page.keyboard.press("Enter")
+        page.get_by_label("From", exact=True).fill("no moment")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Decide again").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        assert "422" in watched.wrong.pop()
+        page.get_by_label("From", exact=True).fill("")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_count(0)
+        page.get_by_role("button", name="Of all runs").click()
+        page.get_by_role("button", name="Decide again").click()
+        number = f"{len(record.refused)} newly-allowed of rule {RULE}"
+        expect(page.get_by_role("button", name=number)).to_be_visible()
+        expect(page.get_by_text("Of one run alone")).to_have_count(0)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import StormRecord
@@ -58,3 +58,17 @@ def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
     expect(
         window.get_by_text("spawnlog event list --newest --type SpawnRefused --tree main")
     ).to_be_visible()
+
+
+def test_who_leaves_while_a_list_is_read_on_hears_no_more_of_it(window: Page) -> None:
+    held: list[Route] = []
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.route("**/v1/runs?*cursor=*", lambda route: held.append(route), times=1)
+    with window.expect_request("**/v1/runs?*cursor=*"):
+        window.get_by_role("grid", name="Runs").press("End")
+    window.get_by_role("link", name="Lanes").click()
+    expect(window.get_by_role("heading", name="Lanes")).to_be_visible()
+    with window.expect_response("**/v1/runs?*cursor=*"):
+        held.pop().continue_()
+    expect(window.get_by_role("heading", name="Lanes")).to_be_visible()

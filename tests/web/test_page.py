@@ -50,6 +50,7 @@ def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> 
     server, _ = storm
     window.goto("/ui/runs?status=refused")
     expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    expect(window.get_by_text(re.compile(r"^\d+ of \d+ runs$"))).to_be_visible()
     first = min(
         item["position"]
         for item in server.http.get("/v1/events", params={"types": "SpawnRefused"}).json()["items"]
@@ -270,3 +271,17 @@ def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> Non
     expect(first).to_be_visible()
     grid.press("Enter")
     expect(window.get_by_role("region", name="Event 1")).to_contain_text('"position": 1')
+
+
+def test_a_key_right_behind_a_dialog_that_closes_is_taken(window: Page) -> None:
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.keyboard.press("?")
+    expect(window.get_by_role("dialog", name="Keys")).to_be_visible()
+    # For a moment the focus is still on what was in it.
+    window.evaluate(
+        "() => { const dialog = document.querySelector('dialog'); dialog.close();"
+        " const key = { key: 'ArrowLeft', shiftKey: true, bubbles: true };"
+        " dialog.querySelector('button').dispatchEvent(new KeyboardEvent('keydown', key)) }"
+    )
+    expect(window.get_by_text("SpawnRefused at position")).to_be_visible()

@@ -19,7 +19,7 @@ from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import RunningServer, command, configuration, wait_for
 
 pytestmark = pytest.mark.server
-TELLING = 'printf %s "$SPAWNLOG_TOKEN" > "$0/part"; mv "$0/part" "$0/token"; exec sleep 600'
+TELLING = 'printf %s "$SPAWNLOG_TOKEN" > "$0/$$"; mv "$0/$$" "$0/token"; exec sleep 600'
 STORED = "localStorage.getItem('spawnlog.token')"
 
 
