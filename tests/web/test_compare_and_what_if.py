@@ -227,3 +227,10 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         number = f"{len(record.refused)} newly-allowed of rule {RULE}"
         expect(page.get_by_role("button", name=number)).to_be_visible()
         expect(page.get_by_text("Of one run alone")).to_have_count(0)
+        alone = page.get_by_text("Each was decided alone")
+        expect(alone).to_be_visible()
+        page.get_by_role("checkbox", name="count what is newly allowed").check()
+        page.get_by_role("button", name="Decide again").click()
+        expect(page.get_by_text("--cascade")).to_be_visible()
+        expect(page.get_by_role("heading", name="Verdicts")).to_be_visible()
+        expect(alone).to_have_count(0)

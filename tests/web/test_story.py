@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.support.page.browser import picture
+from tests.support.page.browser import picture, watched_context
 from tests.support.servers.misconfigured_storm import RULE, WRONG_REVISION, StormRecord
+from tests.support.servers.preloaded import run_command
 from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.time_travel import commands_that_record, server_of_examples
 
 pytestmark = pytest.mark.server
 FOLDER_VARIABLE = "SPAWNLOG_PICTURES"
@@ -69,3 +71,31 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     picture(window, folder, "tree")
     made = {path.stem for path in folder.glob("*.png")}
     assert made >= {"runs", "run", "configuration", "what-if", "tree"}
+
+
+def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would_change(
+    browser: Browser, made_data_dir: Path, folder: Path
+) -> None:
+    with server_of_examples(made_data_dir) as server:
+        for words in commands_that_record():
+            run_command(*words, "--data-dir", str(server.data_dir))
+        with watched_context(browser, server.url, token=server.token) as (context, _):
+            page = context.new_page()
+            page.goto("/ui/runs")
+            page.get_by_role("checkbox", name="refused").check()
+            expect(page.get_by_text("1 of 6 runs")).to_be_visible()
+            page.get_by_role("row").filter(has_text="late").click()
+            expect(page.get_by_text("5 of 5 children are active").first).to_be_visible()
+            expect(page.get_by_text("Refused by rule active_children")).to_be_visible()
+            picture(page, folder, "cap")
+            page.get_by_role("link", name="What if the configuration had been another").click()
+            page.get_by_role("button", name="Of all runs").click()
+            page.locator("#search").fill("/agents/defaults/subagents/maxChildrenPerAgent")
+            expect(page.get_by_text("It is 5.")).to_be_visible()
+            page.get_by_label("to", exact=True).fill("8")
+            page.keyboard.press("Enter")
+            page.get_by_role("button", name="Decide again").click()
+            number = "1 newly-allowed of rule active_children"
+            expect(page.get_by_role("button", name=number)).to_be_visible()
+            picture(page, folder, "cap-what-if")
+    assert {path.stem for path in folder.glob("*.png")} >= {"cap", "cap-what-if"}
