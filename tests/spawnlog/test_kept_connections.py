@@ -24,6 +24,8 @@ class Served:
         self.requests: list[bytes] = []
         self.left = asyncio.Event()
         self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         self._answers = list(answers)
         self._closes = closes
 
@@ -34,6 +36,7 @@ class Served:
             while True:
                 self.requests.append(await reader.readuntil(b"\r\n\r\n"))
                 self.asked.set()
+                await self.may_answer.wait()
                 said = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
                 if not said:
                     await reader.read()
@@ -116,7 +119,14 @@ async def test_one_connection_takes_one_request_after_the_other(served: Serving)
         for _ in range(3):
             await client.head()
         assert (seen.connections, len(seen.requests)) == (1, 3)
-        await asyncio.gather(*(client.head() for _ in range(3)))
+        # None is answered before all have asked.
+        seen.may_answer.clear()
+        asking = [asyncio.create_task(client.head()) for _ in range(3)]
+        while len(seen.requests) < 6:
+            seen.asked.clear()
+            await asyncio.wait_for(seen.asked.wait(), 20)
+        seen.may_answer.set()
+        await asyncio.gather(*asking)
         assert seen.connections == 3
 
 

@@ -1,7 +1,10 @@
 """The protocol is loaded once, whoever asked for it first and left."""
 
 import asyncio
+import importlib
+import threading
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import orjson
@@ -18,6 +21,8 @@ from tests.support.http.mcp import VERSION
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.db
+SERVER = "infrastructure.inbound.mcp.server"
+LOADING_SECONDS_MAX = 20
 
 CALLER = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
 META = {
@@ -70,8 +75,16 @@ async def asked(endpoint: McpEndpoint) -> int:
 
 
 async def test_who_leaves_while_it_is_loaded_ends_no_start_and_begins_no_second(
-    running: RunningLog, tmp_path: Path
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    left, load = threading.Event(), importlib.import_module
+
+    def loaded_slowly(name: str, package: str | None = None) -> ModuleType:
+        if name == SERVER:
+            left.wait(LOADING_SECONDS_MAX)
+        return load(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", loaded_slowly)
     services = cast(CommandServices, await query_services(running, tmp_path))
     endpoint = McpEndpoint(services)
     first = asyncio.create_task(asked(endpoint))
@@ -83,6 +96,7 @@ async def test_who_leaves_while_it_is_loaded_ends_no_start_and_begins_no_second(
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
+    left.set()
     assert await asked(endpoint) == 200
     assert len(serving()) == 1
     await endpoint.close()

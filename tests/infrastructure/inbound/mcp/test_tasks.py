@@ -141,7 +141,10 @@ def test_an_update_that_is_repeated_under_its_key_steers_once(
     given = {"taskId": task["taskId"], "inputResponses": {"a": "turn round"}}
     answers = [caller.ask("tasks/update", given, idempotencyKey="u" * 20) for _ in range(2)]
     assert [one["result"] for one in answers] == [answers[0]["result"]] * 2
-    newest = house.server.run(task["taskId"])["continuedBy"]
+    # The run that is steered says so when it has ended.
+    newest = wait_for(
+        "the run that takes its place", lambda: house.server.run(task["taskId"])["continuedBy"]
+    )
     assert house.server.run(newest)["continuedBy"] is None
     other = {**given, "inputResponses": {"a": "go on"}}
     error = caller.ask("tasks/update", other, idempotencyKey="u" * 20)["error"]
