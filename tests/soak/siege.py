@@ -23,7 +23,7 @@ PAUSE_SECONDS = (1.0, 4.0)
 DATABASE_STOPS = 0.25
 SETTLE_SECONDS_MAX = 60.0
 QUIET_SECONDS = 3.0
-"""A session goes on with what waits for it sooner than that."""
+QUEUE_EVENTS = ("MessageQueued", "MessagesDropped", "MessageReceived")
 UNSETTLED = ("requested", "scripts-resolved", "overridden", "session-created", "queued")
 UNSETTLED_TOO = ("started", "ended")
 PAGE = 500
@@ -108,8 +108,8 @@ class Siege:
         return [number for number in range(len(self.servers)) if number not in self._down]
 
     def settle(self) -> bool:
-        """Wait until every run is announced or refused, and nothing follows; False when that does
-        not come."""
+        """Wait until every run is announced or refused and no message waits, as it does until the
+        claim of a server that was killed has run out; False when that does not come."""
         try:
             wait_for("every run to be over", self._is_settled, seconds=SETTLE_SECONDS_MAX)
         except AssertionError:
@@ -121,16 +121,31 @@ class Siege:
         now = time.monotonic()
         if head != self._quiet[0]:
             self._quiet = (head, now)
-        return now - self._quiet[1] >= QUIET_SECONDS and not any(
-            self._read("/v1/runs", stage=stage, limit=1)["items"]
-            for stage in (*UNSETTLED, *UNSETTLED_TOO)
-        )
+        if now - self._quiet[1] < QUIET_SECONDS or self._queued():
+            return False
+        stages = (*UNSETTLED, *UNSETTLED_TOO)
+        if any(self._read("/v1/runs", stage=stage, limit=1)["items"] for stage in stages):
+            return False
+        # What has begun between two of these looks was seen by none of them.
+        return int(self._read("/v1/events", after=0, limit=1)["head"]) == head
 
-    def events(self) -> Iterator[Mapping[str, Any]]:
-        """The whole log."""
+    def _queued(self) -> set[str]:
+        """The messages that wait for a session to go on, by the runs that it will do so in."""
+        queued, over = set[str](), set[str]()
+        for event in self.events(types=",".join(QUEUE_EVENTS)):
+            if event["type"] == "MessageQueued":
+                queued.add(event["payload"]["runId"])
+            elif event["type"] == "MessagesDropped":
+                over.update(event["payload"]["runIds"])
+            else:
+                over.add(event["runId"])
+        return queued - over
+
+    def events(self, **query: str) -> Iterator[Mapping[str, Any]]:
+        """The whole log, or what of it is asked for."""
         after, head = 0, -1
         while after != head:
-            page = self._read("/v1/events", after=after, limit=PAGE)
+            page = self._read("/v1/events", after=after, limit=PAGE, **query)
             yield from page["items"]
             after, head = page["nextAfter"], page["head"]
 
