@@ -79,16 +79,19 @@ def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[st
         yield f"{calls[0].told} was answered with {calls[0].status} and is not on record"
 
 
-def one_key_is_one_run(history: History, _: Folded) -> Iterator[str]:
-    """The same key with the same body always means the same run."""
-    runs: dict[str, set[str]] = {}
+def one_key_is_one_run(history: History, folded: Folded) -> Iterator[str]:
+    """The same key with the same body always means the same run, or the same batch: of that each
+    answer names a run that it is about."""
+    batches = {one.run_id: batch for batch, members in folded.batches.items() for one in members}
+    runs: dict[str, dict[str, str]] = {}
     for call in history.calls:
         run_id = call.answer.get("runId")
         if call.key is not None and run_id is not None:
-            runs.setdefault(call.key, set()).add(run_id)
-    for key, ids in runs.items():
-        if len(ids) > 1:
-            yield f"key {key} was answered with {len(ids)} runs: {', '.join(sorted(ids))}"
+            runs.setdefault(call.key, {}).setdefault(batches.get(run_id, run_id), run_id)
+    for key, found in runs.items():
+        if len(found) > 1:
+            ids = sorted(found.values())
+            yield f"key {key} was answered with {len(ids)} runs: {', '.join(ids)}"
 
 
 def announced_once(history: History, folded: Folded) -> Iterator[str]:
