@@ -3,13 +3,21 @@ configuration would have changed. Each step is a picture; `make pictures` puts t
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import picture, watched_context
-from tests.support.servers.misconfigured_storm import RULE, WRONG_REVISION, StormRecord
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.misconfigured_storm import (
+    RULE,
+    WRONG_REVISION,
+    StormRecord,
+    blow,
+    server_of_storm,
+)
 from tests.support.servers.preloaded import run_command
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.time_travel import commands_that_record, server_of_examples
@@ -23,6 +31,14 @@ ALLOWED = "/agents/list/0/subagents/allowAgents"
 def folder(tmp_path: Path) -> Path:
     """Where the pictures go: a temporary folder, unless somebody names another."""
     return Path(os.environ.get(FOLDER_VARIABLE) or tmp_path)
+
+
+@pytest.fixture
+def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
+    """One of its own: the story begins with the last refusal that there is."""
+    with new_place() as place:
+        with server_of_storm(copied(made_data_dir, place / "data")) as server:
+            yield server, blow(server)
 
 
 def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
@@ -90,10 +106,8 @@ def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would
             picture(page, folder, "cap")
             page.get_by_role("link", name="What if the configuration had been another").click()
             page.get_by_role("button", name="Of all runs").click()
-            page.locator("#search").fill("/agents/defaults/subagents/maxChildrenPerAgent")
             expect(page.get_by_text("It is 5.")).to_be_visible()
             page.get_by_label("to", exact=True).fill("8")
-            page.keyboard.press("Enter")
             page.get_by_role("button", name="Decide again").click()
             number = "1 newly-allowed of rule active_children"
             expect(page.get_by_role("button", name=number)).to_be_visible()
