@@ -202,6 +202,26 @@ def test_who_sees_a_part_is_offered_that_part(browser: Browser) -> None:
                 expect(page.get_by_text(f"--tree {key}")).to_be_visible()
 
 
+def test_a_refusal_leads_to_the_setting_that_it_compared(window: Page, storm: Storm) -> None:
+    _, record = storm
+    window.goto(f"/ui/run/{min(record.refused)}")
+    window.get_by_role("link", name="What if the configuration had been another one?").click()
+    expect(window.get_by_text("Of one run alone")).to_contain_text(f"refused by rule {RULE}: ")
+    setting = window.locator("#search")
+    expect(setting).to_have_value(ALLOWED)
+    value = window.get_by_label("to", exact=True)
+    value.fill('["writer", "reviewer"')
+    window.get_by_role("button", name="Decide again").click()
+    expect(window.get_by_text("The value is no JSON")).to_be_visible()
+    expect(window.get_by_role("heading", name="Verdicts")).to_have_count(0)
+    value.fill('["writer", "reviewer"]')
+    window.get_by_role("button", name="Decide again").click()
+    expect(window.get_by_role("button", name=f"1 newly-allowed of rule {RULE}")).to_be_visible()
+    window.get_by_role("button", name=f"Remove {ALLOWED}").click()
+    expect(window.get_by_role("button", name="Decide again (set a value first)")).to_be_disabled()
+    expect(setting).to_have_value("")
+
+
 def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
     browser: Browser, storm: Storm
 ) -> None:

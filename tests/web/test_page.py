@@ -273,6 +273,29 @@ def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> Non
     expect(window.get_by_role("region", name="Event 1")).to_contain_text('"position": 1')
 
 
+def test_the_log_goes_on_from_a_position_as_it_grows(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    window.goto("/ui/log")
+    window.get_by_role("checkbox", name="the oldest first").check()
+    window.get_by_label("Behind position").fill("2")
+    window.keyboard.press("Enter")
+    grid = window.get_by_role("grid", name="Events")
+    expect(window.get_by_role("row").nth(1).get_by_role("link").first).to_have_text("3")
+    expect(window.get_by_role("columnheader", name="Position")).to_have_attribute(
+        "aria-sort", "ascending"
+    )
+    expect(window.get_by_text("spawnlog event list --after 2")).to_be_visible()
+    for _ in itertools.count():
+        grid.press("End")
+        if grid.get_attribute("aria-rowcount") != "-1":
+            break
+    run_id = server.spawn("watched", agentId="writer", label="read-on").json()["runId"]
+    events = window.get_by_role("row").filter(has_text=run_id[:8])
+    while events.count() == 0:
+        grid.press("End")
+    expect(events.first).to_contain_text("SpawnRequested")
+
+
 def test_a_key_right_behind_a_dialog_that_closes_is_taken(window: Page) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()

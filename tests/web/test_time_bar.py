@@ -73,6 +73,17 @@ def test_who_went_elsewhere_meanwhile_stays_there(window: Page, last_refused: in
     expect(window).to_have_url(at(101))
 
 
+def test_a_button_stays_where_it_is_when_one_leaves_live(window: Page) -> None:
+    window.goto("/ui/log")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    back = window.get_by_role("button", name="‹ Event")
+    live = back.bounding_box()
+    assert live is not None
+    back.click()
+    expect(window.get_by_role("note")).to_be_visible()
+    assert back.bounding_box() == live
+
+
 def test_back_leads_to_where_a_drag_began(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()

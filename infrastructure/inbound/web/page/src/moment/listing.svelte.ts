@@ -12,9 +12,11 @@ export interface Reading<Row, Page> {
   rowsOf: (page: Page) => Row[]
   nextOf: (page: Page) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
-  nextName: 'cursor' | 'after' | 'before'
+  readonly nextName: 'cursor' | 'after' | 'before'
   /** How many rows the pages behind the first one have, where that is not as long as they are. */
   moreRows?: number
+  /** Whether a row that is there never changes: the pages behind the first one may then be newer than it. */
+  neverChanges?: boolean
   /** How many pages are read for one that has something on it. */
   looksMax?: number
 }
@@ -98,10 +100,12 @@ export class Listing<Row, Page> {
         const from = this.next
         if (from === null) break
         // A cursor knows of which moment its first page was; a position has to be told.
-        const at = moment.at ?? (this.#reading.nextName === 'cursor' ? null : `pos:${this.page.position}`)
-        const { moreRows } = this.#reading
+        const { nextName, neverChanges, moreRows } = this.#reading
+        const at = moment.at ?? (nextName === 'cursor' || neverChanges ? null : `pos:${this.page.position}`)
         const limit = moreRows === undefined ? {} : { limit: moreRows }
-        const parameters = { ...this.#parameters(), ...limit, at, [this.#reading.nextName]: from }
+        // A server that is behind what this page knows of would end the list too early.
+        const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
+        const parameters = { ...this.#parameters(), ...limit, ...newest, at, [nextName]: from }
         const answer = await read<Page>(this.#reading.path(), parameters)
         if (this.#isOver || asked !== this.#question()) return
         const rows = this.#reading.rowsOf(answer.body)
@@ -109,6 +113,7 @@ export class Listing<Row, Page> {
         this.#more = [...this.#more, ...rows]
         this.#next = this.#reading.nextOf(answer.body)
         this.#hasRead = true
+        if (this.#next === from) break
       }
       this.moreProblem = null
     } catch (error) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { placedProblems, pointersOf, readSetting, settingProblem, valueAt, writeSetting } from './candidate'
+import { placedProblems, pointersOf, readSetting, settingOf, settingProblem, valueAt, writeSetting } from './candidate'
 
 describe('a value that is set', () => {
   test('reads as it was written', () => {
@@ -19,6 +19,23 @@ describe('a value that is set', () => {
     expect(pointersOf(content, 2)).toHaveLength(2)
     expect(pointersOf(content, 10).map((one) => valueAt(content, one))).toEqual([[1, { x: true }], true, 's'])
     expect([valueAt(content, '/no/such'), valueAt(content, '/constructor')]).toEqual([undefined, undefined])
+  })
+})
+
+describe('the setting that a refusal compared', () => {
+  const content = { agents: { list: [{ id: 'one' }, { id: 'Two', subagents: { allowAgents: ['a'] } }] } }
+  const of = (requesterAgentId: string): Record<string, string> => ({ requesterAgentId, from: requesterAgentId === 'two' ? 'agent' : 'defaults' })
+
+  test('is among the defaults, or that of the requester alone', () => {
+    expect(settingOf({ rule: 'active_children', compared: { activeChildren: 5 } }, content)).toBe('/agents/defaults/subagents/maxChildrenPerAgent')
+    expect(settingOf({ rule: 'allow_agents', compared: of('one') }, content)).toBe('/agents/defaults/subagents/allowAgents')
+    expect(settingOf({ rule: 'allow_agents', compared: of('two') }, content)).toBe('/agents/list/1/subagents/allowAgents')
+  })
+
+  test('is not guessed', () => {
+    expect(settingOf({ rule: 'stopped', compared: null }, content)).toBeNull()
+    expect(settingOf({ rule: 'require_agent_id', compared: { from: 'agent' } }, content)).toBeNull()
+    expect(settingOf({ rule: 'depth', compared: null }, null)).toBeNull()
   })
 })
 
