@@ -23,7 +23,7 @@ PAUSE_SECONDS = (1.0, 4.0)
 DATABASE_STOPS = 0.25
 SETTLE_SECONDS_MAX = 60.0
 QUIET_SECONDS = 3.0
-QUEUE_EVENTS = ("MessageQueued", "MessagesDropped", "MessageReceived")
+QUEUE_EVENTS = ("MessageQueued", "MessageReceived", "MessagesDropped", "ContinuationFailed")
 UNSETTLED = ("requested", "scripts-resolved", "overridden", "session-created", "queued")
 UNSETTLED_TOO = ("started", "ended")
 PAGE = 500
@@ -112,7 +112,8 @@ class Siege:
         claim of a server that was killed has run out; False when that does not come."""
         try:
             wait_for("every run to be over", self._is_settled, seconds=SETTLE_SECONDS_MAX)
-        except AssertionError:
+        except AssertionError as late:
+            print(late)
             return False
         return True
 
@@ -137,6 +138,8 @@ class Siege:
                 queued.add(event["payload"]["runId"])
             elif event["type"] == "MessagesDropped":
                 over.update(event["payload"]["runIds"])
+            elif event["type"] == "ContinuationFailed":
+                over.add(event["payload"]["runId"])
             else:
                 over.add(event["runId"])
         return queued - over

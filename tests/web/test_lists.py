@@ -1,6 +1,7 @@
 """Long lists of the page: what is live stays so, whatever the size of the window."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -33,13 +34,21 @@ def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Sto
         page.goto("/ui/runs?status=done")
         grid = page.get_by_role("grid", name="Runs")
         expect(page.get_by_role("row").nth(1)).to_be_visible()
-        page.route("**/v1/runs?*cursor=*", lambda route: route.abort(), times=1)
+        asked: list[float] = []
+
+        def refuse(route: Route) -> None:
+            asked.append(time.monotonic())
+            route.abort()
+
+        page.route("**/v1/runs?*cursor=*", refuse, times=2)
         grid.press("End")
         expect(page.get_by_role("alert")).to_contain_text("does not answer")
         expect(page.get_by_role("alert")).to_have_count(0)
         grid.press("End")
         chosen = page.locator("[aria-selected=true]")
         assert int(chosen.get_attribute("aria-rowindex") or "0") > 42
+        first, second = asked
+        assert second - first > 0.5, "what failed is not asked again at once"
 
 
 def test_k_goes_up_from_wherever_one_is(window: Page) -> None:

@@ -19,6 +19,12 @@ def slide_to(page: Page, position: int) -> None:
     page.get_by_role("slider", name="Moment").fill(str(position))
 
 
+def positions(page: Page) -> list[int]:
+    """Those of the events that are in the document."""
+    rows = page.get_by_role("grid", name="Events").get_by_role("row").all()[1:]
+    return [int(row.get_by_role("link").first.inner_text().replace(",", "")) for row in rows]
+
+
 def address(view: str, record: StormRecord) -> str:
     """Where the view is, of a run that was refused or accepted."""
     names = {"refused": min(record.refused), "accepted": min(record.accepted)}
@@ -293,7 +299,25 @@ def test_the_log_goes_on_from_a_position_as_it_grows(window: Page, storm: Storm)
     events = window.get_by_role("row").filter(has_text=run_id[:8])
     while events.count() == 0:
         grid.press("End")
-    expect(events.first).to_contain_text("SpawnRequested")
+    expect(events.filter(has_text="SpawnRequested")).to_be_visible()
+    # The newest first again: nothing is there twice, and nothing is left out.
+    window.get_by_role("checkbox", name="the oldest first").uncheck()
+    expect(window.get_by_text("spawnlog event list --newest")).to_be_visible()
+    grid.press("Home")
+    expect(window.get_by_role("row").nth(1).get_by_role("link").first).not_to_have_text("3")
+    shown = positions(window)
+    assert shown == [*range(shown[0], shown[-1] - 1, -1)]
+
+
+def test_behind_the_end_of_the_log_each_event_comes_once(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
+    window.goto(f"/ui/log?order=asc&after={head}")
+    expect(window.get_by_text("No event fits.")).to_be_visible()
+    server.spawn("watched", agentId="writer", label="behind")
+    expect(window.get_by_role("row").filter(has_text="RunAnnounced")).to_be_visible()
+    shown = positions(window)
+    assert shown == [*range(head + 1, shown[-1] + 1)]
 
 
 def test_a_key_right_behind_a_dialog_that_closes_is_taken(window: Page) -> None:

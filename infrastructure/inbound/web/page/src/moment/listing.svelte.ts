@@ -1,5 +1,7 @@
 // A listing as of the moment: its first page follows the log, the pages behind it come on demand.
 
+import { untrack } from 'svelte'
+
 import { read, RequestFailed, type Parameters } from '../api/requests'
 import { Asked } from './asked.svelte'
 import { moment } from './moment.svelte'
@@ -28,13 +30,18 @@ export class Listing<Row, Page> {
   /** Whether the reader is at the top and has chosen nothing: then rows may change. */
   isAtRest = $state(true)
   isReadingMore = $state(false)
+  /** Whether there is more than the first page. */
+  hasRead = $state(false)
   moreProblem = $state.raw<RequestFailed | null>(null)
   readonly page: Asked<Page>
 
+  /** The first page as it was when somebody began to read on: what follows it follows that one. */
+  #first = $state.raw<{ page: Page; position: number } | null>(null)
   #more = $state.raw<Row[]>([])
   #next = $state<Place>(null)
-  #hasRead = $state(false)
   #retry: ReturnType<typeof setTimeout> | undefined
+  /** How often all of it was forgotten: what was asked for before is not of it. */
+  #forgotten = 0
   /** Whether its view is gone: nothing of that may be read any more. */
   #isOver = false
   readonly #reading: Reading<Row, Page>
@@ -50,7 +57,7 @@ export class Listing<Row, Page> {
     $effect(() => {
       // Another question: what was read of the last one is not of it.
       void this.#question()
-      this.forget()
+      untrack(() => this.forget())
     })
     $effect(() => () => {
       this.#isOver = true
@@ -60,40 +67,54 @@ export class Listing<Row, Page> {
 
   /** While somebody reads further down nothing moves: what is newer is counted, and shown on demand. */
   get isFollowing(): boolean {
-    return this.isAtRest && !this.#hasRead
+    return this.isAtRest && this.#first === null
   }
 
   get rows(): Row[] {
-    const page = this.page.value
+    const page = this.#first?.page ?? this.page.value
     return page === null ? [] : [...this.#reading.rowsOf(page), ...this.#more]
+  }
+
+  /** As of which position the first of them are. */
+  get position(): number {
+    return this.#first?.position ?? this.page.position
   }
 
   /** Where the next page begins; null at the end, and while the first page is that of another question. */
   get next(): Place {
-    const page = this.page.value
+    const page = this.#first?.page ?? this.page.value
     if (page === null || !this.page.isCurrent) return null
-    return this.#hasRead ? this.#next : this.#reading.nextOf(page)
+    return this.hasRead ? this.#next : this.#reading.nextOf(page)
   }
 
   /** How many events were recorded since what is shown. */
   get newer(): number {
-    return moment.isLive && !this.isFollowing ? moment.head - this.page.position : 0
+    return moment.isLive && !this.isFollowing ? moment.head - this.position : 0
   }
 
   /** Back to the first page, as of now. */
   forget(): void {
+    this.#forgotten += 1
+    this.#first = null
     this.#more = []
     this.#next = null
-    this.#hasRead = false
+    this.hasRead = false
     this.moreProblem = null
     clearTimeout(this.#retry)
   }
 
+  /** Reads on for a table that is short of rows. What has failed is not asked again at once. */
+  readOn(): void {
+    if (this.moreProblem === null) void this.readMore()
+  }
+
   /** Reads on, until there is something or the end. */
   async readMore(): Promise<void> {
-    if (this.isReadingMore || this.next === null) return
+    if (this.isReadingMore || this.next === null || this.page.value === null) return
     this.isReadingMore = true
-    const asked = this.#question()
+    clearTimeout(this.#retry)
+    const forgotten = this.#forgotten
+    if (this.#first === null) this.#first = { page: this.page.value, position: this.page.position }
     try {
       const looksMax = this.#reading.looksMax ?? LOOKS_MAX
       for (let look = 0, found = 0; look < looksMax && found === 0; look += 1) {
@@ -101,25 +122,26 @@ export class Listing<Row, Page> {
         if (from === null) break
         // A cursor knows of which moment its first page was; a position has to be told.
         const { nextName, neverChanges, moreRows } = this.#reading
-        const at = moment.at ?? (nextName === 'cursor' || neverChanges ? null : `pos:${this.page.position}`)
+        const at = moment.at ?? (nextName === 'cursor' || neverChanges ? null : `pos:${this.position}`)
         const limit = moreRows === undefined ? {} : { limit: moreRows }
         // A server that is behind what this page knows of would end the list too early.
         const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
         const parameters = { ...this.#parameters(), ...limit, ...newest, at, [nextName]: from }
         const answer = await read<Page>(this.#reading.path(), parameters)
-        if (this.#isOver || asked !== this.#question()) return
+        if (this.#isOver || forgotten !== this.#forgotten) return
         const rows = this.#reading.rowsOf(answer.body)
         found = rows.length
         this.#more = [...this.#more, ...rows]
         this.#next = this.#reading.nextOf(answer.body)
-        this.#hasRead = true
+        this.hasRead = true
         if (this.#next === from) break
       }
       this.moreProblem = null
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
-      if (this.#isOver || asked !== this.#question()) return
+      if (this.#isOver || forgotten !== this.#forgotten) return
       this.moreProblem = error
+      if (!this.hasRead) this.#first = null
       if (error.isOutage) this.#retry = setTimeout(() => void this.readMore(), error.retryAfterMs ?? RETRY_MS)
     } finally {
       this.isReadingMore = false

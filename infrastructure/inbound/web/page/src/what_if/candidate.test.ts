@@ -23,18 +23,18 @@ describe('a value that is set', () => {
 })
 
 describe('the setting that a refusal compared', () => {
-  const content = { agents: { list: [{ id: 'one' }, { id: 'Two', subagents: { allowAgents: ['a'] } }] } }
-  const of = (requesterAgentId: string): Record<string, string> => ({ requesterAgentId, from: requesterAgentId === 'two' ? 'agent' : 'defaults' })
+  const content = { agents: { defaults: { subagents: {} }, list: [{ id: 'one' }, { id: 'Two', subagents: { allowAgents: ['a'] } }] } }
 
   test('is among the defaults, or that of the requester alone', () => {
     expect(settingOf({ rule: 'active_children', compared: { activeChildren: 5 } }, content)).toBe('/agents/defaults/subagents/maxChildrenPerAgent')
-    expect(settingOf({ rule: 'allow_agents', compared: of('one') }, content)).toBe('/agents/defaults/subagents/allowAgents')
-    expect(settingOf({ rule: 'allow_agents', compared: of('two') }, content)).toBe('/agents/list/1/subagents/allowAgents')
+    expect(settingOf({ rule: 'allow_agents', compared: { requesterAgentId: 'two', from: 'defaults' } }, content)).toBe('/agents/defaults/subagents/allowAgents')
+    expect(settingOf({ rule: 'allow_agents', compared: { requesterAgentId: 'two', from: 'agent' } }, content)).toBe('/agents/list/1/subagents/allowAgents')
   })
 
   test('is not guessed', () => {
     expect(settingOf({ rule: 'stopped', compared: null }, content)).toBeNull()
     expect(settingOf({ rule: 'require_agent_id', compared: { from: 'agent' } }, content)).toBeNull()
+    expect(settingOf({ rule: 'depth', compared: null }, { agents: {} })).toBeNull()
     expect(settingOf({ rule: 'depth', compared: null }, null)).toBeNull()
   })
 })

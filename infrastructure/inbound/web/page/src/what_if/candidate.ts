@@ -65,17 +65,21 @@ const SETTING_OF_RULE: Record<string, string> = {
   depth: 'maxSpawnDepth', active_children: 'maxChildrenPerAgent', require_agent_id: 'requireAgentId', allow_agents: 'allowAgents',
 }
 
-/** Where in a configuration the setting stands that a refusal compared: with the requester's agent, when
- * that has one of its own, else among the defaults. Null when the rule compares none, or none is found. */
+/** Where in `content`, the configuration by which a spawn was refused, the setting stands that its rule
+ * compared: with the requester's agent or among the defaults. Null when the rule compares none, or it
+ * stands nowhere. */
 export function settingOf(refusal: Pick<RuleView, 'rule' | 'compared'>, content: unknown): string | null {
   const name = SETTING_OF_RULE[refusal.rule]
-  if (name === undefined || content === null) return null
-  const listed = valueAt(content, '/agents/list')
-  const requester = refusal.compared?.['requesterAgentId']
-  const place = Array.isArray(listed) ? listed.findIndex((one) => String(valueAt(one, '/id')).toLowerCase() === requester) : -1
-  const own = `/agents/list/${place}/subagents/${name}`
-  if (valueAt(content, own) !== undefined) return own
-  return refusal.compared?.['from'] === 'agent' ? null : `/agents/defaults/subagents/${name}`
+  if (name === undefined) return null
+  let above = '/agents/defaults/subagents'
+  if (refusal.compared?.['from'] === 'agent') {
+    const listed = valueAt(content, '/agents/list')
+    const requester = refusal.compared['requesterAgentId']
+    const place = Array.isArray(listed) ? listed.findIndex((one) => String(valueAt(one, '/id')).toLowerCase() === requester) : -1
+    above = `/agents/list/${place}/subagents`
+  }
+  // What a value is set in has to be there.
+  return valueAt(content, above) === undefined ? null : `${above}/${name}`
 }
 
 /** What a refusal says of a text that was sent by the name `name`, by line. `errors` are what it
