@@ -1,4 +1,4 @@
-"""The words of the glossary are those of the code, and the words that it replaced are gone."""
+"""Check that the glossary names files and types that exist."""
 
 import ast
 import re
@@ -12,39 +12,6 @@ FLOORS = ("domain", "application", "infrastructure", "spawnlog")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 ENTRIES = re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \| (.+?) \|$", GLOSSARY, re.M)
 SMALL_WORDS = {"a", "by", "of"}
-
-# Words that say nothing to who comes new. Each has a plain one in the glossary.
-# fmt: off
-REPLACED = {
-    "house", "door", "doors", "crew", "means", "keeper", "keepers", "keep", "kept", "gatehouse",
-    "warm", "lifeline", "sweep", "sweeping", "heed", "heeded", "sighted", "sighting", "seen",
-    "told", "asked", "judged", "unfit", "fitted", "doubt", "doubts", "away", "wished",
-    "beginnings", "settle", "settled", "settling", "rooms", "ingredient", "ingredients",
-    "carry",
-}
-# fmt: on
-ALLOWED = {
-    "AWAY_SECONDS": "how long a database may be away",
-    "ChildSettled": "a recorded event",
-    "DescendantsSettled": "a recorded event",
-    "HookTold": "a recorded event",
-    "Ingredient": "`ingredients` is a field of SessionCreated",
-    "BootstrapIngredients": "`ingredients` is a field of SessionCreated",
-    "bootstrap_ingredients": "`ingredients` is a field of SessionCreated",
-    "message_ingredients": "`ingredients` is a field of SessionCreated",
-    "preamble_ingredients": "`ingredients` is a field of SessionCreated",
-    "SettleChild": "the command that leads to ChildSettled",
-    "_settle_child": "the command that leads to ChildSettled",
-    "SETTLED": "the stages of a run whose requester has ChildSettled",
-    "SettleDependencies": "looks whether what a run waits for has settled",
-    "settle_dependencies": "decides SettleDependencies",
-    "_PUT_AWAY": "names the stored field `put_away_from`",
-    "_keep_fields": "an upcast that changes nothing",
-    "_keep_order": "hooks are told in the order of the record",
-    "_TAKE_AWAY": "takes a key out of a context",
-    "_is_cleared_away": "a file is",
-    "SWEEP_SECONDS": "between two removals of staged files",
-}
 
 
 def product_modules() -> Iterator[Path]:
@@ -94,9 +61,3 @@ def test_every_type_that_the_glossary_names_is_there() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+[A-Z]?\w*)`", GLOSSARY))
     assert named
     assert named <= there, named - there
-
-
-def test_no_name_of_the_product_is_a_word_that_was_replaced() -> None:
-    names = {name for module in product_modules() for name in (*names_in(module), module.stem)}
-    said = {name for name in names if not REPLACED.isdisjoint(words_of(name))}
-    assert said == set(ALLOWED), said ^ set(ALLOWED)
