@@ -1,17 +1,77 @@
-"""Where a server keeps its data when nothing else was said, and what others may read there."""
+"""Where a server keeps its data unless told otherwise, and what others may read there."""
 
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_data_path
 
+if sys.platform != "win32":
+    import fcntl
+
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105
 """The admin token as one line of text, mode 0600; written by the first start."""
 
+SERVERS_FOLDER = "servers"
+"""A file for each server that runs: `<start>-<pid>.json` holds `{"url": …, "pid": …}`. The server
+holds a lock (flock) on its file while it lives, so the file of a killed server is known by its
+missing lock."""
 
-SERVER_FILE = "server.json"
-"""`{"url": "http://HOST:PORT"}`; there while the server runs."""
+ENTRY_BYTES_MAX = 4096
+ENTRIES_READ_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """The file of one server of a data directory."""
+
+    path: Path
+    url: str
+    pid: int
+    is_alive: bool
+
+
+def server_entries(directory: Path) -> list[ServerEntry]:
+    """Return the servers of a data directory, the one that started last first. Skip what is no
+    entry, and what cannot be read."""
+    folder = directory / SERVERS_FOLDER
+    try:
+        names = sorted(os.listdir(folder), reverse=True)
+    except OSError:
+        return []
+    paths = [folder / name for name in names if name.endswith(".json") and name[0] != "."]
+    return list(_read_entries(paths[:ENTRIES_READ_MAX]))
+
+
+def _read_entries(paths: list[Path]) -> Iterator[ServerEntry]:
+    for path in paths:
+        try:
+            with open(path, "rb", opener=_open_without_waiting) as file:
+                is_alive = _is_locked(file.fileno())
+                entry = json.loads(file.read(ENTRY_BYTES_MAX))
+            yield ServerEntry(path, str(entry["url"]), int(entry["pid"]), is_alive)
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    # Opening a pipe would wait for a writer.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Return True if another process holds the lock of a file alone. Readers share their lock, so
+    that none takes another one for a server."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def default_data_directory() -> Path:
-    """The data directory of this user."""
+    """Return the data directory of this user."""
     return user_data_path("spawnlog", appauthor=False)

@@ -8,12 +8,10 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import uvicorn
 
-from application.concurrency.periodic import PeriodicTask
 from application.log.envelope import Actor
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
@@ -25,6 +23,7 @@ from infrastructure.inbound.http.middleware.disconnects import DroppableConnecti
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.web.pages import page_routes
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
+from infrastructure.outbound.identity.data_directory import EnteredServer
 from infrastructure.server.compose import ServerProcess
 
 YOUNG_OBJECTS_MIN = 20_000
@@ -41,7 +40,6 @@ def tune_garbage_collector() -> None:
 
 HTTP_GRACE_SECONDS = 5
 STOP_SECONDS_MAX = 15.0
-NOTE_SECONDS = 5.0
 START_SETTINGS = frozenset(
     {"lease_seconds", "drain_seconds", "allowed_hosts", "telemetry", "no_page"}
 )
@@ -80,6 +78,7 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
     services = await _open_unless_stopped(process, url, stop_event)
     if services is None:
         return 0
+    entry: EnteredServer | None = None
     try:
         loop.add_signal_handler(signal.SIGHUP, _reload, process, config)
         if process.settings.no_auth:
@@ -92,20 +91,22 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
         if serving.done():
             await serving
             return 2
-        process.directory.replace_note(url, os.getpid())
-        noting = PeriodicTask("note", partial(_note_address, process, url), NOTE_SECONDS)
-        noting.start()
+        entry = process.directory.enter_server(url)
         tune_garbage_collector()
         print(f"spawnlog ready on {url}", flush=True)
         await _wait_for_first(stop_event, serving)
         _log.info("stopping")
-        await noting.close()
+        if len(process.directory.servers()) > 1:
+            # Another one takes new work, which this one refuses from now on.
+            entry.remove()
         with _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX):
             await process.drain()
+            entry.remove()
             server.should_exit = True
             await serving
     finally:
-        process.directory.forget_server(os.getpid())
+        if entry is not None:
+            entry.remove()
         with _end_after(STOP_SECONDS_MAX):
             await process.close()
     return 0
@@ -144,10 +145,6 @@ def _end_after(seconds: float) -> Iterator[None]:
 def _exit_at_once(seconds: float) -> None:
     _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
     os._exit(1)
-
-
-async def _note_address(process: ServerProcess, url: str) -> None:
-    process.directory.note_server(url, os.getpid())
 
 
 async def _wait_for_first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:

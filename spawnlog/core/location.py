@@ -1,35 +1,38 @@
 """Where the server is, and the token that opens it.
 
-The address: `--url`, else SPAWNLOG_URL, else what the running server wrote into its data
-directory, else the default port of this machine. The token: SPAWNLOG_TOKEN, else the token file
-of the data directory. The file's token goes to the server of that directory and to this machine
-alone: a mistyped address must not collect it.
+The address: `--url`, else SPAWNLOG_URL, else that of a server that runs on the data directory (the
+one that started last), else the default port of this machine. The token: SPAWNLOG_TOKEN, else the
+token file of the data directory. The file's token goes to the servers of that directory and to this
+machine alone: a mistyped address must not collect it.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from infrastructure.contract.data_directory import (
     ADMIN_TOKEN_FILE,
-    SERVER_FILE,
+    ServerEntry,
     default_data_directory,
+    server_entries,
 )
 from spawnlog.core.errors import InvalidSetting
 
 DEFAULT_URL = "http://127.0.0.1:8700"
 _FILE_BYTES_MAX = 65_536
+ENDED_SHOWN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A server to speak to. `url` has no slash at its end; without a `token` none is sent."""
+    """A server to speak to. `url` has no slash at its end; without a `token` none is sent. `origin`
+    says why it is this address, for the error that nobody answers there."""
 
     url: str
     token: str | None = field(default=None, repr=False)
+    origin: str = field(default="", repr=False, compare=False)
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -55,18 +58,34 @@ def locate_server(
     Raises InvalidSetting when an address, a token or a file cannot be one.
     """
     directory = data_directory(data_dir, variables)
-    recorded = _read_recorded_url(directory / SERVER_FILE)
-    given = url or variables.get("SPAWNLOG_URL", "").strip()
-    bare = ServerAddress(_validate_url(given or recorded or DEFAULT_URL))
+    entries = server_entries(directory)
+    alive = {_validate_url(entry.url): entry for entry in entries if entry.is_alive}
+    if given := url or variables.get("SPAWNLOG_URL", "").strip():
+        bare = ServerAddress(_validate_url(given))
+    elif alive:
+        first = next(iter(alive))
+        bare = ServerAddress(first, origin=f"the address in {alive[first].path}")
+    else:
+        bare = ServerAddress(DEFAULT_URL, origin=_describe_default(directory, entries))
     if token is not None:
-        return ServerAddress(bare.url, validate_token(token.strip(), "the argument `token`"))
+        return replace(bare, token=validate_token(token.strip(), "the argument `token`"))
     if token := variables.get("SPAWNLOG_TOKEN", "").strip():
-        return ServerAddress(bare.url, validate_token(token, "SPAWNLOG_TOKEN"))
-    if not (bare.url == recorded or bare.is_on_this_machine):
+        return replace(bare, token=validate_token(token, "SPAWNLOG_TOKEN"))
+    if not (bare.url in alive or bare.is_on_this_machine):
         return bare
     file = directory / ADMIN_TOKEN_FILE
     text = _read_small_file(file).strip()
-    return ServerAddress(bare.url, validate_token(text, str(file))) if text else bare
+    return replace(bare, token=validate_token(text, str(file))) if text else bare
+
+
+def _describe_default(directory: Path, entries: list[ServerEntry]) -> str:
+    """Say why the default address is used: which servers the data directory had."""
+    if not entries:
+        return f"the default address; no server runs on the data directory {directory}"
+    ended = ", ".join(f"{entry.url} (process {entry.pid})" for entry in entries[:ENDED_SHOWN_MAX])
+    return (
+        f"the default address; the servers of the data directory {directory} were killed: {ended}"
+    )
 
 
 def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
@@ -76,18 +95,6 @@ def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
     if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
         return Path(text).expanduser()
     return default_data_directory()
-
-
-def _read_recorded_url(file: Path) -> str | None:
-    text = _read_small_file(file)
-    if not text:
-        return None
-    try:
-        return _validate_url(str(json.loads(text)["url"]))
-    except (ValueError, LookupError, TypeError):
-        raise InvalidSetting(
-            f'{file} is not the note of a server ({{"url": …}}): give --url, or remove the file'
-        ) from None
 
 
 def _read_small_file(file: Path) -> str:

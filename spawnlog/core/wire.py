@@ -110,9 +110,10 @@ class Wire:
             case httpx2.TimeoutException():
                 return ServerUnreachable(f"{url} did not answer in time{done}", key)
             case httpx2.ConnectError() | httpx2.ProxyError():
+                origin = f", {self.address.origin}" if self.address.origin else ""
                 return ServerUnreachable(
-                    f"no server answers at {url} ({error}): start one with `spawnlog serve`, or say"
-                    " where it is",
+                    f"no server answers at {url} ({error}){origin}: start one with"
+                    " `spawnlog serve`, or say where it is (--url, --data-dir)",
                     key,
                 )
             case httpx2.LocalProtocolError():

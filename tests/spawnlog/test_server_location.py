@@ -1,10 +1,13 @@
 """Where the server is, and which token goes to it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from spawnlog import Client, ServerUnreachable
 from spawnlog.core.errors import InvalidSetting
 from spawnlog.core.location import (
     DEFAULT_URL,
@@ -14,11 +17,26 @@ from spawnlog.core.location import (
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """The data directory of a running server."""
+def directory(tmp_path: Path) -> DataDirectory:
+    """A data directory on which no server runs."""
     (tmp_path / "admin-token").write_text("from-the-file\n")
-    (tmp_path / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:4711"}))
-    return tmp_path
+    return DataDirectory.open(tmp_path)
+
+
+@pytest.fixture
+def home(directory: DataDirectory) -> Iterator[Path]:
+    """The data directory of a running server."""
+    entry = directory.enter_server("http://127.0.0.1:4711")
+    yield directory.path
+    entry.remove()
+
+
+def leave_entry(directory: Path, url: str, pid: int = 999) -> Path:
+    """Write the entry of a server that was killed: nobody holds its lock."""
+    path = directory / "servers" / f"1-{pid}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"url": url, "pid": pid}))
+    return path
 
 
 def test_without_anything_it_is_the_default_port_of_this_machine(tmp_path: Path) -> None:
@@ -49,10 +67,73 @@ def test_the_token_of_the_file_goes_to_no_other_machine(home: Path) -> None:
     assert locate_server("https://example.org", home, {"SPAWNLOG_TOKEN": "mine"}).token == "mine"
 
 
-def test_the_token_of_the_file_goes_to_the_recorded_server_wherever_it_listens(home: Path) -> None:
-    (home / "server.json").write_text(json.dumps({"url": "http://192.0.2.7:8700"}))
-    assert locate_server(None, home, {}).token == "from-the-file"
-    assert locate_server("http://192.0.2.8:8700", home, {}).token is None
+def test_token_of_the_file_goes_to_every_live_server(directory: DataDirectory) -> None:
+    first = directory.enter_server("http://192.0.2.7:8700")
+    second = directory.enter_server("http://192.0.2.9:8700")
+    for url in ("http://192.0.2.7:8700", "http://192.0.2.9:8700"):
+        assert locate_server(url, directory.path, {}).token == "from-the-file"
+    assert locate_server("http://192.0.2.8:8700", directory.path, {}).token is None
+    first.remove()
+    assert locate_server("http://192.0.2.7:8700", directory.path, {}).token is None
+    second.remove()
+
+
+def test_each_server_has_its_entry_and_removes_its_own(directory: DataDirectory) -> None:
+    first = directory.enter_server("http://127.0.0.1:1")
+    second = directory.enter_server("http://127.0.0.1:2")
+    assert locate_server(None, directory.path, {}).url == "http://127.0.0.1:2"
+    second.remove()
+    assert locate_server(None, directory.path, {}).url == "http://127.0.0.1:1"
+    first.remove()
+    first.remove()
+    assert locate_server(None, directory.path, {}).url == DEFAULT_URL
+    assert list((directory.path / "servers").iterdir()) == []
+
+
+def test_entry_of_a_killed_server_is_passed_over(home: Path) -> None:
+    later = leave_entry(home, "http://127.0.0.1:4712")
+    later.rename(later.with_name("9999999999999999999-999.json"))
+    assert locate_server(None, home, {}).url == "http://127.0.0.1:4711"
+    assert locate_server("http://127.0.0.1:4712", home, {}).url == "http://127.0.0.1:4712"
+
+
+def test_server_removes_entries_of_killed_servers(directory: DataDirectory) -> None:
+    left = leave_entry(directory.path, "http://127.0.0.1:4712")
+    living = directory.enter_server("http://127.0.0.1:1")
+    directory.enter_server("http://127.0.0.1:2").remove()
+    assert not left.exists()
+    assert [entry.url for entry in directory.servers()] == ["http://127.0.0.1:1"]
+    living.remove()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"url": "x"}', b"\xff"])
+def test_file_that_is_no_entry_is_passed_over(content: bytes, home: Path) -> None:
+    (home / "servers" / "9-9.json").write_bytes(content)
+    (home / "servers" / "8-8.json").mkdir()
+    assert locate_server(None, home, {}).url == "http://127.0.0.1:4711"
+
+
+def test_unreachable_server_error_names_its_entry(home: Path) -> None:
+    with Client(data_dir=home) as client, pytest.raises(ServerUnreachable) as lost:
+        client.get_health()
+    text = str(lost.value)
+    assert "no server answers at http://127.0.0.1:4711" in text
+    assert f"the address in {home / 'servers'}" in text
+
+
+def test_error_without_a_live_server_names_the_killed_ones(tmp_path: Path) -> None:
+    leave_entry(tmp_path, "http://127.0.0.1:4712", pid=4242)
+    address = locate_server(None, tmp_path, {})
+    assert address.url == DEFAULT_URL
+    assert address.origin == (
+        f"the default address; the servers of the data directory {tmp_path} were killed:"
+        " http://127.0.0.1:4712 (process 4242)"
+    )
+
+
+def test_error_without_any_server_names_the_directory(tmp_path: Path) -> None:
+    origin = locate_server(None, tmp_path, {}).origin
+    assert origin == f"the default address; no server runs on the data directory {tmp_path}"
 
 
 @pytest.mark.parametrize(
@@ -74,13 +155,6 @@ def test_what_is_no_address_of_a_server_is_refused(url: str, tmp_path: Path) -> 
     with pytest.raises(InvalidSetting, match="not an address") as failure:
         locate_server(url, tmp_path, {})
     assert "secret" not in failure.value.message
-
-
-@pytest.mark.parametrize("note", ["{", "[]", '{"address": "x"}', '{"url": 7}'])
-def test_a_broken_note_of_the_server_is_named(note: str, tmp_path: Path) -> None:
-    (tmp_path / "server.json").write_text(note)
-    with pytest.raises(InvalidSetting, match=r"server\.json|not an address"):
-        locate_server(None, tmp_path, {})
 
 
 @pytest.mark.parametrize("token", ["two words", "naïve", "line\x07"])

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ import orjson
 
 from infrastructure.contract.data_directory import (
     ADMIN_TOKEN_FILE,
-    SERVER_FILE,
+    SERVERS_FOLDER,
+    ServerEntry,
     default_data_directory,
+    server_entries,
 )
 from infrastructure.contract.errors import UserError
+from infrastructure.outbound.embedded_postgres.locks import FileLock
 
 TOKEN_BYTES = 32
 
@@ -89,25 +93,48 @@ class DataDirectory:
         part.unlink()
         return path.read_text("utf-8").strip()
 
-    def note_server(self, url: str, pid: int) -> None:
-        """Where the server can be reached, for the command line. Of several servers one is noted;
-        when its note goes, another one writes its own."""
-        if (self.path / SERVER_FILE).exists():
-            return
-        self._note(url, pid)
+    def servers(self) -> list[ServerEntry]:
+        """Return the servers that run on this directory, the one that started last first."""
+        return [entry for entry in server_entries(self.path) if entry.is_alive]
 
-    def replace_note(self, url: str, pid: int) -> None:
-        """Note a server that has just started, whatever is noted."""
-        self._note(url, pid)
+    def enter_server(self, url: str) -> "EnteredServer":
+        """Write the entry by which the command line finds a server, and remove those of servers
+        that were killed. UserError if that cannot be done."""
+        folder = self.path / SERVERS_FOLDER
+        try:
+            folder.mkdir(mode=0o755, exist_ok=True)
+            for entry in server_entries(self.path):
+                if not entry.is_alive:
+                    entry.path.unlink(missing_ok=True)
+            return EnteredServer(folder, url)
+        except OSError as error:
+            raise UserError(
+                f"the server cannot be entered in {folder}: {error.strerror}; its data directory"
+                " must be writable, on a file system with locks (flock)"
+            ) from error
 
-    def _note(self, url: str, pid: int) -> None:
-        part = self.path / f".server.json.{pid}"
-        part.write_bytes(orjson.dumps({"url": url, "pid": pid}))
-        part.replace(self.path / SERVER_FILE)
 
-    def forget_server(self, pid: int) -> None:
-        """The server is gone; another one's note is left alone."""
-        path = self.path / SERVER_FILE
-        with suppress(FileNotFoundError, orjson.JSONDecodeError, KeyError):
-            if orjson.loads(path.read_bytes())["pid"] == pid:
-                path.unlink()
+class EnteredServer:
+    """The entry of a server that runs. The system lets go of its lock when the process ends, in
+    whatever way."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        name = f"{time.time_ns()}-{os.getpid()}.json"
+        self._path = folder / name
+        part = folder / f".{name}"
+        self._lock = FileLock(part)
+        try:
+            # Locked before others see it: to them a file without a lock is of a killed server.
+            self._lock.try_exclusive()
+            part.write_bytes(orjson.dumps({"url": url, "pid": os.getpid()}))
+            part.chmod(0o644)
+            part.replace(self._path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            self._lock.close()
+            raise
+
+    def remove(self) -> None:
+        """Remove the entry; a second call does nothing."""
+        self._path.unlink(missing_ok=True)
+        self._lock.close()
