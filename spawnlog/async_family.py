@@ -14,7 +14,7 @@ from spawnlog.operations.bodies import SpawnChoices
 
 if TYPE_CHECKING:
     from application.queries.views.event import EventView, EventWithTexts
-    from application.queries.views.run import RunSummary, RunView
+    from application.queries.views.run import RunMetadataView, RunView
     from application.queries.views.run_records import TranscriptEntryView
     from infrastructure.inbound.http.schemas.answers import (
         FinishedAnswer,
@@ -31,13 +31,13 @@ class AsyncSpawnedRun(RunHandle):
 
     client: AsyncClient
 
-    async def refresh(self) -> RunView | RunSummary:
+    async def refresh(self) -> RunView | RunMetadataView:
         """How the run reads now; kept in `view`."""
         return await self.client.perform(self._refresh())
 
     async def wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
-    ) -> RunView | RunSummary:
+    ) -> RunView | RunMetadataView:
         """The run once it is `started`, `ended`, `announced` or `archived`, or was refused.
         WaitTimeout when it takes longer than `seconds`; the run goes on."""
         return await self.client.perform(self._wait(until, seconds=seconds))

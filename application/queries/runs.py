@@ -31,9 +31,10 @@ from application.queries.views.run import (
     ROWS_BY_STATUS,
     RecordedStage,
     RunListView,
+    RunMetadataView,
     RunStatus,
-    RunSummary,
     RunView,
+    run_metadata,
     run_summaries,
     run_view,
 )
@@ -322,9 +323,9 @@ async def get_run(
     wait: str | None = None,
     until: WaitStage | None = None,
     min_position: int | None = None,
-) -> Answer[RunView | RunSummary]:
+) -> Answer[RunView | RunMetadataView]:
     """One run: now, as of `at`, after `version` of its events, or when it has reached the stage
-    `until`, after `wait` at the latest. A summary for callers that may not read its texts."""
+    `until`, after `wait` at the latest. Without its texts if the caller may not read them."""
     require_scope(caller, "read")
     seconds = wait_seconds(wait)
     if sum(one is not None for one in (wait, at, version)) > 1:
@@ -347,16 +348,17 @@ async def get_run(
             raise QueryError("not_found", detail, position=moment.position)
         run = earlier
     work = services.work
+    # A run after some of its events is shown as of the last of them.
+    shown_at = moment.position
+    if version is not None:
+        shown_at = await _position_of(services, run, version)
+    respawns = await _visible_respawns(services, caller, run, shown_at)
+    view: RunView | RunMetadataView
     if caller.may("content") and await services.access.covers_run(caller, run):
-        # Of a run after so many of its events it is said as of the last of them.
-        shown_at = moment.position
-        if version is not None:
-            shown_at = await _position_of(services, run, version)
-        respawns = await _visible_respawns(services, caller, run, shown_at)
         view = await run_view(run, work.log, work.contents, services.run_bars, respawns)
-        return Answer(view, moment.position)
-    (summary,) = await run_summaries((run,), work.contents, services.run_bars)
-    return Answer(summary, moment.position)
+    else:
+        view = await run_metadata(run, work.contents, services.run_bars, respawns)
+    return Answer(view, moment.position)
 
 
 async def _position_of(services: QueryServices, run: Run, version: int) -> int:

@@ -86,18 +86,16 @@ async def get_session(
         model_source=plan.model_source if plan else None,
         thinking=plan.thinking if plan else None,
         thinking_source=plan.thinking_source if plan else None,
-        queue=await _queue(services, caller, newest),
+        queue=await _queue(services, newest),
     )
     return Answer(view, moment.position)
 
 
-async def _queue(
-    services: QueryServices, caller: Caller, newest: Run | None
-) -> list[QueuedMessageView]:
-    """The messages that wait for the newest run; texts are for who may see them."""
+async def _queue(services: QueryServices, newest: Run | None) -> list[QueuedMessageView]:
+    """Return the messages that wait for the newest run, with previews of their texts."""
     waiting = (newest.queue or ()) if newest is not None else ()
     texts: Mapping[UUID, str] = {}
-    if waiting and caller.may("content"):
+    if waiting:
         texts = await services.work.contents.previews([one.message for one in waiting])
     return [
         QueuedMessageView(

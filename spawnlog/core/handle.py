@@ -20,7 +20,7 @@ from spawnlog.operations import control, runs
 from spawnlog.operations.bodies import RequesterObject
 
 if TYPE_CHECKING:
-    from application.queries.views.run import RunSummary, RunView
+    from application.queries.views.run import RunMetadataView, RunView
     from infrastructure.inbound.http.schemas.answers import (
         FinishedAnswer,
         SessionStoppedAnswer,
@@ -54,7 +54,7 @@ class RunHandle:
         self.client = client
         self.run_id = run_id
         self.child_session_key = child_session_key
-        self.view: RunView | RunSummary | None = None
+        self.view: RunView | RunMetadataView | None = None
         self.warnings = tuple(warnings)
         self._is_queued = is_queued
 
@@ -66,7 +66,7 @@ class RunHandle:
         client: _KnowsLimits = self.client
         return client.retries
 
-    def _refresh(self) -> Errand[RunView | RunSummary]:
+    def _refresh(self) -> Errand[RunView | RunMetadataView]:
         """How the run reads now."""
         self.view = (yield from exchange(runs.get_run(self.run_id), self._limits)).value
         self.child_session_key = self.view.child_session_key
@@ -74,7 +74,7 @@ class RunHandle:
 
     def _wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
-    ) -> Errand[RunView | RunSummary]:
+    ) -> Errand[RunView | RunMetadataView]:
         """The run once it is `started`, `ended`, `announced` (its result is in its requester's
         inbox) or `archived`, or was refused. Without `seconds` it has no end but that. WaitTimeout
         when it takes longer; the run goes on."""

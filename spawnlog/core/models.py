@@ -40,7 +40,7 @@ MODULES: Mapping[str, str] = {
     "RunHistoryView": "application.queries.changes.history",
     "RunListView": "application.queries.views.run",
     "RunSharedContextView": "application.queries.views.shared_context",
-    "RunSummary": "application.queries.views.run",
+    "RunMetadataView": "application.queries.views.run",
     "RunView": "application.queries.views.run",
     "SearchView": "application.queries.search.find",
     "SessionStoppedAnswer": "infrastructure.inbound.http.schemas.answers",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from application.queries.views.run import (
         RecordedStage,
         RunListView,
+        RunMetadataView,
         RunStatus,
         RunSummary,
         RunView,
@@ -197,14 +198,14 @@ def get_run(
     wait: float | None = None,
     until: Literal["started", "ended", "announced", "archived"] | None = None,
     min_position: int | None = None,
-) -> Request[RunView | RunSummary]:
+) -> Request[RunView | RunMetadataView]:
     """One run."""
     return read_request(
         "getRun",
         path_of("runs", run_id),
         {"at": at, "version": version, "wait": wait, "until": until, "minPosition": min_position},
         "RunView",
-        "RunSummary",
+        "RunMetadataView",
     )
 
 

@@ -195,8 +195,7 @@ async def compare_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the two runs, whole or as a summary has it: with the beginnings of its task and of an
-    error, and no other text."""
+    """One of the two runs, with all its texts or with previews of those that may be previewed."""
 
     run: Run
     is_full: bool
@@ -230,6 +229,8 @@ class _Side:
         run = self.run
         named = {
             "task": run.task,
+            "modelArgument": run.model_argument,
+            "thinkingArgument": run.thinking_argument,
             "error": run.refusal.text if run.refusal is not None else run.error,
         }
         if not self.is_full:
@@ -237,8 +238,6 @@ class _Side:
         return named | {
             "dependsOn": run.dependencies_argument,
             "contextPreamble": run.preamble,
-            "modelArgument": run.model_argument,
-            "thinkingArgument": run.thinking_argument,
             "resultText": run.result,
         }
 
@@ -248,7 +247,7 @@ class _Side:
 
     def _texts(self, texts: Mapping[UUID, str], *names: str) -> dict[str, Any]:
         named = self.named_texts()
-        refs = {name: named[name] for name in names}
+        refs = {name: named[name] for name in names if name in named}
         return {name: texts.get(ref.id) if ref is not None else None for name, ref in refs.items()}
 
     def _unbound(self, texts: Mapping[UUID, str]) -> Sequence[DependencyRequest]:

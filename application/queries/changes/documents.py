@@ -15,10 +15,10 @@ from pydantic import WithJsonSchema
 from application.log.texts import Contents
 from application.ports.run_bars import ReachedStage
 from application.queries.views.run import (
-    RunSummary,
+    RunMetadataView,
     RunView,
     attachment_list,
-    run_summary_of,
+    run_metadata_of,
     run_view_of,
     summary_texts,
 )
@@ -61,13 +61,13 @@ def run_document(
     *,
     is_full: bool,
 ) -> StateDocument:
-    """A run as it reads, whole or as a summary. `texts` are those that a view looks into
-    (`inner_texts`), `errors` why steps could not be undone, `stages` those it has come to. What
-    was made from it (`respawns`) is not part of its states."""
+    """Return a run as it reads, with its texts or with previews of them. `texts` are those that a
+    view looks into (`inner_texts`), `errors` why steps could not be undone, `stages` those it has
+    come to. The runs made from it (`respawns`) are not part of its states."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
-    view: RunView | RunSummary = (
-        run_view_of(run, shown, errors, stages) if is_full else run_summary_of(run, shown, stages)
+    view: RunView | RunMetadataView = (
+        run_view_of(run, shown, errors, stages) if is_full else run_metadata_of(run, shown, stages)
     )
     document = orjson.loads(view.json_bytes())
     # By whom it was respawned is told by the other runs, and changes without an event of its own.

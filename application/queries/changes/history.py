@@ -30,7 +30,7 @@ from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import events_of_run, visible_run
 from application.queries.services import QueryServices
 from application.queries.views.event import ActorView
-from application.queries.views.run import RunSummary, RunView
+from application.queries.views.run import RunMetadataView, RunView
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import parts_of, pointer_of
 from domain.run.events import RunEvent, StepUndoFailed
@@ -96,7 +96,7 @@ async def get_run_history(
     moment = await resolve_as_of(services, caller, at)
     run = await visible_run(services, caller, run_id, moment)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
-    wanted = [_field_path(text, RunView if is_full else RunSummary) for text in fields]
+    wanted = [_field_path(text, RunView if is_full else RunMetadataView) for text in fields]
     events = await events_of_run(
         services, run.run_id, after=0, until=moment.position, count=EVENTS_MAX + 1
     )

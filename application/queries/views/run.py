@@ -232,24 +232,33 @@ class _RunLife(View):
     yielded: bool
 
 
-class _RunTexts(View):
+class _OneRun(View):
     respawns: list[UUID]
+    context_preamble: PreambleView | None
+
+
+class _RunTexts(View):
     result_text: str | None
     requester_origin: JsonValue
-    context_preamble: PreambleView | None
 
 
 # Fields stand in the order of the bases from the last to the first.
 
 
 class RunSummary(_RunLife, _TaskPreview, _RunIdentity):
-    """A run with the beginning of its task, as lists show it and for callers without its texts.
-    Times are UTC, `*Ms` milliseconds."""
+    """A run with the beginning of its task, as lists show it. Times are UTC, `*Ms`
+    milliseconds."""
 
 
-class RunView(_RunTexts, _RunLife, _WholeTask, _RunIdentity):
-    """A run with its texts. Times are UTC, `*Ms` milliseconds. `respawns` are the first hundred
-    runs that were made from it, of those that the caller may see."""
+class RunMetadataView(_OneRun, RunSummary):
+    """One run for a caller that may not read its texts: previews of the task and of an error, and
+    every field that holds no text. `respawns` are the first hundred runs that were made from it,
+    of those that the caller may see. Times are UTC, `*Ms` milliseconds."""
+
+
+class RunView(_RunTexts, _OneRun, _RunLife, _WholeTask, _RunIdentity):
+    """A run with its texts. `respawns` are the first hundred runs that were made from it, of those
+    that the caller may see. Times are UTC, `*Ms` milliseconds."""
 
 
 class RunListView(View):
@@ -440,11 +449,41 @@ def run_summary_of(
 ) -> RunSummary:
     """A run with those of its previews (`summary_texts`) that are there, and the stages it has come
     to."""
-    return RunSummary(
+    return RunSummary(**_summary(run, previews, stages))
+
+
+def _summary(
+    run: Run, previews: Mapping[UUID, str], stages: Sequence[ReachedStage]
+) -> dict[str, Any]:
+    return {
         **_identity(run),
-        task_preview=previews.get(run.task.id),
-        task_bytes=run.task.bytes,
+        "task_preview": previews.get(run.task.id),
+        "task_bytes": run.task.bytes,
         **_life(run, previews, {}, stages),
+    }
+
+
+async def run_metadata(
+    run: Run, contents: Contents, bars: RunBars, respawns: Sequence[UUID] = ()
+) -> RunMetadataView:
+    """Return one run with previews of its texts; `respawns` are the runs made from it."""
+    stages, previews = await asyncio.gather(
+        bars.stages({run.run_id: run.version}), contents.previews(summary_texts(run))
+    )
+    return run_metadata_of(run, previews, stages[run.run_id], respawns)
+
+
+def run_metadata_of(
+    run: Run,
+    previews: Mapping[UUID, str],
+    stages: Sequence[ReachedStage],
+    respawns: Sequence[UUID] = (),
+) -> RunMetadataView:
+    """Return one run with those of its previews (`summary_texts`) that are there."""
+    return RunMetadataView(
+        **_summary(run, previews, stages),
+        respawns=list(respawns),
+        context_preamble=_preamble(run),
     )
 
 

@@ -11,7 +11,7 @@ from application.queries.errors import QueryError
 from application.queries.events import event_filter, list_events
 from application.queries.runs import RunFilter, get_run, list_runs
 from application.queries.services import QueryServices
-from application.queries.views.run import RunSummary, RunView
+from application.queries.views.run import RunMetadataView, RunView
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.query_services import query_services
 from tests.support.builders.storytelling import ROOT
@@ -41,7 +41,7 @@ async def test_agents_runs_and_events_are_asked_for_by_a_caller(
     assert [str(run.run_id) for run in page.view.items] == [run_id]
     assert page.position == await running.log.head()
     assert isinstance((await get_run(services, own, run_id, wait="1ms")).view, RunView)
-    assert isinstance((await get_run(services, caller("read"), run_id)).view, RunSummary)
+    assert isinstance((await get_run(services, caller("read"), run_id)).view, RunMetadataView)
     events = (await list_events(services, await event_filter(services, own, run_id=run_id))).view
     assert {event.run_id for event in events.items} == {family.id("reviewer")}
 

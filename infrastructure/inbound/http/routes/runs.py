@@ -10,7 +10,7 @@ from application.queries.paging import LIMIT_DEFAULT
 from application.queries.search.run_words import WORDS_CHARACTERS_MAX, WORDS_MAX
 from application.queries.views.run import (
     RunListView,
-    RunSummary,
+    RunMetadataView,
     RunView,
 )
 from application.queries.views.view import Answer
@@ -115,7 +115,7 @@ PLAIN_QUERY = re.compile(rb"(wait=[0-9]{1,6}(ms|s|m)(&until=(started|ended|annou
     PATH,
     dependencies=AT_POSITION,
     operation_id="getRun",
-    response_model=RunView | RunSummary,
+    response_model=RunView | RunMetadataView,
     summary="One run",
     description=(
         "The run now, as of a position or instant, or after so many of its own events. With"
@@ -162,11 +162,11 @@ async def get_run_directly(request: Request) -> Response:
 
 
 def _run_response(
-    request: Request, services: Services, run: Answer[RunView | RunSummary]
+    request: Request, services: Services, run: Answer[RunView | RunMetadataView]
 ) -> Response:
     view = run.view
     # No event of the run itself says that another one was made from it.
-    respawns = f"-{len(view.respawns)}" if isinstance(view, RunView) and view.respawns else ""
+    respawns = f"-{len(view.respawns)}" if view.respawns else ""
     headers = {"ETag": f'"{view.version}{respawns}"'}
     if _is_known(request, headers["ETag"]):
         headers |= position_headers(services, run.position)

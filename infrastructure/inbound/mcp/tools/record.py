@@ -7,7 +7,7 @@ from application.queries.explain import explain_run
 from application.queries.runs import RunFilter, get_run, list_runs
 from application.queries.session_reference import UUID_TEXT
 from application.queries.sessions import get_run_shared_context, get_shared_context
-from application.queries.views.run import RunSummary, RunView
+from application.queries.views.run import RunMetadataView, RunSummary, RunView
 from application.queries.views.shared_context import RunSharedContextView, SharedContextView
 from application.queries.views.view import View
 from infrastructure.inbound.mcp.tools.call import (
@@ -38,7 +38,7 @@ class RunsAt(View):
 
     position: int
     runs: list[RunSummary]
-    run: RunView | RunSummary | None
+    run: RunView | RunMetadataView | None
     next_cursor: str | None
 
 

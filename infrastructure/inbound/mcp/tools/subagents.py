@@ -10,7 +10,7 @@ from application.queries.access import require_scope
 from application.queries.errors import QueryError
 from application.queries.runs import get_run, get_run_transcript
 from application.queries.views.inbox import AnnouncementView, announcement_views
-from application.queries.views.run import RunSummary, RunView, run_summaries
+from application.queries.views.run import RunMetadataView, RunSummary, RunView, run_summaries
 from application.queries.views.run_records import TranscriptEntryView
 from application.queries.views.view import View
 from domain.run.continuation import SteeredTooSoon, SteerTooLong
@@ -115,7 +115,7 @@ class SubagentInfo(View):
 
     status: Literal["ok"]
     action: Literal["info"]
-    run: RunView | RunSummary
+    run: RunView | RunMetadataView
     text: str
 
 

@@ -786,6 +786,63 @@ export interface RunListView {
   totals?: RunTotalsView | null
 }
 
+export interface RunMetadataView {
+  runId: string
+  stage: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused'
+  status: 'preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused'
+  outcome: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown' | null
+  agentId: string | null
+  requestedAgentId: string | null
+  requesterSessionKey: string
+  childSessionKey: string | null
+  sessionId: string
+  controllerSessionKey: string
+  continues: string | null
+  respawnedFrom: string | null
+  batchId: string | null
+  label: string | null
+  taskPreview: string | null
+  taskBytes: number
+  depth: number
+  role: string | null
+  modelProvider: string | null
+  model: string | null
+  thinking: string | null
+  runTimeoutSeconds: number | null
+  mode: 'run' | 'session'
+  cleanup: 'delete' | 'keep'
+  contextMode: 'isolated' | 'fork'
+  workspaceDir: string | null
+  sandboxed: boolean | null
+  tools: ToolsView | null
+  warnings: string[]
+  lane: string | null
+  attachments: ListedAttachmentsView | AttachmentsView | null
+  undoing: PendingUndoView[]
+  createdAt: string
+  startedAt: string | null
+  endedAt: string | null
+  announcedAt: string | null
+  archivedAt: string | null
+  archiveAt: string | null
+  stages: ReachedStageView[]
+  runtimeMs: number | null
+  error: string | null
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  usage: UsageView | null
+  estimatedCostUsd: number | null
+  transcriptPath: string | null
+  announcement: AnnouncementStateView
+  dependsOn: DependencyView[]
+  configRevision: number
+  version: number
+  cause: 'message' | 'steer' | 'wake' | null
+  continuedBy: string | null
+  yielded: boolean
+  respawns: string[]
+  contextPreamble: PreambleView | null
+}
+
 export interface RunSharedContextView {
   runId: string
   position: number | null
@@ -910,9 +967,9 @@ export interface RunView {
   continuedBy: string | null
   yielded: boolean
   respawns: string[]
+  contextPreamble: PreambleView | null
   resultText: string | null
   requesterOrigin: JsonValue
-  contextPreamble: PreambleView | null
 }
 
 export interface RunningView {
