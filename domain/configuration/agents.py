@@ -1,6 +1,8 @@
 """The `agents` section: the agents there are, and what holds for all of them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -12,6 +14,7 @@ from domain.configuration.context_scripts import (
     resolve_scripts,
 )
 from domain.configuration.models import ModelChoice, ModelEntry
+from domain.configuration.problems import pointer_of
 from domain.configuration.runtimes import Runtime
 from domain.configuration.sections import (
     Flag,
@@ -79,14 +82,14 @@ BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]
 BootstrapTotalChars = Annotated[Whole, Field(ge=1, le=10_000_000)]
 
 
-def read_agent_id(text: str) -> str:
-    """The id of an agent in lower case."""
+def read_agent_id(text: str, at: str | None = None) -> str:
+    """Return the id of an agent in lower case; `at` is where a mistake points to."""
     if not is_valid_agent_id(text):
         message = (
             "an agent id is 1 to 64 letters, digits, underscores and hyphens, "
             "the first a letter or digit"
         )
-        raise section_error("agent_id", message)
+        raise section_error("agent_id", message, at)
     return normalise_agent_id(text)
 
 
@@ -96,10 +99,9 @@ class Sandbox(SharedSection):
     mode: SandboxMode | None = None
 
 
-class Agent(SharedSection):
-    """One entry of `agents.list`; the id in lower case."""
+class AgentEntry(SharedSection):
+    """One value of `agents.entries`, whose key is the agent's id."""
 
-    id: Annotated[Text, AfterValidator(read_agent_id)]
     name: Text | None = None
     default: Flag = False
     workspace: NameText | None = None
@@ -114,6 +116,22 @@ class Agent(SharedSection):
     runtime: Runtime | None = None
 
 
+class AgentId(SharedSection):
+    """What an item of `agents.list` has beside the keys of an entry; the id in lower case."""
+
+    id: Annotated[Text, AfterValidator(read_agent_id)]
+
+
+class Agent(AgentEntry, AgentId):
+    """One item of `agents.list`. `AgentId` is the last base so that `id` is the first field."""
+
+
+class SystemAgent(SharedSection):
+    """The agent that acts where no agent is named."""
+
+    agent_id: Text | None = None
+
+
 class AgentDefaults(SharedSection):
     """`agents.defaults`; `models` names the models by `provider/model` and gives their aliases."""
 
@@ -126,29 +144,67 @@ class AgentDefaults(SharedSection):
     sandbox: Sandbox = Field(default_factory=Sandbox)
     subagents: SubagentDefaults = Field(default_factory=SubagentDefaults)
     runtime: Runtime | None = None
+    system_agent: SystemAgent | None = None
+
+
+AgentPath = tuple[str | int, ...]
 
 
 class Agents(OwnSection):
-    """The `agents` section."""
+    """The `agents` section.
+
+    The roster is either `list` or, as OpenClaw writes it since 2026.8, `entries` by agent id.
+    `ownership` is the gateway's: it decides which agent answers a channel.
+    """
 
     defaults: AgentDefaults = Field(default_factory=AgentDefaults)
     list: tuple[Agent, ...] = ()
+    entries: dict[Text, AgentEntry] | None = None
+    ownership: Text | None = None
+
+    @property
+    def roster(self) -> tuple[Agent, ...]:
+        """The agents, in the order of the file."""
+        return tuple(agent for _, agent in self.placed)
+
+    @cached_property
+    def placed(self) -> tuple[tuple[AgentPath, Agent], ...]:
+        """The agents, each with its path in the file."""
+        if self.entries is None:
+            return tuple((("agents", "list", at), agent) for at, agent in enumerate(self.list))
+        return tuple(
+            (("agents", "entries", key), _agent_of(key, entry))
+            for key, entry in self.entries.items()
+        )
 
     @field_validator("list", mode="after")
     @classmethod
-    def _each_id_once(cls, agents: tuple[Agent, ...]) -> tuple[Agent, ...]:
-        ids: set[str] = set()
-        for index, agent in enumerate(agents):
-            if agent.id in ids:
-                message = f'there is another agent "{agent.id}"; ids differ in more than case'
-                raise section_error("agent_id", message, at=f"{index}/id")
-            ids.add(agent.id)
+    def _require_distinct_ids(cls, agents: tuple[Agent, ...]) -> tuple[Agent, ...]:
+        _require_distinct((agent.id, f"{index}/id") for index, agent in enumerate(agents))
         return agents
 
+    @field_validator("entries", mode="after")
+    @classmethod
+    def _require_distinct_keys(
+        cls, entries: dict[str, AgentEntry] | None
+    ) -> dict[str, AgentEntry] | None:
+        _require_distinct(
+            (read_agent_id(key, pointer_of([key])[1:]), pointer_of([key])[1:])
+            for key in entries or ()
+        )
+        return entries
+
     @model_validator(mode="after")
-    def _so_many_scripts_may_run(self) -> Self:
+    def _require_one_roster(self) -> Self:
+        if self.entries is not None and "list" in self.model_fields_set:
+            message = "names agents beside agents.list; keep one of the two"
+            raise section_error("agents", message, at="entries")
+        return self
+
+    @model_validator(mode="after")
+    def _require_few_scripts(self) -> Self:
         defaults = self.defaults.subagents.context_scripts.run
-        for index, agent in enumerate(self.list):
+        for path, agent in self.placed:
             own = agent.subagents.context_scripts
             count = len(resolve_scripts(defaults, own.run, own.ignore))
             if count > SCRIPTS_MAX:
@@ -156,9 +212,24 @@ class Agents(OwnSection):
                     f'{count} scripts would run for agent "{agent.id}", and at most {SCRIPTS_MAX}'
                     " may; ignore some of the defaults"
                 )
-                at = f"list/{index}/subagents/contextScripts"
+                at = pointer_of((*path[1:], "subagents", "contextScripts"))[1:]
                 raise section_error("context_scripts", message, at=at)
         return self
+
+
+def _agent_of(key: str, entry: AgentEntry) -> Agent:
+    values = {name: getattr(entry, name) for name in AgentEntry.model_fields}
+    values |= {**(entry.model_extra or {}), "id": normalise_agent_id(key)}
+    return Agent.model_construct({"id", *entry.model_fields_set}, **values)
+
+
+def _require_distinct(ids: Iterable[tuple[str, str]]) -> None:
+    seen: set[str] = set()
+    for agent_id, at in ids:
+        if agent_id in seen:
+            message = f'there is another agent "{agent_id}"; ids differ in more than case'
+            raise section_error("agent_id", message, at=at)
+        seen.add(agent_id)
 
 
 def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> bool:

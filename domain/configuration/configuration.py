@@ -139,14 +139,14 @@ class Configuration(SharedSection):
             return listed
         return (
             Agent(id=normalised)
-            if not self.agents.list and normalised == DEFAULT_AGENT_ID
+            if not self.agents.roster and normalised == DEFAULT_AGENT_ID
             else None
         )
 
     @cached_property
     def _listed(self) -> dict[str, Agent]:
         """By id; of two the first."""
-        return {agent.id: agent for agent in reversed(self.agents.list)}
+        return {agent.id: agent for agent in reversed(self.agents.roster)}
 
     def agent_ids(self) -> tuple[str, ...]:
         """The ids of all agents, in the order of the file."""
@@ -154,13 +154,18 @@ class Configuration(SharedSection):
 
     @cached_property
     def _agent_ids(self) -> tuple[str, ...]:
-        return tuple(agent.id for agent in self.agents.list) or (DEFAULT_AGENT_ID,)
+        return tuple(agent.id for agent in self.agents.roster) or (DEFAULT_AGENT_ID,)
 
     @cached_property
     def default_agent_id(self) -> str:
-        """The first agent that is marked as default, else the first, else `main`."""
-        marked = (agent.id for agent in self.agents.list if agent.default)
-        return next(marked, self.agent_ids()[0])
+        """The agent that acts where none is named: the first that is marked as default, else the
+        `systemAgent` of the defaults if it is configured, else the first, else `main`."""
+        marked = next((agent.id for agent in self.agents.roster if agent.default), None)
+        system = self.agents.defaults.system_agent
+        named = system.agent_id if system is not None else None
+        if marked is None and named is not None and self.agent(named) is not None:
+            return normalise_agent_id(named)
+        return marked or self.agent_ids()[0]
 
     def canonical_key(self, spelling: str, default_agent_id: str | None = None) -> SessionKey:
         """The one form of a session's key; `main`, and a key that names no agent, are sessions of

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from domain.configuration.hooks import HEADERS_MAX, check_headers, check_url
 from domain.configuration.models import ServedModels, is_model_name
 from domain.configuration.problems import pointer_of
 from domain.configuration.secrets import SecretReference, SecretText
 from domain.configuration.sections import (
+    Flag,
     NameText,
     OwnSection,
     SharedSection,
@@ -28,13 +29,66 @@ EndpointUrl = Annotated[SecretText, AfterValidator(check_url)]
 _NAMES_OF_SPAWNLOG = frozenset({"agents", "runs", "session", "sessions", "shared", "subagents"})
 
 
+TransportName = Literal["http", "streamable-http", "streamableHttp", "streamable_http"]
+TimeoutMs = Annotated[Whole, Field(ge=1_000, le=86_400_000)]
+
+
 class McpServer(OwnSection):
-    """A server of tools that speaks MCP over HTTP. `headers` are secrets."""
+    """A server of tools that speaks MCP over HTTP, as MCP clients write it.
+
+    `type` and `transport` may name streamable HTTP, which is the only transport served. `timeout`
+    or `request_timeout_ms` is for one call of a tool, in milliseconds; without one the runtime's
+    `tool_timeout_seconds` holds. `env` has no effect beside a URL. `headers` are secrets.
+    """
 
     url: EndpointUrl = Field(repr=False)
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
+    type: TransportName | None = None
+    transport: TransportName | None = None
+    disabled: Flag = False
+    enabled: Flag = True
+    timeout: TimeoutMs | None = None
+    request_timeout_ms: TimeoutMs | None = None
+    env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
+
+    @property
+    def is_used(self) -> bool:
+        """Return False if the file switches the server off."""
+        return self.enabled and not self.disabled
+
+    @property
+    def call_timeout_seconds(self) -> float | None:
+        """Seconds that one call may take; None if the runtime's limit holds."""
+        given = self.timeout or self.request_timeout_ms
+        return None if given is None else given / 1000
+
+    @field_validator("type", "transport", mode="before")
+    @classmethod
+    def _require_http(cls, name: object) -> object:
+        if name in ("sse", "stdio"):
+            message = (
+                f'is "{name}", and only streamable HTTP is served; give the address of that and'
+                ' write "http"'
+            )
+            raise section_error("mcp_servers", message)
+        return name
+
+    @field_validator("timeout", "request_timeout_ms", mode="before")
+    @classmethod
+    def _require_milliseconds(cls, given: object) -> object:
+        if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 1_000:
+            message = f"is in milliseconds, at least 1000; for {given} s write {given}000"
+            raise section_error("mcp_servers", message)
+        return given
+
+    @model_validator(mode="after")
+    def _require_one_timeout(self) -> Self:
+        if self.timeout is not None and self.request_timeout_ms is not None:
+            message = "says the same as timeout; keep one of the two"
+            raise section_error("mcp_servers", message, at="requestTimeoutMs")
+        return self
 
     @field_validator("headers")
     @classmethod
@@ -106,6 +160,8 @@ class ModelRuntime(SharedSection):
         if self.api_key is not None:
             yield ("apiKey",), self.api_key, False
         for name, server in self.mcp_servers.items():
+            if not server.is_used:
+                continue
             yield ("mcpServers", name, "url"), server.url, True
             for header, value in server.headers.items():
                 yield ("mcpServers", name, "headers", header), value, False

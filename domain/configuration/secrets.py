@@ -1,8 +1,8 @@
-"""How a file names a secret without holding it.
+"""References in a configuration file: environment variables and secrets.
 
-`${NAME}` is an environment variable, `{"file": "path"}` the first line of a file, and
-`{"$secret": "/pointer"}` a value that stands in the file which this revision was read from. The
-last is only ever written by spawnlog, into the revisions that it keeps.
+`${NAME}` is an environment variable, `$${NAME}` the literal text `${NAME}`, `{"file": "path"}` the
+first line of a file, and `{"$secret": "/pointer"}` a value of the file that a revision was read
+from. Only spawnlog writes the last, into the revisions that it keeps.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class SecretReference(BaseModel):
@@ -26,24 +26,28 @@ class SecretReference(BaseModel):
 
 
 def variable_named_by(text: str) -> str | None:
-    """`NAME` when the whole text is `${NAME}`, else None."""
+    """Return NAME if the whole text is `${NAME}`, else None."""
     match = _VARIABLE.fullmatch(text)
-    return match.group(1) if match else None
+    return match[2] if match and not match[1] else None
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """Every NAME that the text refers to as `${NAME}`, in order."""
-    return tuple(_VARIABLE.findall(text))
+    """Return every NAME that the text refers to as `${NAME}`, in order."""
+    return tuple(name for escape, name in _VARIABLE.findall(text) if not escape)
 
 
 def without_references(text: str) -> str:
-    """What is left of the text when each `${NAME}` is taken out of it."""
-    return _VARIABLE.sub("", text)
+    """Return the text without its `${NAME}` references."""
+    return _VARIABLE.sub(lambda match: match[0] if match[1] else "", text)
 
 
 def with_variables(text: str, values: dict[str, str]) -> str:
-    """The text with each `${NAME}` replaced once; KeyError for a name without a value."""
-    return _VARIABLE.sub(lambda match: values[match.group(1)], text)
+    """Replace each `${NAME}` once and unescape each `$${NAME}`.
+
+    Raises:
+        KeyError: a name has no value.
+    """
+    return _VARIABLE.sub(lambda match: match[0][1:] if match[1] else values[match[2]], text)
 
 
 def _kind(value: Any) -> str | None:

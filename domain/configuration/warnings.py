@@ -59,9 +59,9 @@ def _warning_at(path: ValuePath, message: str, meant: str | None = None) -> Conf
 
 def _check_allowed_agents(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     yield from _check_names(configuration, configuration.subagent_defaults.allow_agents, _DEFAULTS)
-    for index, agent in enumerate(configuration.agents.list):
-        path = ("agents", "list", index, "subagents")
-        yield from _check_names(configuration, agent.subagents.allow_agents, path)
+    for path, agent in configuration.agents.placed:
+        names = agent.subagents.allow_agents
+        yield from _check_names(configuration, names, (*path, "subagents"))
 
 
 def _check_names(
@@ -98,8 +98,8 @@ def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarni
     levels: list[tuple[ValuePath, str | None]] = [
         (_DEFAULTS, configuration.subagent_defaults.thinking)
     ]
-    for index, agent in enumerate(configuration.agents.list):
-        levels.append((("agents", "list", index, "subagents"), agent.subagents.thinking))
+    for path, agent in configuration.agents.placed:
+        levels.append(((*path, "subagents"), agent.subagents.thinking))
     for path, raw in levels:
         if raw and raw.strip() and normalise_thinking(raw) is None:
             message = f"is no level ({', '.join(LEVEL_LABELS)}): a spawn that uses it is refused"
@@ -107,12 +107,8 @@ def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarni
 
 
 def _agents(configuration: Configuration, unlisted: ValuePath) -> list[tuple[ValuePath, str]]:
-    """Every agent and where it stands. Without a list there is one all the same, and it is what
-    the defaults say: then `unlisted`."""
-    agents: list[tuple[ValuePath, str]] = [
-        (("agents", "list", index), agent.id)
-        for index, agent in enumerate(configuration.agents.list)
-    ]
+    """Return every agent with its path; `unlisted` is that of the one agent of an empty roster."""
+    agents = [(path, agent.id) for path, agent in configuration.agents.placed]
     return agents or [(unlisted, configuration.default_agent_id)]
 
 
@@ -141,8 +137,7 @@ def _check_fallbacks(configuration: Configuration) -> Iterator[ConfigurationWarn
         (defaults, configuration.defaults.model),
         (_DEFAULTS, configuration.subagent_defaults.model),
     ]
-    for index, agent in enumerate(configuration.agents.list):
-        own: ValuePath = ("agents", "list", index)
+    for own, agent in configuration.agents.placed:
         chosen += [(own, agent.model), ((*own, "subagents"), agent.subagents.model)]
     for path, choice in chosen:
         if choice is not None and choice.fallbacks and choice.name is None:
@@ -200,8 +195,8 @@ def script_warnings(configuration: Configuration) -> Iterator[ConfigurationWarni
     http to another machine."""
     at = ("agents", "defaults", "subagents", "contextScripts", "run")
     yield from _check_scripts(configuration.subagent_defaults.context_scripts.run, at)
-    for index, agent in enumerate(configuration.agents.list):
-        own = ("agents", "list", index, "subagents", "contextScripts", "run")
+    for path, agent in configuration.agents.placed:
+        own = (*path, "subagents", "contextScripts", "run")
         yield from _check_scripts(agent.subagents.context_scripts.run, own)
 
 

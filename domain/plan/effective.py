@@ -10,6 +10,7 @@ from domain.configuration.agents import ANY_AGENT, Agent, allowed_agents
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_SOURCES, SectionSource, source_of
+from domain.configuration.problems import dotted_path, pointer_of
 from domain.configuration.settings import Token
 from domain.plan.agent import agent_tool_policy, plan_agent_model, plan_agent_thinking
 from domain.plan.model import ModelPlan
@@ -55,9 +56,9 @@ class _AgentValues:
         self._configuration = configuration
         self._agent = agent
         self._effective = effective
-        listed = [one.id for one in configuration.agents.list]
-        # Where nobody is listed there is one agent, and nothing in the file is its own.
-        self._name = f"agents.list[{listed.index(agent.id)}]" if agent.id in listed else ""
+        paths = {one.id: path for path, one in reversed(configuration.agents.placed)}
+        # If the roster is empty there is one agent, and nothing in the file is its own.
+        self._name = dotted_path(pointer_of(paths[agent.id])) if agent.id in paths else ""
 
     def values(self) -> tuple[EffectiveValue, ...]:
         plan = plan_agent_model(self._effective)
@@ -79,10 +80,16 @@ class _AgentValues:
         is_default = agent.id == self._configuration.default_agent_id
         marked = f"{name}.default" if agent.default else BUILT_IN
         return [
-            EffectiveValue("id", agent.id, f"{name}.id" if name else BUILT_IN),
+            EffectiveValue("id", agent.id, self._id_source()),
             EffectiveValue("name", agent.name, f"{name}.name" if agent.name else BUILT_IN),
             EffectiveValue("default", is_default, marked),
         ]
+
+    def _id_source(self) -> str:
+        """Return where the id is written: of an entry it is the key itself."""
+        if self._configuration.agents.entries is not None:
+            return self._name
+        return f"{self._name}.id" if self._name else BUILT_IN
 
     def _surroundings(self) -> list[EffectiveValue]:
         agent, effective = self._agent, self._effective
@@ -236,10 +243,16 @@ def effective_values(configuration: Configuration, stored: Mapping[str, Any]) ->
     values: dict[str, Any] = configuration.model_dump(mode="json", by_alias=True)
     defaults = values["agents"]["defaults"]
     defaults["sandbox"]["mode"] = defaults["sandbox"]["mode"] or "off"
-    values["agents"]["list"] = [
+    agents = [
         _agent(configuration, agent)
-        for agent in configuration.agents.list or (Agent(id=configuration.default_agent_id),)
+        for agent in configuration.agents.roster or (Agent(id=configuration.default_agent_id),)
     ]
+    if configuration.agents.entries is None:
+        values["agents"]["list"] = agents
+        del values["agents"]["entries"]
+    else:
+        values["agents"]["entries"] = {agent.pop("id"): agent for agent in agents}
+        del values["agents"]["list"]
     defaults["subagents"]["contextScripts"]["run"] = _scripts(
         configuration, configuration.subagent_defaults.context_scripts.run
     )

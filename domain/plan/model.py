@@ -12,6 +12,7 @@ from domain.configuration.models import (
     split_model_reference,
 )
 from domain.configuration.places import NAMED_SOURCES
+from domain.configuration.secrets import variables_in
 from domain.run.plan_facts import ModelVerdict
 from domain.values.text import single_line
 
@@ -28,6 +29,8 @@ ModelSource = Literal[
 
 
 MODEL_CHARACTERS_MAX = 256
+_NOT_SERVED = "cannot be served by the agent's runtime"
+_UNSET = "names a variable that was not set when the configuration was read"
 UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
 
 
@@ -196,7 +199,7 @@ def _verdict(
     source: ModelSource, reference: str, *, is_served: bool, is_taken: bool
 ) -> ModelVerdict:
     _, model = split_model_reference(reference)
-    if model is None or not _is_name(reference):
+    if model is None or not _is_name(reference) or variables_in(reference):
         return ModelVerdict(
             source=source, reference=None, verdict="not_reached" if is_taken else "no_name"
         )
@@ -211,6 +214,6 @@ def _warnings(skipped: list[tuple[ModelSource, str]], running: str) -> tuple[str
     taken = single_line(running, characters_max=MODEL_CHARACTERS_MAX)
     return tuple(
         f'Model "{single_line(name, characters_max=100)}" from {NAMED_SOURCES[place].model_words} '
-        f"cannot be served by the agent's runtime and was skipped; running on {taken}."
+        f"{_UNSET if variables_in(name) else _NOT_SERVED} and was skipped; running on {taken}."
         for place, name in skipped
     )

@@ -223,8 +223,8 @@ def _log_reload(loaded: LoadedConfiguration, before: Configuration, settings: Se
 
 
 def warn_about(loaded: LoadedConfiguration) -> None:
-    """Log what a configuration can hardly mean."""
-    for warning in loaded.warnings:
+    """Log the mistakes of a configuration that stop only a part, and its warnings."""
+    for warning in (*loaded.errors, *loaded.warnings):
         _log.warning("%s", warning)
 
 

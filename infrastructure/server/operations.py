@@ -39,6 +39,12 @@ from infrastructure.outbound.configuration.load import (
     LoadedConfiguration,
     configuration_from_stored,
     load,
+    read_text,
+)
+from infrastructure.outbound.configuration.variables import (
+    file_variables,
+    known_variables,
+    resolve_variables,
 )
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
@@ -329,7 +335,7 @@ def check_configuration(path: Path | None) -> ConfigurationReport:
     except ConfigurationError as error:
         return ConfigurationReport(tuple(str(one) for one in error.problems), (), ())
     return ConfigurationReport(
-        (),
+        tuple(str(one) for one in loaded.errors),
         loaded.configuration.agent_ids(),
         loaded.secret_pointers,
         tuple(str(one) for one in loaded.warnings),
@@ -351,6 +357,25 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
         configuration,
         path is None,
     )
+
+
+def candidate_of(text: str, name: str) -> dict[str, Any]:
+    """Return the members of a what-if request that name the configuration in a text.
+
+    A start replaces `${NAME}` from its environment, and the server must not read its own for a
+    caller. So the variables are resolved here, from the environment of this process; a text
+    without any is sent as it is, so that the server's errors name its lines.
+    """
+    try:
+        values = read_text(text, name).values
+    except ConfigurationError:
+        return {"configText": text, "configName": name}
+    if not isinstance(values, dict):
+        return {"configText": text, "configName": name}
+    resolved, _ = resolve_variables(values, known_variables(file_variables(values)))
+    if resolved == values:
+        return {"configText": text, "configName": name}
+    return {"config": resolved}
 
 
 def show_stored_configuration(stored: dict[str, Any]) -> ConfigurationShown:

@@ -1,7 +1,7 @@
 """From a file to a configuration that can be used and kept."""
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +13,11 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
 from domain.configuration.secrets import SecretReference
 from domain.configuration.settings import TokenSource
-from domain.configuration.warnings import configuration_warnings, script_warnings
+from domain.configuration.warnings import (
+    ConfigurationWarning,
+    configuration_warnings,
+    script_warnings,
+)
 from domain.values.json_text import compact_json
 from infrastructure.outbound.configuration.json5 import Document, Json5Error, read_json5
 from infrastructure.outbound.configuration.secrets import (
@@ -23,12 +27,18 @@ from infrastructure.outbound.configuration.secrets import (
     secret_at,
     secret_in_file,
 )
+from infrastructure.outbound.configuration.token_files import token_findings
 from infrastructure.outbound.configuration.validate import (
     PROBLEMS_MAX,
     ConfigurationSource,
     check,
     first_problems,
     pointer_in,
+)
+from infrastructure.outbound.configuration.variables import (
+    file_variables,
+    known_variables,
+    resolve_variables,
 )
 from infrastructure.outbound.configuration.warnings import (
     agent_workspace_warnings,
@@ -123,7 +133,8 @@ class LoadedConfiguration:
     `configuration` and `stored` hold no secret but `configuration.spawnlog.database_url`: secrets
     are references, for `resolve`. `stored` is what is hashed, kept, and given to scripts as `cfg`.
     `path` is None for the built-in; `folder` is what relative paths in the file start from.
-    `warnings` (at most 50) tell what is not wrong and can hardly be meant.
+    `warnings` (at most 50) tell what is not wrong and can hardly be meant. `errors` are mistakes
+    that stop only what needs the value: a token whose file is missing.
     """
 
     configuration: Configuration
@@ -133,6 +144,7 @@ class LoadedConfiguration:
     folder: Path
     _values: Any = field(repr=False, compare=False)
     warnings: tuple[ConfigurationProblem, ...] = ()
+    errors: tuple[ConfigurationProblem, ...] = ()
 
     @property
     def name(self) -> str:
@@ -148,10 +160,11 @@ class LoadedConfiguration:
     def resolve(
         self, value: str | SecretReference, variables: Mapping[str, str] | None = None
     ) -> str:
-        """The text that is meant: a reference looked up in the file, each `${NAME}` replaced from
-        the environment. Call it at the moment of use and keep nothing. ConfigurationError."""
+        """Return the text that is meant: look a reference up in the file and replace each
+        `${NAME}` from the environment, else from the file's own `env`. Call it at the moment of
+        use and keep nothing. ConfigurationError."""
         text = self.resolve_secret(value.pointer) if isinstance(value, SecretReference) else value
-        return expand_environment(text, variables)
+        return self._expand(text, variables)
 
     def resolve_secret(self, pointer: str) -> str:
         """The text at a pointer of the file, as it stands there. ConfigurationError."""
@@ -160,11 +173,18 @@ class LoadedConfiguration:
     def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
         """The text of a token, from wherever the file says it is. ConfigurationError."""
         if source.variable is not None:
-            return expand_environment("${" + source.variable + "}", variables)
+            return self._expand("${" + source.variable + "}", variables)
         if source.file is not None:
-            return secret_in_file(self.path_of(expand_environment(source.file, variables)))
+            return secret_in_file(self.path_of(self._expand(source.file, variables)))
         assert source.secret is not None
         return self.resolve(source.secret, variables)
+
+    def _expand(self, text: str, variables: Mapping[str, str] | None) -> str:
+        return expand_environment(text, self.variables(variables))
+
+    def variables(self, environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
+        """Return the variables of `environment` (default: this process), then the file's own."""
+        return known_variables(file_variables(self._values), environment)
 
     def place(self, written: str) -> Path:
         """The path that is meant where `${NAME}` may stand in it. ConfigurationError."""
@@ -209,8 +229,13 @@ def load_document(
     `references_allowed`: it may have been made from a kept revision.
     """
     origin = ConfigurationSource(source, document)
-    check(document.values, origin, references_allowed=references_allowed)
-    return _build_loaded(document.values, origin, path, folder)
+    values = document.values
+    unresolved: tuple[ConfigurationWarning, ...] = ()
+    if isinstance(values, dict):
+        variables = known_variables(file_variables(values))
+        values, unresolved = resolve_variables(values, variables)
+    check(values, origin, references_allowed=references_allowed)
+    return _build_loaded(values, origin, path, folder, unresolved)
 
 
 def configuration_from_stored(values: Mapping[str, Any]) -> Configuration:
@@ -226,7 +251,11 @@ def configuration_from_stored(values: Mapping[str, Any]) -> Configuration:
 
 
 def _build_loaded(
-    values: dict[str, Any], origin: ConfigurationSource, path: Path | None, folder: Path
+    values: dict[str, Any],
+    origin: ConfigurationSource,
+    path: Path | None,
+    folder: Path,
+    unresolved: Iterable[ConfigurationWarning],
 ) -> LoadedConfiguration:
     stored, pointers = redact(values)
     usable = stored
@@ -243,6 +272,7 @@ def _build_loaded(
         ) from None
     loaded = LoadedConfiguration(configuration, stored, path, pointers, folder, values)
     doubtful = chain(
+        unresolved,
         configuration_warnings(configuration),
         script_warnings(configuration),
         agent_workspace_warnings(configuration, loaded.place),
@@ -252,8 +282,19 @@ def _build_loaded(
         webhook_warnings(configuration.spawnlog.announce, loaded.resolve),
         model_warnings(configuration, loaded.resolve),
     )
-    warnings = tuple(
-        origin.problem(doubt.pointer, doubt.message, doubt.nearest)
-        for doubt in islice(doubtful, WARNINGS_MAX)
+    findings = tuple(
+        token_findings(configuration.spawnlog.tokens, loaded.resolve_token, loaded.place)
     )
-    return replace(loaded, warnings=warnings)
+    doubtful = chain(doubtful, (finding for finding, is_error in findings if not is_error))
+    return replace(
+        loaded,
+        warnings=tuple(
+            origin.problem(doubt.pointer, doubt.message, doubt.nearest)
+            for doubt in islice(doubtful, WARNINGS_MAX)
+        ),
+        errors=tuple(
+            origin.problem(finding.pointer, finding.message)
+            for finding, is_error in findings
+            if is_error
+        ),
+    )

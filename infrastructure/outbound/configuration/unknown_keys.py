@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from domain.configuration.agents import (
     Agent,
     AgentDefaults,
-    Agents,
+    AgentEntry,
     AgentSubagents,
     Sandbox,
     SubagentDefaults,
@@ -27,6 +27,7 @@ _MISSPELT_MIN = 0.8
 
 # Keys of OpenClaw that resemble one of ours and are none.
 _FOREIGN_KEYS: dict[type[BaseModel], frozenset[str]] = {
+    AgentEntry: frozenset({"models"}),
     Agent: frozenset({"models"}),
     SessionSection: frozenset({"dmScope"}),
 }
@@ -50,11 +51,13 @@ def is_open(section: type[BaseModel]) -> bool:
 def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None] | None:
     """What is wrong with a key that the section does not have, and the key that was meant; None
     where it is another program's."""
-    if section in (Agent, AgentDefaults) and _belongs_in_subagents(key):
-        if section is Agent and key not in keys_of(AgentSubagents):
+    if section is AgentEntry and key == "id":
+        return "the key of the entry is the agent's id; leave this out", None
+    if section in (Agent, AgentEntry, AgentDefaults) and _belongs_in_subagents(key):
+        if section is not AgentDefaults and key not in keys_of(AgentSubagents):
             return _OF_ALL_AGENTS, None
         return 'belongs into "subagents"', None
-    if section in (Agent, AgentDefaults, Sandbox) and key == _OF_A_RUNTIME:
+    if section in (Agent, AgentEntry, AgentDefaults, Sandbox) and key == _OF_A_RUNTIME:
         return 'belongs into "runtime"', None
     if section is AgentSubagents and key in keys_of(SubagentDefaults):
         return _OF_ALL_AGENTS, None
@@ -95,8 +98,6 @@ def _check_section(values: Any, section: type[BaseModel], path: KeyPath) -> Iter
         elif key == _INCLUDE:
             message = "is not supported; put the content of the other file here"
             yield pointer_of(here), message, None
-        elif section is Agents and key == "entries":
-            yield pointer_of(here), "is not read; put the agents into agents.list", None
         elif complaint := complaint_about(key, section):
             yield pointer_of(here), *complaint
 

@@ -53,6 +53,8 @@ def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
     yield from _check_runtime(_mapping(agents.get("defaults")), ("agents", "defaults"))
     for index, agent in enumerate(_sequence(agents.get("list"))):
         yield from _check_runtime(_mapping(agent), ("agents", "list", index))
+    for key, agent in _mapping(agents.get("entries")).items():
+        yield from _check_runtime(_mapping(agent), ("agents", "entries", key))
     settings = _mapping(values.get("spawnlog"))
     yield from _complaint(settings.get("host"), ("spawnlog", "host"), _IN_NAME)
     yield from _nameless_tools(values)

@@ -23,6 +23,7 @@ from domain.configuration.webhooks import AnnounceSection, secret_problem
 ResolveHookSecret = Callable[[str | SecretReference], str]
 _HOOK_UNRESOLVED = "cannot be resolved, and this {kind} fails for it: {why}"
 _HOOK_UNUSABLE = "{why}; what it refers to is something else here, and this {kind} fails for it"
+_ENV_OF_URL = "has no effect: spawnlog does not start a server that has a url"
 _PLAIN_HTTP = (
     "is plain http to another machine: any machine between can read and change requests and"
     " answers; use https"
@@ -59,10 +60,14 @@ def model_warnings(
     written: list[tuple[tuple[str | int, ...], Runtime | None]] = [
         (("agents", "defaults", "runtime"), configuration.defaults.runtime)
     ]
-    for index, agent in enumerate(configuration.agents.list):
-        written.append((("agents", "list", index, "runtime"), agent.runtime))
+    for path, agent in configuration.agents.placed:
+        written.append(((*path, "runtime"), agent.runtime))
     for place, runtime in written:
         if isinstance(runtime, ModelRuntime):
+            for name, server in runtime.mcp_servers.items():
+                if server.env:
+                    pointer = pointer_of((*place, "mcpServers", name, "env"))
+                    yield ConfigurationWarning(pointer, _ENV_OF_URL)
             for path, value, is_url in runtime.written_values():
                 check = _complaint_about_address if is_url else header_problem
                 yield from _value_warnings(
@@ -139,9 +144,9 @@ def agent_workspace_warnings(
         yield from _unresolved_warnings(
             pointer_of(("agents", "defaults", "workspace")), shared, place
         )
-    for index, agent in enumerate(configuration.agents.list):
+    for path, agent in configuration.agents.placed:
         if agent.workspace is not None:
-            pointer = pointer_of(("agents", "list", index, "workspace"))
+            pointer = pointer_of((*path, "workspace"))
             yield from _unresolved_warnings(pointer, agent.workspace, place)
 
 

@@ -149,7 +149,13 @@ class AgentCredentials:
         for one in chosen:
             try:
                 # What stands in the file itself is not looked at before it is used.
-                resolve_profile(one.profile, folders.of(one), None, now=self._now())
+                resolve_profile(
+                    one.profile,
+                    folders.of(one),
+                    None,
+                    now=self._now(),
+                    variables=loaded.variables(),
+                )
             except ProfileUnresolved as failure:
                 missing.append(failure.missing)
         return FoundCredentials(
@@ -172,7 +178,11 @@ class AgentCredentials:
                 read = own if one.is_own else main
                 standing = read.values.get(one.profile.id, "")
                 values[one.profile.env_name] = resolve_profile(
-                    one.profile, folders.of(one), standing, now=self._now()
+                    one.profile,
+                    folders.of(one),
+                    standing,
+                    now=self._now(),
+                    variables=loaded.variables(),
                 )
         except (_FileMissing, ProfileUnresolved) as failure:
             text = (

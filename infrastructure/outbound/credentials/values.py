@@ -1,7 +1,7 @@
 """The value of a profile, from wherever it stands. What is said of a failure shows no value and no
 path."""
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from application.ports.credentials import Credential
@@ -44,19 +44,27 @@ def resolve_profile(
     standing: str | None,
     *,
     now: float,
+    variables: Mapping[str, str],
 ) -> Credential:
-    """The value. `standing` is the text that stands in the profile itself; None when only the rest
-    of it is to be looked at. Relative paths count from `folder`. `now` in seconds since 1970.
+    """Return the value of a profile. May block.
 
-    Raises `ProfileUnresolved`. May block.
+    Args:
+        profile: The profile.
+        folder: The folder that relative paths start from.
+        standing: The text in the profile itself; None to check the rest of the profile only.
+        now: Seconds since 1970.
+        variables: Environment variables by name.
+
+    Raises:
+        ProfileUnresolved: the profile has no value here and now.
     """
     if profile.unusable is not None:
         raise _unresolved_error(profile, profile.unusable)
     if profile.expires_at_ms is not None and profile.expires_at_ms <= now * 1000:
         raise _unresolved_error(profile, "has expired")
-    named = _values_of(profile, profile.variables)
+    named = _values_of(profile, profile.variables, variables)
     if profile.file is not None:
-        return _validate_value(profile, _read_from_file(profile, profile.file, folder))
+        return _validate_value(profile, _read_from_file(profile, profile.file, folder, variables))
     if not profile.stands_here:
         return _validate_value(profile, "".join(named.values()))
     if standing is None:
@@ -64,16 +72,20 @@ def resolve_profile(
     return _validate_value(profile, with_variables(standing, named))
 
 
-def _values_of(profile: AuthProfile, names: tuple[str, ...]) -> dict[str, str]:
+def _values_of(
+    profile: AuthProfile, names: tuple[str, ...], variables: Mapping[str, str]
+) -> dict[str, str]:
     for name in names:
-        if not os.environ.get(name, "").strip():
+        if not variables.get(name, "").strip():
             text = f"{name} of profile {quote_name(profile.id)} is not set"
             raise ProfileUnresolved(MissingCredential(name, text, is_unset=True))
-    return {name: os.environ[name] for name in names}
+    return {name: variables[name] for name in names}
 
 
-def _read_from_file(profile: AuthProfile, written: str, folder: Path) -> str:
-    named = _values_of(profile, variables_in(written))
+def _read_from_file(
+    profile: AuthProfile, written: str, folder: Path, variables: Mapping[str, str]
+) -> str:
+    named = _values_of(profile, variables_in(written), variables)
     try:
         path = folder / Path(with_variables(written, named)).expanduser()
         if not path.exists():

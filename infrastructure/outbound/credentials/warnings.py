@@ -22,10 +22,10 @@ def credential_warnings(
 ) -> Iterator[ConfigurationWarning]:
     """What is doubtful about the `agentDir` of each agent here and now; `place` tells the folder
     that one means, or raises ConfigurationError. Of a file only ids of profiles are shown."""
-    for index, agent in enumerate(configuration.agents.list):
+    for path, agent in configuration.agents.placed:
         if agent.agent_dir is None:
             continue
-        pointer = pointer_of(("agents", "list", index, "agentDir"))
+        pointer = pointer_of((*path, "agentDir"))
         try:
             read = read_profiles(place(agent.agent_dir))
         except ConfigurationError as error:

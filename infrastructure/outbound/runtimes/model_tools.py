@@ -54,12 +54,15 @@ async def opened_tools(
     url = mcp_url(launch)
     if url is not None and launch.token is not None and any(map(policy.permits, OWN_TOOLS)):
         headers = {"Authorization": f"Bearer {launch.token}"}
-        own = await _server(url, headers, "spawnlog", runtime, connections)
+        own = await _server(url, headers, "spawnlog", runtime.tool_timeout_seconds, connections)
         toolsets.append(own.filtered(permits))
     for name, server in runtime.mcp_servers.items():
+        if not server.is_used:
+            continue
         values = launch.environment
         given = {header: values[mcp_header_name(name, header)] for header in server.headers}
-        tools = await _server(values[mcp_url_name(name)], given, name, runtime, connections)
+        seconds = server.call_timeout_seconds or runtime.tool_timeout_seconds
+        tools = await _server(values[mcp_url_name(name)], given, name, seconds, connections)
         toolsets.append(tools.prefixed(name).filtered(permits))
     return toolsets
 
@@ -68,11 +71,11 @@ async def _server(
     url: str,
     headers: Mapping[str, str],
     name: str,
-    runtime: ModelRuntime,
+    call_timeout_seconds: float,
     connections: AsyncExitStack,
 ) -> Toolset:
     client = await connections.enter_async_context(
-        bounded_client(runtime.tool_timeout_seconds, headers, bytes_max=TOOL_ANSWER_BYTES_MAX)
+        bounded_client(call_timeout_seconds, headers, bytes_max=TOOL_ANSWER_BYTES_MAX)
     )
     tools: MCPToolset[None] = MCPToolset(
         url,
@@ -81,7 +84,7 @@ async def _server(
         tool_error_behavior="failed",
         prefer_tasks=False,
         init_timeout=CONNECT_SECONDS,
-        read_timeout=runtime.tool_timeout_seconds,
+        read_timeout=call_timeout_seconds,
         http_client=client,
     )
     try:

@@ -30,6 +30,20 @@ def settings_of(named: dict[str, str]) -> ModelSettings:
     )
 
 
+def test_model_with_a_variable_is_skipped_with_a_warning() -> None:
+    plan = plan_model(settings_of({"agent_subagents": "${LEAD_MODEL}", "defaults": "acme/small"}))
+    assert plan.reference == "acme/small"
+    assert plan.applied is False
+    assert verdicts(plan) == [
+        ("agent_subagents", None, "no_name"),
+        ("defaults", "acme/small", "taken"),
+    ]
+    assert plan.warnings == (
+        'Model "${LEAD_MODEL}" from the agent\'s subagents.model names a variable that was not set'
+        " when the configuration was read and was skipped; running on acme/small.",
+    )
+
+
 @pytest.mark.parametrize(
     ("reference", "split"),
     [

@@ -44,14 +44,18 @@ class AgentFolders:
             self._configurations.files, self.agents, now=lambda: self.now
         )
 
-    async def configured(self, **helper: Any) -> PinnedConfiguration:
-        """The revision in which the helper is like this."""
+    async def configured(
+        self, env: dict[str, Any] | None = None, **helper: Any
+    ) -> PinnedConfiguration:
+        """Activate and return a revision with this helper and this `env` section."""
         listed = [
             {"id": "main"},
             {"id": "helper", **helper},
             {"id": "player", "runtime": {"type": "scripted"}},
         ]
-        values = {"agents": {"defaults": {"runtime": COMMAND}, "list": listed}}
+        values: dict[str, Any] = {"agents": {"defaults": {"runtime": COMMAND}, "list": listed}}
+        if env is not None:
+            values["env"] = env
         loaded = load_values(values, folder=self._folder)
         await self._configurations.activate(loaded, Actor(kind="system"))
         return self._configurations.current()

@@ -90,8 +90,10 @@ class CandidateOptions:
         if sum(given) != 1:
             raise CommandFailed("say what to try: one of --config FILE, --patch FILE and --set")
         if self.config is not None:
+            from infrastructure.server.operations import candidate_of
+
             name = "stdin" if str(self.config) == "-" else str(self.config)
-            return {"configText": _read(self.config), "configName": name}
+            return candidate_of(_read(self.config), name)
         if self.patch is not None:
             try:
                 operations = json.loads(_read(self.patch))

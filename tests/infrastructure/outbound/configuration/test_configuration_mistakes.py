@@ -36,7 +36,6 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key() -> None:
         ("{spawnlog: {data_dir: 'x'}}", '1:13: spawnlog.data_dir: unknown key; did you mean "dataDir"?'),
         ("{spawnlog: {zebra: 1}}", "1:13: spawnlog.zebra: unknown key"),
         ("{agents: {lists: []}}", '1:11: agents.lists: unknown key; did you mean "list"?'),
-        ("{agents: {entries: {}}}", "1:11: agents.entries: is not read; put the agents into agents.list"),
         (
             "{agents: {list: [{id: 'a', subagents: {maxSpawnDepth: 2}}]}}",
             "1:40: agents.list[0].subagents.maxSpawnDepth: holds for all agents; "

@@ -34,6 +34,13 @@ def doubts(**runtime: Any) -> list[str]:
         ({"mcpServers": {"a_b": {"url": HERE}}}, "1 to 32 letters, digits and hyphens"),
         ({"mcpServers": {"A": {"url": HERE}, "a": {"url": HERE}}}, "stands here twice"),
         ({"mcpServers": {"a": {"command": ["x"]}}}, "unknown key"),
+        ({"mcpServers": {"a": {"url": HERE, "type": "sse"}}}, "only streamable HTTP is served"),
+        ({"mcpServers": {"a": {"url": HERE, "transport": "ws"}}}, "must be .*http"),
+        ({"mcpServers": {"a": {"url": HERE, "timeout": 60}}}, "for 60 s write 60000"),
+        (
+            {"mcpServers": {"a": {"url": HERE, "timeout": 9000, "requestTimeoutMs": 9000}}},
+            "says the same as timeout",
+        ),
         ({"mcpServers": {"a": {"url": HERE, "headers": {"Host": "x"}}}}, "is set by spawnlog"),
         ({"temperature": 1}, "unknown key"),
     ],
@@ -44,6 +51,27 @@ def test_what_can_be_called_by_nobody_is_an_error_of_the_file(
     with pytest.raises(ConfigurationError, match=why) as refused:
         load_values(values(**runtime))
     assert CANARY not in str(refused.value)
+
+
+def test_mcp_server_is_read_as_clients_write_it() -> None:
+    servers = {
+        "desk": {"type": "http", "url": HERE, "timeout": 1500, "env": {"TOKEN": CANARY}},
+        "wiki": {"transport": "streamable-http", "url": HERE, "requestTimeoutMs": 2000},
+        "off": {"url": "${NOWHERE_SET}", "disabled": True},
+        "out": {"url": "${NOWHERE_SET}", "enabled": False},
+    }
+    loaded = load_values(values(mcpServers=servers))
+    runtime = loaded.configuration.effective_agent("main").runtime
+    assert isinstance(runtime, ModelRuntime)
+    used = {
+        name: one.call_timeout_seconds for name, one in runtime.mcp_servers.items() if one.is_used
+    }
+    assert used == {"desk": 1.5, "wiki": 2.0}
+    assert "mcpServers.off.url" not in runtime.values()
+    assert doubts(mcpServers=servers) == [
+        "mcpServers.desk.env: has no effect: spawnlog does not start a server that has a url"
+    ]
+    assert CANARY not in f"{loaded.stored_text}{loaded.configuration}"
 
 
 def test_what_opens_an_endpoint_is_kept_by_reference_alone() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def folders(running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return AgentFolders(running, tmp_path)
 
 
-async def texts(folders: AgentFolders, **helper: object) -> list[str]:
+async def texts(folders: AgentFolders, **helper: Any) -> list[str]:
     """What is said to be missing for the helper."""
     found = await folders.found(await folders.configured(**helper), "helper")
     assert CANARY not in repr(found)
@@ -39,6 +40,16 @@ async def test_the_main_agents_profiles_are_a_fallback(folders: AgentFolders) ->
     assert found.missing == ()
     assert await folders.credentials.environment(pinned, "helper") == {
         "X_API_KEY": CANARY + "-own",
+        "Y_API_KEY": CANARY,
+    }
+
+
+async def test_variable_of_the_file_fills_an_unset_one(folders: AgentFolders) -> None:
+    folders.write("helper", {"x": api_key("x", "${GONE}"), "y": api_key("y", "${THERE}")})
+    pinned = await folders.configured(env={"vars": {"GONE": "of-the-file", "THERE": "not-this"}})
+    assert (await folders.found(pinned, "helper")).missing == ()
+    assert await folders.credentials.environment(pinned, "helper") == {
+        "X_API_KEY": "of-the-file",
         "Y_API_KEY": CANARY,
     }
 

@@ -130,6 +130,20 @@ def test_a_configuration_goes_with_the_name_of_its_file(
     assert api.asked[0].body["configName"] == str(file)
 
 
+def test_configuration_with_variables_goes_with_their_values(
+    spawnlog: Command, api: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAD_MODEL", "acme/big")
+    answers(api, totals())
+    file = tmp_path / "new.json5"
+    text = '{agents: {defaults: {model: "${LEAD_MODEL}", workspace: "${HOME}/w"}}}'
+    file.write_text(text, "utf-8")
+    assert spawnlog("what-if", "--config", str(file)).exit_code == 0
+    defaults = {"model": "acme/big", "workspace": "${HOME}/w"}
+    assert api.asked[0].body["config"] == {"agents": {"defaults": defaults}}
+    assert "configText" not in api.asked[0].body
+
+
 def test_an_answer_that_is_not_whole_is_an_error(spawnlog: Command, api: RecordedApi) -> None:
     failure = {"failure": {"detail": f"the service is stopping {HOSTILE}"}}
     for lines in ((verdict(),), (verdict(), failure)):

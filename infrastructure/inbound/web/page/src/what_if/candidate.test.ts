@@ -31,6 +31,11 @@ describe('the setting that a refusal compared', () => {
     expect(settingOf({ rule: 'allow_agents', compared: { requesterAgentId: 'two', from: 'agent' } }, content)).toBe('/agents/list/1/subagents/allowAgents')
   })
 
+  test('is found in an entry', () => {
+    const keyed = { agents: { entries: { one: { subagents: {} }, Two: { subagents: { allowAgents: [] } } } } }
+    expect(settingOf({ rule: 'allow_agents', compared: { requesterAgentId: 'two', from: 'agent' } }, keyed)).toBe('/agents/entries/Two/subagents/allowAgents')
+  })
+
   test('is not guessed', () => {
     expect(settingOf({ rule: 'stopped', compared: null }, content)).toBeNull()
     expect(settingOf({ rule: 'require_agent_id', compared: { from: 'agent' } }, content)).toBeNull()

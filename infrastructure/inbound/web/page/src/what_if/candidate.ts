@@ -73,10 +73,12 @@ export function settingOf(refusal: Pick<RuleView, 'rule' | 'compared'>, content:
   if (name === undefined) return null
   let above = '/agents/defaults/subagents'
   if (refusal.compared?.['from'] === 'agent') {
-    const listed = valueAt(content, '/agents/list')
     const requester = refusal.compared['requesterAgentId']
+    const entries = Object.keys(Object(valueAt(content, '/agents/entries')))
+    const key = entries.find((id) => id.toLowerCase() === requester)
+    const listed = valueAt(content, '/agents/list')
     const place = Array.isArray(listed) ? listed.findIndex((one) => String(valueAt(one, '/id')).toLowerCase() === requester) : -1
-    above = `/agents/list/${place}/subagents`
+    above = key === undefined ? `/agents/list/${place}/subagents` : `/agents/entries/${key}/subagents`
   }
   // What a value is set in has to be there.
   return valueAt(content, above) === undefined ? null : `${above}/${name}`

@@ -1,0 +1,105 @@
+"""Environment variables in the texts of a configuration file.
+
+OpenClaw replaces `${NAME}` in every text of its file when it reads it. spawnlog replaces it then in
+the sections that it reads. Texts that may hold a secret keep the reference, and it is resolved at
+the moment of use (`LoadedConfiguration.resolve`).
+"""
+
+import os
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from domain.configuration.problems import pointer_of
+from domain.configuration.secrets import (
+    is_secret_mapping,
+    is_secret_name,
+    variables_in,
+    with_variables,
+)
+from domain.configuration.warnings import ConfigurationWarning, ValuePath
+
+SECTIONS = ("agents", "tools", "models", "session")
+_RESOLVED_AT_USE = frozenset({"workspace", "agentDir", "uri"})
+_OF_A_RUNTIME = frozenset({"model", "models"})
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+_UNSET = "${{{name}}} is not set or empty, and stays as it is"
+_LOWER_CASE = "${{{name}}} stays as it is: the name of a variable has capitals, digits and _ only"
+_NOT_EXPANDED = (
+    "${{{name}}} is named like a secret, and this text is kept with each revision: it stays as it "
+    "is; rename the variable if it holds none"
+)
+
+
+def file_variables(values: Any) -> dict[str, str]:
+    """Return the variables that the `env` section of a file sets, by name."""
+    section = values.get("env") if isinstance(values, dict) else None
+    if not isinstance(section, dict):
+        return {}
+    inner = section.get("vars")
+    named = {**section, **inner} if isinstance(inner, dict) else section
+    return {name: text for name, text in named.items() if isinstance(text, str)}
+
+
+def known_variables(
+    in_file: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
+    """Return all variables: those of this process (or of `environment`), then those of the file."""
+    return ChainMap(os.environ if environment is None else dict(environment), dict(in_file))
+
+
+def resolve_variables(
+    values: dict[str, Any], variables: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[ConfigurationWarning, ...]]:
+    """Replace `${NAME}` in the texts that hold no secret and unescape `$${NAME}`.
+
+    Returns:
+        A copy of the values, and a warning for each reference that stays.
+    """
+    warnings: list[ConfigurationWarning] = []
+    resolved = dict(values)
+    for section in SECTIONS:
+        if section in values:
+            resolved[section] = _resolve(values[section], (section,), variables, warnings)
+    return resolved, tuple(warnings)
+
+
+def _resolve(
+    value: Any,
+    path: ValuePath,
+    variables: Mapping[str, str],
+    warnings: list[ConfigurationWarning],
+) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: item
+            if _is_resolved_at_use(key, path)
+            else _resolve(item, (*path, key), variables, warnings)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_resolve(item, (*path, at), variables, warnings) for at, item in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    complaints = list(_complaints(value, variables))
+    if complaints:
+        warnings.append(ConfigurationWarning(pointer_of(path), complaints[0]))
+        return value
+    return with_variables(value, {name: variables[name] for name in variables_in(value)})
+
+
+def _is_resolved_at_use(key: str, parent: ValuePath) -> bool:
+    if parent[-1] == "runtime":
+        return key not in _OF_A_RUNTIME
+    return key in _RESOLVED_AT_USE or is_secret_name(key) or is_secret_mapping(key)
+
+
+def _complaints(text: str, variables: Mapping[str, str]) -> Iterator[str]:
+    for name in variables_in(text):
+        if not _NAME.fullmatch(name):
+            yield _LOWER_CASE.format(name=name)
+        elif is_secret_name(name):
+            yield _NOT_EXPANDED.format(name=name)
+        elif not variables.get(name):
+            yield _UNSET.format(name=name)
