@@ -12,10 +12,11 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.schema.connections import (
-    KEEPALIVE,
+    LIMITS,
     PLANNING,
     LogConnection,
     open_connection,
+    open_pool,
 )
 from infrastructure.outbound.log.schema.revision import current_revision, newest_revision
 
@@ -108,6 +109,7 @@ READING_CONNECTIONS_MAX = 12
 # One for each kind of work that goes on by itself: none of them waits for another.
 COORDINATION_CONNECTIONS_MAX = 8
 POOL_WAIT_SECONDS = 10.0
+POOL_SETTINGS = f"{LIMITS}; {PLANNING}"
 
 
 async def check_alive(connection: LogConnection) -> None:
@@ -149,30 +151,20 @@ class DatabaseConnector:
         """Connections for leases and claims, which no crowd of readers may keep waiting."""
         return await self._pool("coordination", least=1, most=COORDINATION_CONNECTIONS_MAX)
 
-    async def _set_up(self, connection: LogConnection) -> None:
-        """Limits, clock and planning. Not by `options`, which would replace those that stand in the
-        URL, such as the schema."""
+    def _connected(self) -> None:
+        # Replaced after the pool was opened.
         self.on_connection()
-        await connection.execute(
-            f"SET timezone = 'UTC'; SET statement_timeout = 30000; SET jit = off; {PLANNING}"
-        )
 
     async def _pool(
         self, purpose: str, *, least: int, most: int
     ) -> AsyncConnectionPool[LogConnection]:
-        pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
+        return await open_pool(
             self._database.conninfo,
-            min_size=least,
-            max_size=most,
-            timeout=POOL_WAIT_SECONDS,
-            configure=self._set_up,
-            kwargs={
-                "autocommit": True,
-                "application_name": f"spawnlog {purpose}",
-                **KEEPALIVE,
-            },
+            application=purpose,
+            least=least,
+            most=most,
+            wait_seconds=POOL_WAIT_SECONDS,
+            settings=POOL_SETTINGS,
+            on_connection=self._connected,
             check=check_alive,
-            open=False,
         )
-        await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)
-        return pool

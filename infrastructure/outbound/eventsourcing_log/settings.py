@@ -17,7 +17,10 @@ from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier
 
 from infrastructure.outbound.log.postgres_log import channel_of
-from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS
+from infrastructure.outbound.log.schema.connections import (
+    connection_arguments,
+    set_up_sync_session,
+)
 
 DATABASE_URL = "SPAWNLOG_DATABASE_URL"
 DBNAME = "POSTGRES_DBNAME"
@@ -158,7 +161,6 @@ def _is_true(env: Environment, variable: str, otherwise: str) -> bool:
         raise OSError(f"{variable} must be yes or no, not '{given}'") from None
 
 
-LIVELINESS = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 NAMED = ("dbname", "host", "port", "user", "password")
 
 
@@ -187,30 +189,25 @@ class LogDatastore(PostgresDatastore):
         )
         assert isinstance(self.pool.kwargs, dict)
         more = {name: given for name, given in settings.connection.items() if name not in NAMED}
-        self.pool.kwargs.update(
-            {"application_name": "spawnlog eventsourcing", **LIVELINESS, **more}
-        )
+        self.pool.kwargs.update({**more, **connection_arguments("eventsourcing")})
         self.channel = channel_of(self.schema)
         self.is_closed = False
 
     def after_connect_func(self) -> Callable[[psycopg.Connection[Any]], None]:
         """Sets a new connection up. It refers to no `self`, for the pool keeps it."""
         set_up = super().after_connect_func()
-        statement = SQL(
-            "SET search_path TO {};"
-            " SET timezone = 'UTC'; SET synchronous_commit = on; SET jit = off"
-        ).format(Identifier(self.schema))
+        settings = SQL("SET search_path TO {}").format(Identifier(self.schema)).as_string()
 
         def after_connect(connection: psycopg.Connection[Any]) -> None:
             set_up(connection)
-            connection.execute(statement)
+            set_up_sync_session(connection, settings)
 
         return after_connect
 
     def connect(self) -> psycopg.Connection[DictRow]:
         """A connection that does not belong to the pool, in autocommit mode."""
         assert isinstance(self.pool.kwargs, dict)
-        given: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, **self.pool.kwargs}
+        given: dict[str, Any] = {**self.pool.kwargs}
         if self.pool.get_password_func:
             given["password"] = self.pool.get_password_func()
         connection: psycopg.Connection[DictRow] = psycopg.connect(**given)

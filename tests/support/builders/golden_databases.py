@@ -14,10 +14,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from psycopg import sql
-from sqlalchemy import create_engine
-from sqlalchemy.pool import NullPool
 
-from infrastructure.outbound.log.schema.migrate import sqlalchemy_url
+from infrastructure.outbound.log.schema.migrate import migration_engine
 from infrastructure.outbound.log.schema.revision import scripts_folder
 
 FOLDER = Path(__file__).parents[2] / "golden_databases"
@@ -66,7 +64,7 @@ def _configuration() -> Config:
 
 
 def _upgrade(url: str, revision: str) -> None:
-    engine = create_engine(sqlalchemy_url(url), poolclass=NullPool)
+    engine = migration_engine(url)
     try:
         with engine.connect() as connection:
             configuration = _configuration()

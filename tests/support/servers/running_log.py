@@ -19,6 +19,7 @@ from application.ports.transcripts import Transcripts
 from infrastructure.outbound.log.append.load import LOCK_CLASS
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.read.tail import LogTail
+from infrastructure.outbound.log.schema import connections
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, open_connection
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
@@ -121,23 +122,17 @@ async def identity_of(connection: LogConnection) -> tuple[UUID, str]:
     return row[0], row[1]
 
 
-async def _configure(connection: LogConnection) -> None:
-    await connection.execute("SET timezone = 'UTC'; SET jit = off")
-
-
 @asynccontextmanager
 async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[LogConnection]]:
     """Connections for reading, set up as a server sets them up."""
-    pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
+    pool = await connections.open_pool(
         url,
-        min_size=1,
-        max_size=POOL_CONNECTIONS_MAX,
-        timeout=POOL_WAIT_SECONDS,
-        kwargs={"autocommit": True},
-        configure=_configure,
-        open=False,
+        application="reads",
+        least=1,
+        most=POOL_CONNECTIONS_MAX,
+        wait_seconds=POOL_WAIT_SECONDS,
+        settings=connections.LIMITS,
     )
-    await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)
     try:
         yield pool
     finally:

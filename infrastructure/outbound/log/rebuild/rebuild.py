@@ -23,7 +23,11 @@ from infrastructure.contract.operations import OnProgress, RebuildProgress, igno
 from infrastructure.outbound.log.rebuild import tables
 from infrastructure.outbound.log.rebuild.build import TableBuild
 from infrastructure.outbound.log.rebuild.swap import TableSwap
-from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.connections import (
+    LIMITS,
+    LogConnection,
+    open_connection,
+)
 from infrastructure.outbound.log.schema.format import (
     format_of,
     require_known_format,
@@ -91,10 +95,13 @@ async def rebuild(
 @contextlib.asynccontextmanager
 async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]:
     """A connection whose statements may take as long and as much as a whole table needs."""
-    async with await open_connection(conninfo, application="rebuild") as connection:
-        await connection.execute(
-            "SET statement_timeout = 0; SET work_mem = '32MB'; SET maintenance_work_mem = '128MB'"
-        )
+    settings = (
+        f"{LIMITS}; SET statement_timeout = 0; SET work_mem = '32MB';"
+        " SET maintenance_work_mem = '128MB'"
+    )
+    async with await open_connection(
+        conninfo, application="rebuild", settings=settings
+    ) as connection:
         yield connection
 
 

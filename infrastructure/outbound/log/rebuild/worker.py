@@ -14,7 +14,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
 from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
-from infrastructure.outbound.log.schema.connections import open_connection
+from infrastructure.outbound.log.schema.connections import LIMITS, open_connection
 
 NICENESS = 5
 
@@ -73,10 +73,12 @@ def work(order: dict[str, Any]) -> None:
 
 
 async def _work(order: dict[str, Any]) -> None:
-    async with await open_connection(order["conninfo"], application="rebuild") as connection:
-        # Nobody waits for a page to be on disk: its rows and the position that says they are there
-        # are lost together or not at all, and the exchange, which comes behind them, waits.
-        await connection.execute("SET statement_timeout = 0; SET synchronous_commit = off")
+    # Nobody waits for a page to be on disk: its rows and the position that says they are there are
+    # lost together or not at all, and the exchange, which comes behind them, waits.
+    settings = f"{LIMITS}; SET statement_timeout = 0; SET synchronous_commit = off"
+    async with await open_connection(
+        order["conninfo"], application="rebuild", settings=settings
+    ) as connection:
         fold = PartFold(
             connection,
             StreamPart(*order["part"]),

@@ -10,8 +10,10 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.codec.binary import BinaryColumn, ColumnDumper
+from infrastructure.outbound.log.schema.session import session_statement
 
 LogConnection = psycopg.AsyncConnection[TupleRow]
+SyncLogConnection = psycopg.Connection[TupleRow]
 Connect = Callable[[], Awaitable[LogConnection]]
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_MS = 10_000
@@ -24,6 +26,14 @@ KEEPALIVE: dict[str, Any] = {
     "tcp_user_timeout": 10_000,  # milliseconds
 }
 """For how long a connection to a database on another machine is believed in that says nothing."""
+LIMITS = (
+    f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
+    f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS}"
+)
+NO_LIMITS = (
+    "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0"
+)
+"""For work on whole tables and for migrations."""
 
 
 # Every question of a server goes along an index. A plan that was made while the tables were small
@@ -66,25 +76,95 @@ async def borrow_connection(
         raise LogUnavailable(why) from error
 
 
-async def open_connection(conninfo: str, *, application: str, **settings: Any) -> LogConnection:
-    """A connection outside any transaction, with limits on what it may wait for."""
-    connection = await psycopg.AsyncConnection.connect(
-        conninfo,
-        autocommit=True,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        application_name=f"spawnlog {application}",
+def connection_arguments(application: str) -> dict[str, Any]:
+    """Return the parameters that every connection is opened with; they override the URL's."""
+    return {
+        "autocommit": True,
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "application_name": f"spawnlog {application}",
+        # Also in FIXED, for the text of an error before that is sent.
+        "client_encoding": "UTF8",
         **KEEPALIVE,
-        **settings,
-    )
+    }
+
+
+async def set_up_session(connection: LogConnection, settings: str) -> None:
+    """Fix the settings of a new connection.
+
+    Not by libpq's `options`, which would replace those that stand in the URL, such as the schema,
+    and which poolers refuse.
+    """
     connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
+    await connection.execute(session_statement(connection.info.server_version, settings))
+
+
+async def open_connection(
+    conninfo: str, *, application: str, settings: str = LIMITS
+) -> LogConnection:
+    """Open a connection outside any transaction, with limits on what it may wait for.
+
+    Args:
+        conninfo: The URL of the database.
+        application: What the connection is for, as `pg_stat_activity` shows it.
+        settings: SQL that sets limits and planning, in the round trip that sets the session up.
+    """
+    connection = await psycopg.AsyncConnection.connect(
+        conninfo, **connection_arguments(application)
+    )
     try:
-        await connection.execute(
-            f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
-            f" SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
-            f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS};"
-            " SET timezone = 'UTC'; SET synchronous_commit = on; SET jit = off"
-        )
+        await set_up_session(connection, settings)
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+def open_sync_connection(
+    conninfo: str, *, application: str, settings: str = LIMITS, autocommit: bool = True
+) -> SyncLogConnection:
+    """Open a blocking connection as `open_connection` opens one."""
+    connection: SyncLogConnection = psycopg.connect(conninfo, **connection_arguments(application))
+    try:
+        set_up_sync_session(connection, settings)
+        connection.autocommit = autocommit
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def set_up_sync_session(connection: psycopg.Connection[Any], settings: str) -> None:
+    """Fix the settings of a new blocking connection."""
+    connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
+    connection.execute(session_statement(connection.info.server_version, settings))
+
+
+async def open_pool(
+    conninfo: str,
+    *,
+    application: str,
+    least: int,
+    most: int,
+    wait_seconds: float,
+    settings: str,
+    on_connection: Callable[[], None] = lambda: None,
+    check: Callable[[LogConnection], Awaitable[None]] | None = None,
+) -> AsyncConnectionPool[LogConnection]:
+    """Open a pool of such connections; `least` of them are ready when it returns."""
+
+    async def configure(connection: LogConnection) -> None:
+        on_connection()
+        await set_up_session(connection, settings)
+
+    pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
+        conninfo,
+        min_size=least,
+        max_size=most,
+        timeout=wait_seconds,
+        configure=configure,
+        kwargs=connection_arguments(application),
+        check=check,
+        open=False,
+    )
+    await pool.open(wait=True, timeout=wait_seconds)
+    return pool

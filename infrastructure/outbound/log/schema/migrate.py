@@ -1,11 +1,14 @@
 """Bringing a database to the schema of this release, by Alembic."""
 
+from functools import partial
+
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from infrastructure.outbound.log.schema.connections import NO_LIMITS, open_sync_connection
 from infrastructure.outbound.log.schema.revision import (
     newest_revision,
     require_database_url,
@@ -21,12 +24,6 @@ def _configuration() -> Config:
     return configuration
 
 
-def sqlalchemy_url(conninfo: str) -> str:
-    """The same database in SQLAlchemy's spelling."""
-    require_database_url(conninfo)
-    return f"postgresql+psycopg://{conninfo.partition('://')[2]}"
-
-
 def revision_of(connection: Connection) -> str | None:
     """The revision of the schema that a connection looks into; None for an empty one."""
     return MigrationContext.configure(connection).get_current_revision()
@@ -39,9 +36,26 @@ def upgrade_within(connection: Connection) -> None:
     command.upgrade(configuration, "head")
 
 
+def migration_engine(conninfo: str) -> Engine:
+    """Return an engine whose connections take as long as a whole table needs.
+
+    Raises:
+        ValueError: It is no URL of a database.
+    """
+    require_database_url(conninfo)
+    connect = partial(
+        open_sync_connection,
+        conninfo,
+        application="migrate",
+        settings=NO_LIMITS,
+        autocommit=False,
+    )
+    return create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+
+
 def migrate(conninfo: str) -> tuple[str | None, str]:
     """Bring the database up; two that do so at once wait for each other. Gives old and new."""
-    engine = create_engine(sqlalchemy_url(conninfo), poolclass=NullPool)
+    engine = migration_engine(conninfo)
     try:
         with engine.connect() as connection:
             connection.execute(text(f"SELECT pg_advisory_lock({MIGRATION_LOCK})"))

@@ -7,9 +7,8 @@ differ.
 import re
 from pathlib import Path
 
-import psycopg
-
 import infrastructure
+from infrastructure.outbound.log.schema.connections import open_sync_connection
 
 _SCRIPT = re.compile(r"([0-9]{4})_[a-z0-9_]+\.py")
 
@@ -31,7 +30,7 @@ def current_revision(conninfo: str) -> str | None:
     """The revision the database is at; None for an empty one. Raises `psycopg.Error`, and
     `ValueError` for what is no URL of a database."""
     require_database_url(conninfo)
-    with psycopg.connect(conninfo, autocommit=True) as connection:
+    with open_sync_connection(conninfo, application="start") as connection:
         found = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchone()
         if found is None or not found[0]:
             return None

@@ -36,7 +36,11 @@ from infrastructure.outbound.log.rebuild.fold_part import (
     store_rows,
 )
 from infrastructure.outbound.log.rebuild.rebuild import open_rebuild_connection, take_rebuild_lock
-from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.connections import (
+    LIMITS,
+    LogConnection,
+    open_connection,
+)
 from infrastructure.outbound.log.transfer.event_line import (
     EVENT_ID,
     LineFault,
@@ -260,9 +264,11 @@ def work(order: dict[str, Any]) -> None:
 
 
 async def _fold(part: _PartOfFile, texts: TextCheck, conninfo: str) -> None:
-    async with await open_connection(conninfo, application="import") as connection:
-        # Nobody waits for a page to be on disk: what makes the rows those of a log comes behind.
-        await connection.execute("SET statement_timeout = 0; SET synchronous_commit = off")
+    # Nobody waits for a page to be on disk: what makes the rows those of a log comes behind.
+    settings = f"{LIMITS}; SET statement_timeout = 0; SET synchronous_commit = off"
+    async with await open_connection(
+        conninfo, application="import", settings=settings
+    ) as connection:
         fold = PagedFold(
             TableStates(connection, "runs_next", "sessions_next"), states_max=STATES_MAX
         )

@@ -39,7 +39,7 @@ from infrastructure.outbound.log.rebuild.rebuild import (
     open_rebuild_connection,
     rebuild,
 )
-from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS
+from infrastructure.outbound.log.schema.connections import open_sync_connection
 from infrastructure.outbound.log.schema.format import OWNER, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
 from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
@@ -178,22 +178,13 @@ def _misfit_failure(error: CorruptHistory) -> UserError:
 
 
 def _open_connection(conninfo: str) -> ReadConnection:
-    connection = psycopg.connect(
+    return open_sync_connection(
         conninfo,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        application_name="spawnlog import",
-        client_encoding="utf8",
+        application="import",
+        autocommit=False,
+        settings=f"SET lock_timeout = {LOCK_WAIT_MS}; SET statement_timeout = 0;"
+        " SET idle_in_transaction_session_timeout = 0; SET maintenance_work_mem = '128MB'",
     )
-    try:
-        connection.execute(
-            f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {LOCK_WAIT_MS};"
-            " SET LOCAL idle_in_transaction_session_timeout = 0;"
-            " SET LOCAL maintenance_work_mem = '128MB'"
-        )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> ExportSeal | None:

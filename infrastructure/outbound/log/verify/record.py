@@ -4,11 +4,10 @@ The lock is of the connection that wrote the row, so it is gone in the moment in
 is: a row without an outcome whose lock nobody holds is of a verification that was broken off.
 """
 
-import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +16,7 @@ import psycopg
 from application.ports.verifications import VERIFICATIONS_MAX, VerificationOrigin
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import OnVerifyProgress
-from infrastructure.outbound.log.schema.connections import (
-    CONNECT_TIMEOUT_SECONDS,
-    KEEPALIVE,
-    LOCK_TIMEOUT_MS,
-    STATEMENT_TIMEOUT_MS,
-)
+from infrastructure.outbound.log.schema.connections import LIMITS, open_sync_connection
 from infrastructure.outbound.log.verify.processes import VerificationStopped
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
@@ -129,24 +123,15 @@ def _run(
     return found, record.end_with(found)
 
 
-@contextlib.contextmanager
-def _open_connection(conninfo: str) -> Iterator[ReadConnection]:
+def _open_connection(conninfo: str) -> ReadConnection:
     """The connection that holds the lock. The database hears within half a minute when the machine
     at its other end is gone."""
-    with psycopg.connect(
+    return open_sync_connection(
         conninfo,
-        autocommit=True,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        application_name="spawnlog verify record",
-        client_encoding="utf8",
-        **KEEPALIVE,
-    ) as connection:
-        connection.execute(
-            f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
-            " SET idle_session_timeout = 0; SET tcp_keepalives_idle = 10;"
-            " SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
-        )
-        yield connection
+        application="verify record",
+        settings=f"{LIMITS}; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;"
+        " SET tcp_keepalives_count = 3",
+    )
 
 
 def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_VerificationRow | None":

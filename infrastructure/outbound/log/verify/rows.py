@@ -12,37 +12,29 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import TupleRow
 
-from infrastructure.outbound.log.codec.binary import BinaryColumn, ColumnDumper
 from infrastructure.outbound.log.codec.chain import link_hash
-from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS, LOCK_TIMEOUT_MS
+from infrastructure.outbound.log.schema.connections import (
+    LOCK_TIMEOUT_MS,
+    SyncLogConnection,
+    open_sync_connection,
+)
 
-ReadConnection = psycopg.Connection[TupleRow]
+ReadConnection = SyncLogConnection
 PAGE_TIMEOUT_MS = 120_000
 """How long the statement of one page may take; a sweep over a whole table has no limit."""
 
 
 def open_read_connection(conninfo: str) -> ReadConnection:
     """A connection outside any transaction that can only read."""
-    connection = psycopg.connect(
+    # Every look-up is by a few keys: without these a table that was never analysed is read as a
+    # whole to find them.
+    return open_sync_connection(
         conninfo,
-        autocommit=True,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        application_name="spawnlog verify",
-        client_encoding="utf8",
+        application="verify",
+        settings=f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {PAGE_TIMEOUT_MS};"
+        " SET idle_in_transaction_session_timeout = 0; SET default_transaction_read_only = on;"
+        " SET enable_hashjoin = off; SET enable_mergejoin = off",
     )
-    connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
-    try:
-        # Every look-up is by a few keys: without these a table that was never analysed is read
-        # as a whole to find them.
-        connection.execute(
-            f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {PAGE_TIMEOUT_MS};"
-            " SET default_transaction_read_only = on; SET timezone = 'UTC'; SET jit = off;"
-            " SET enable_hashjoin = off; SET enable_mergejoin = off"
-        )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def one_row(connection: ReadConnection, query: str, values: Any = None) -> TupleRow:
