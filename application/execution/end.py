@@ -142,7 +142,8 @@ class RunFinalizer:
         transcript = None
         if run.started_at is not None:
             transcript = await self._transcript(run, text_store.key, unwritten)
-        result = freeze_result(end.result) if end.result else None
+        # A blank result is no result.
+        result = freeze_result(end.result) if end.result and end.result.strip() else None
         command = EndRun(
             epoch=run.epoch,
             outcome=end.outcome,

@@ -343,7 +343,7 @@ class ExternalRuns:
         run = await self._claimed(run_id, epoch)
         await self._tell(run)
         reading = await self._read(run)
-        result = end.result if end.result is not None else reading.result
+        result = end.result if (end.result or "").strip() else reading.result
         if len((result or "").encode()) > RESULT_BYTES_MAX:
             raise ReportTooLarge(f"a result may have {RESULT_BYTES_MAX} bytes at most")
         # Stopped is what somebody wanted who is on record.

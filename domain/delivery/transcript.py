@@ -176,14 +176,15 @@ class RuntimeReading:
 
     @property
     def result(self) -> str | None:
-        """The last result, else the last message of the assistant that says something."""
+        """Return the last result, else the last message of the assistant; blank ones count for
+        nothing."""
         return self.last_assistant if self.last_result is None else self.last_result
 
     def after(self, entry: ParsedEntry) -> "RuntimeReading":
         """The reading with one more entry."""
         counted = replace(self, entries=self.entries + 1)
         match entry:
-            case ResultEntry():
+            case ResultEntry() if entry.text.strip():
                 return replace(counted, last_result=entry.text)
             case MessageEntry(role="assistant") if entry.text.strip():
                 return replace(counted, last_assistant=entry.text)

@@ -11,6 +11,7 @@ from started_agent import (
     SERVER_NAME,
     TOKEN_VARIABLE,
     Reading,
+    RunningTotals,
     Start,
     main,
     message,
@@ -18,7 +19,6 @@ from started_agent import (
     result,
     text_of,
     tool,
-    usage,
 )
 
 EFFORTS = {"low", "medium", "high", "xhigh", "max"}
@@ -52,23 +52,59 @@ def _servers(url):
     return {"mcpServers": {SERVER_NAME: {**server, "alwaysLoad": True}}}
 
 
+# Kinds of events that say nothing of the work.
+LEFT_OUT = {
+    "auth_status",
+    "conversation_reset",
+    "prompt_suggestion",
+    "rate_limit_event",
+    "stream_event",
+    "tool_progress",
+    "tool_use_summary",
+}
+# With these the model did not come to its end.
+CUT_OFF = {
+    "max_tokens": "cut off at the model's limit of output tokens (max_tokens)",
+    "model_context_window_exceeded": "cut off at the end of the model's context window",
+    "refusal": "the model refused to answer (refusal)",
+}
+
+
 class Lines(Reading):
     """`stream-json`."""
+
+    LAST_EVENT = "result event"
 
     def __init__(self, told):
         super().__init__(told)
         self._calls = {}
+        self._totals = RunningTotals()
+        self._last = ""
 
     def entries(self, event):
         match event.get("type"):
-            case "system" if event.get("subtype") == "init":
-                return [progress(self._began(event))]
+            case "system":
+                return self._system(event)
             case "assistant":
-                return list(self._said(_blocks(event)))
+                return list(self._said(event))
             case "user":
-                return list(self._answered(_blocks(event)))
+                return list(self._answered(event))
             case "result":
                 return self._ended(event)
+            case kind if kind in LEFT_OUT:
+                return []
+            case kind:
+                return self.unknown(kind)
+
+    def _system(self, event):
+        match event.get("subtype"):
+            case "init":
+                return [progress(self._began(event))]
+            case "api_retry":
+                attempt = f"{event.get('attempt')} of {event.get('max_retries')}"
+                return [progress(f"the request is repeated ({attempt}): {event.get('error')}")]
+            case "permission_denied":
+                return [progress(f"{event.get('tool_name')} denied: {event.get('message')}")]
         return []
 
     @staticmethod
@@ -76,36 +112,66 @@ class Lines(Reading):
         servers = [f"{one['name']} {one['status']}" for one in event.get("mcp_servers") or ()]
         return ", ".join([f"claude with {event.get('model')}", *servers])
 
-    def _said(self, blocks):
-        for block in blocks:
+    def _said(self, event):
+        sub_agent = _sub_agent(event)
+        if not sub_agent:
+            # A further turn began, which has a result of its own.
+            self.is_done = False
+        for block in _blocks(event):
             match block.get("type"):
-                case "text" if block["text"].strip():
+                case "text" if not block["text"].strip():
+                    pass
+                case "text" if sub_agent:
+                    yield progress(f"{sub_agent}{block['text']}")
+                case "text" if event.get("error"):
+                    # Not said by the model: the program tells of an error as a message of it.
+                    yield progress(block["text"])
+                case "text":
+                    self._last = block["text"]
                     yield message(block["text"])
                 case "tool_use":
-                    self._calls[block["id"]] = (block["name"], block.get("input"))
+                    name = f"{sub_agent}{block['name']}"
+                    self._calls[block["id"]] = (name, block.get("input"))
 
-    def _answered(self, blocks):
-        for block in blocks:
+    def _answered(self, event):
+        for block in _blocks(event):
             if block.get("type") == "tool_result":
-                name, given = self._calls.pop(block["tool_use_id"], ("tool", None))
+                called = (f"{_sub_agent(event)}tool", None)
+                name, given = self._calls.pop(block["tool_use_id"], called)
                 yield tool(name, given, text_of(block.get("content")))
 
     def _ended(self, event):
-        entries = [
-            usage(
+        self.is_done = True
+        self.failure = self._why_failed(event)
+        entries = []
+        # The totals of all models and sub-agents so far; `usage` has the main turn alone.
+        for model, used in (event.get("modelUsage") or {}).items():
+            entries += self._totals.usage(
                 model,
                 taken=used.get("inputTokens", 0),
                 given=used.get("outputTokens", 0),
                 cache_read=used.get("cacheReadInputTokens", 0),
                 cache_write=used.get("cacheCreationInputTokens", 0),
             )
-            for model, used in (event.get("modelUsage") or {}).items()
-        ]
+        if self.failure is None:
+            text = event.get("result") or ""
+            entries += result(text if text.strip() else self._last)
+        self._last = ""
+        return entries
+
+    @staticmethod
+    def _why_failed(event):
         if event.get("is_error") or event.get("subtype") != "success":
             told = event.get("errors") or [event.get("result") or event.get("subtype")]
-            self.failure = "; ".join(map(str, told))
-            return entries
-        return [*entries, result(event.get("result") or "")]
+            return "; ".join(map(str, told))
+        return CUT_OFF.get(event.get("stop_reason"))
+
+
+def _sub_agent(event):
+    """Return the name to put before what a sub-agent of its own said or called; "" for none."""
+    if event.get("parent_tool_use_id") is None:
+        return ""
+    return f"{event.get('subagent_type') or 'sub-agent'}: "
 
 
 def _blocks(event):

@@ -13,6 +13,7 @@ from started_agent import (
     TOKEN_VARIABLE,
     WAIT_SECONDS_MAX,
     Reading,
+    RunningTotals,
     Start,
     main,
     message,
@@ -20,7 +21,6 @@ from started_agent import (
     result,
     text_of,
     tool,
-    usage,
 )
 
 EFFORTS = {"minimal", "low", "medium", "high", "xhigh"}
@@ -52,41 +52,53 @@ def _set(key, text):
 class Lines(Reading):
     """`--json`."""
 
+    LAST_EVENT = "turn.completed event"
+
     def __init__(self, told):
         super().__init__(told)
-        self._last = None
+        self._totals = RunningTotals()
+        self._last = ""
 
     def entries(self, event):
         match event.get("type"):
             case "item.completed":
                 return self._item(event["item"])
+            case "turn.started":
+                self.is_done = False
             case "turn.completed":
-                return [self._used(event["usage"])]
+                self.is_done, self.failure = True, None
+                return self._used(event["usage"])
             case "turn.failed":
                 self.failure = event["error"]["message"]
             case "error":
                 # One that it recovers from, unless the turn fails as well.
                 return [progress(event["message"])]
+            case "thread.started" | "item.started" | "item.updated":
+                pass
+            case kind:
+                return self.unknown(kind)
         return []
 
     def end(self):
-        return [] if self.failure or self._last is None else [result(self._last)]
+        return [] if self.failure or not self.is_done else result(self._last)
 
     def _used(self, used):
-        # Its input tokens include those of the cache.
+        # The totals of the whole thread. Its input tokens include those of the cache.
         cached = used.get("cached_input_tokens", 0)
-        return usage(
+        written = used.get("cache_write_input_tokens", 0)
+        return self._totals.usage(
             self.told.model,
-            taken=used.get("input_tokens", 0) - cached,
+            taken=used.get("input_tokens", 0) - cached - written,
             given=used.get("output_tokens", 0),
             cache_read=cached,
+            cache_write=written,
         )
 
     def _item(self, item):
         match item["type"]:
             case "agent_message":
                 self._last = item["text"]
-                return [message(item["text"])]
+                return [message(item["text"])] if item["text"].strip() else []
             case "reasoning":
                 return [progress(item["text"])]
             case "error":
@@ -98,11 +110,21 @@ class Lines(Reading):
                 name = f"{item['server']}.{item['tool']}"
                 answered = item.get("error") or text_of((item.get("result") or {}).get("content"))
                 return [tool(name, item.get("arguments"), answered)]
+            case "collab_tool_call":
+                # A sub-agent of its own: what that says is not printed.
+                return [tool(f"agents.{item['tool']}", item.get("prompt"), item["agents_states"])]
             case "file_change":
                 return [tool("file_change", item["changes"], item["status"])]
             case "web_search":
                 return [tool("web_search", item["query"], None)]
-        return []
+            case "todo_list":
+                return [progress("\n".join(map(_plan_line, item["items"])))]
+            case kind:
+                return self.unknown(f"item {kind}")
+
+
+def _plan_line(step):
+    return f"[{'x' if step['completed'] else ' '}] {step['text']}"
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from started_agent import (
     SERVER_NAME,
     Reading,
+    RunningTotals,
     Start,
     main,
     message,
@@ -17,7 +18,6 @@ from started_agent import (
     result,
     tell,
     tool,
-    usage,
 )
 
 
@@ -48,25 +48,32 @@ def _names_server(folder):
 class Lines(Reading):
     """`stream-json`."""
 
+    LAST_EVENT = "result event"
+
     def __init__(self, told):
         super().__init__(told)
         self._calls = {}
         self._pieces = []
-        self._last = None
+        self._last = ""
+        self._error = None
+        self._totals = RunningTotals()
 
     def entries(self, event):
         if event.get("type") == "message":
             if event.get("role") == "assistant":
                 self._pieces.append(event["content"])
+                if event["content"].strip():
+                    # It recovered from an error before.
+                    self._error = None
             return []
         return [*self._said(), *self._others(event)]
 
     def end(self):
         entries = self._said()
-        return entries if self.failure or self._last is None else [*entries, result(self._last)]
+        return entries if self.failure or not self.is_done else [*entries, *result(self._last)]
 
     def _said(self):
-        """What was said in pieces since the last call of a tool."""
+        """Return what was said in pieces since the last call of a tool."""
         text, self._pieces = "".join(self._pieces), []
         if not text.strip():
             return []
@@ -78,29 +85,41 @@ class Lines(Reading):
             case "init":
                 return [progress(f"gemini with {event.get('model')}")]
             case "tool_use":
+                self._error = None
                 self._calls[event["tool_id"]] = (event["tool_name"], event.get("parameters"))
+                return []
             case "tool_result":
                 name, given = self._calls.pop(event["tool_id"], ("tool", None))
                 return [tool(name, given, event.get("error") or event.get("output"))]
             case "error":
+                if event.get("severity") == "error":
+                    self._error = event["message"]
                 return [progress(event["message"])]
             case "result":
                 return self._ended(event)
-        return []
+            case kind:
+                return self.unknown(kind)
 
     def _ended(self, event):
+        self.is_done = True
+        # An error that nothing followed ended its work, whatever the status says.
+        self.failure = (event.get("error") or {}).get("message") or self._error
         if event.get("status") != "success":
-            self.failure = (event.get("error") or {}).get("message") or event.get("status")
-        stats = event.get("stats") or {}
-        return [
-            usage(
+            self.failure = self.failure or event.get("status") or "no status"
+        entries = []
+        # The totals of the session.
+        for model, used in ((event.get("stats") or {}).get("models") or {}).items():
+            entries += self._totals.usage(
                 model,
                 taken=used.get("input", 0),
-                given=used.get("output_tokens", 0),
+                # What it thought counts as output, and stands in the total alone.
+                given=max(
+                    used.get("output_tokens", 0),
+                    used.get("total_tokens", 0) - used.get("input_tokens", 0),
+                ),
                 cache_read=used.get("cached", 0),
             )
-            for model, used in (stats.get("models") or {}).items()
-        ]
+        return entries
 
 
 if __name__ == "__main__":

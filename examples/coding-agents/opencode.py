@@ -14,6 +14,7 @@ from started_agent import (
     Start,
     main,
     message,
+    progress,
     result,
     tool,
     usage,
@@ -46,42 +47,85 @@ def _configuration(url):
     return {"mcp": {SERVER_NAME: server}}
 
 
+# Why a step ended. After these it goes on with a further step, unless it breaks off.
+GOES_ON = {"tool-calls", "unknown"}
+CUT_OFF = {
+    "length": "cut off at the model's limit of output tokens (length)",
+    "content-filter": "the answer was blocked by a filter (content-filter)",
+    "error": "its last step ended with an error",
+}
+
+
 class Lines(Reading):
-    """`--format json`."""
+    """`--format json`. It prints nothing of sub-agents of its own but their calls."""
+
+    LAST_EVENT = "last step (a step_finish with another reason than tool-calls)"
 
     def __init__(self, told):
         super().__init__(told)
-        self._last = None
+        self._last = ""
+        self._error = None
 
     def entries(self, event):
         part = event.get("part") or {}
         match event.get("type"):
             case "text":
+                if not part["text"].strip():
+                    return []
                 self._last = part["text"]
                 return [message(part["text"])]
+            case "reasoning":
+                return [progress(part["text"])]
             case "tool_use":
                 state = part["state"]
                 answered = state["error"] if state["status"] == "error" else state["output"]
                 return [tool(part["tool"], state.get("input"), answered)]
+            case "step_start":
+                self.is_done = False
+                return []
             case "step_finish":
-                return [self._used(part["tokens"])]
+                return self._step(part)
             case "error":
-                error = event["error"]
-                self.failure = (error.get("data") or {}).get("message") or error.get("name")
-        return []
+                return self._failed(event["error"])
+            case "done":
+                return self._rejected(event.get("rejected"))
+            case kind:
+                return self.unknown(kind)
 
     def end(self):
-        return [] if self.failure or self._last is None else [result(self._last)]
+        self.failure = self.failure or self._error
+        return [] if self.failure or not self.is_done else result(self._last)
 
-    def _used(self, tokens):
+    def _failed(self, error):
+        """It may recover from an error, and exits with 1 even then."""
+        said = (error.get("data") or {}).get("message") or error.get("name")
+        self._error = said or "an error without a message"
+        self.is_done = False
+        return [progress(f"error: {self._error}")]
+
+    @staticmethod
+    def _rejected(permissions):
+        names = ", ".join(permissions or ())
+        return [progress(f"it asked for permissions that nobody gave: {names}")] if names else []
+
+    def _step(self, part):
+        reason = part.get("reason")
+        self.is_done = reason not in GOES_ON
+        if self.is_done:
+            self.failure = CUT_OFF.get(reason)
+            self.was_excused = self.was_excused or self._error is not None
+            self._error = None
+        tokens = part["tokens"]
         cache = tokens.get("cache") or {}
-        return usage(
-            self.told.model,
-            taken=tokens.get("input", 0),
-            given=tokens.get("output", 0) + tokens.get("reasoning", 0),
-            cache_read=cache.get("read", 0),
-            cache_write=cache.get("write", 0),
-        )
+        return [
+            usage(
+                self.told.model,
+                taken=tokens.get("input", 0),
+                given=tokens.get("output", 0) + tokens.get("reasoning", 0),
+                cache_read=cache.get("read", 0),
+                cache_write=cache.get("write", 0),
+            )
+        ]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from bisect import bisect
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -25,6 +26,7 @@ TOKEN_VARIABLE = "SPAWNLOG_TOKEN"
 SERVER_NAME = "spawnlog"
 WAIT_SECONDS_MAX = 660
 SAID_BEFORE = "earlier-in-this-session"
+UNKNOWN_KINDS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,59 @@ class Start:
 
 
 class Reading:
-    """What the lines of an agent come to. A preset's has `entries(event)`: those of the transcript
-    for one line, an object. `failure` is why the agent says that it failed."""
+    """Base of the readers of an agent's output; a preset adds `entries(event)`.
+
+    `entries` returns the transcript entries for one line, a JSON object. `failure` is the agent's
+    own reason for failing. `is_done` is True once the agent has printed its last event; if the
+    output ends before that, the run has broken off. `was_excused` is True if the agent exits with
+    1 for an error from which it recovered.
+    """
+
+    LAST_EVENT = "last event"
 
     def __init__(self, told):
         self.told = told
         self.failure = None
+        self.is_done = False
+        self.was_excused = False
+        self._unknown = Counter()
 
     def end(self):
-        """The entries that are due when there are no more lines."""
+        """Return the entries that are due after the last line."""
         return []
+
+    def unknown(self, kind):
+        """Count an event of a kind that the preset does not know; return no entries."""
+        if kind in self._unknown or len(self._unknown) < UNKNOWN_KINDS_MAX:
+            self._unknown[kind] += 1
+        else:
+            self._unknown["other kinds"] += 1
+        return []
+
+    def unknown_events(self):
+        """Return one entry that counts the unknown events, or none."""
+        if not self._unknown:
+            return []
+        kinds = ", ".join(f"{str(kind)[:60]} ({count})" for kind, count in self._unknown.items())
+        return [progress(f"events that this preset does not know and left out: {kinds}")]
+
+
+class RunningTotals:
+    """Turns token counts that an agent reports as running totals into what was added since."""
+
+    def __init__(self):
+        self._highest = {}
+
+    def usage(self, model, **counts):
+        """Return the usage entry for what was added to the totals of a model, or nothing.
+
+        A total below an earlier one adds nothing: agents report zeros when they crash.
+        """
+        before = self._highest.get(model, {})
+        now = {name: max(count or 0, before.get(name, 0)) for name, count in counts.items()}
+        self._highest[model] = now
+        added = {name: count - before.get(name, 0) for name, count in now.items()}
+        return [usage(model, **added)] if any(added.values()) else []
 
 
 def message(text):
@@ -118,8 +163,8 @@ def usage(model, *, taken, given, cache_read=0, cache_write=0):
 
 
 def result(text):
-    """What the run has come to."""
-    return {"type": "result", "text": cut(text)}
+    """Return the result of the run as its only entry; no entry if the text is blank."""
+    return [{"type": "result", "text": cut(text)}] if text and text.strip() else []
 
 
 def text_of(content):
@@ -199,7 +244,11 @@ def main(start, reading):
     for line in agent.lines():
         tell(*_entries_of(line, said))
     status = agent.wait()
-    tell(*said.end())
+    tell(*said.unknown_events(), *said.end())
+    if status == 1 and said.is_done and said.failure is None and said.was_excused:
+        return
+    if not status and not said.is_done and said.failure is None:
+        said.failure = f"it broke off: its output ended without its {said.LAST_EVENT}"
     if said.failure is not None:
         print(f"{agent.name} failed: {said.failure}", file=sys.stderr)
     if status or said.failure is not None:

@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,9 @@ import pytest
 from domain.configuration.runtimes import CommandRuntime
 from domain.delivery.transcript import LINE_BYTES_MAX
 from infrastructure.outbound.configuration.load import load
-from tests.support.builders.launches import program
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.process_table import is_alive
-from tests.support.servers.recorded_agents import AGENTS, EXAMPLE, RecordedAgents
+from tests.support.servers.recorded_agents import AGENTS, EXAMPLE, RecordedAgents, start_preset
 
 pytestmark = pytest.mark.server
 
@@ -155,30 +152,12 @@ def test_a_session_that_goes_on_is_told_what_was_said_in_it(server: RecordedAgen
     assert f"\n\nassistant: {ANSWER}\n" in earlier
 
 
-def started(
-    folder: Path, lines: str, agent_id: str = "opencode", **told: Any
-) -> "subprocess.Popen[str]":
-    """A preset, without a server, whose program is these lines of shell."""
-    program(folder / agent_id, f"#!/bin/sh\ncat > read\n{lines}\n")
-    process = subprocess.Popen(
-        [sys.executable, EXAMPLE / f"{agent_id}.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder)},
-        cwd=folder,
-        text=True,
-    )
-    assert process.stdin is not None
-    with process.stdin as stdin:
-        stdin.write(json.dumps({"message": "Begin.", "mcp": None, **told}))
-    return process
-
-
 def test_lines_of_another_form_are_told_as_they_stand(tmp_path: Path) -> None:
-    with started(tmp_path, """echo 'a warning'; echo '{"type": "text"}'; echo '[1]'""") as process:
+    with start_preset(
+        tmp_path, """echo 'a warning'; echo '{"type": "text"}'; echo '[1]'"""
+    ) as process:
         assert process.stdout is not None
         said = [json.loads(line) for line in process.stdout]
-    assert process.returncode == 0
     texts = ["a warning", '{"type": "text"}', "[1]"]
     assert said == [{"type": "progress", "text": text} for text in texts]
     assert (tmp_path / "read").read_text("utf-8") == "Begin."
@@ -189,7 +168,7 @@ def test_a_long_text_is_cut_to_what_a_line_of_the_transcript_has_room_for(tmp_pa
     state = {"status": "completed", "input": {"path": text}, "output": text}
     event = {"type": "tool_use", "part": {"tool": "read", "state": state}}
     (tmp_path / "printed").write_text(json.dumps(event), "utf-8")
-    with started(tmp_path, "cat printed") as process:
+    with start_preset(tmp_path, "cat printed") as process:
         assert process.stdout is not None
         (line,) = process.stdout.readlines()
     assert 700_000 < len(line.encode()) <= LINE_BYTES_MAX
@@ -209,7 +188,7 @@ def test_what_was_said_before_ends_where_the_preset_says(tmp_path: Path) -> None
     history = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
     history[0].write_text(json.dumps(entries[0]), "utf-8")
     history[1].write_text("\n".join(map(json.dumps, entries[1:])), "utf-8")
-    with started(tmp_path, "", history=list(map(str, history))):
+    with start_preset(tmp_path, "", history=list(map(str, history))):
         pass
     read = (tmp_path / "read").read_text("utf-8")
     assert read.startswith("<earlier-in-this-session>\n[…]xxx")
@@ -221,7 +200,7 @@ def test_what_was_said_before_ends_where_the_preset_says(tmp_path: Path) -> None
 
 def test_a_preset_that_is_asked_to_end_asks_its_program(tmp_path: Path) -> None:
     lines = """trap 'touch asked; exit 7' TERM; echo begun; while :; do sleep 0.05; done"""
-    with started(tmp_path, lines) as process:
+    with start_preset(tmp_path, lines) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["text"] == "begun"
         process.terminate()
@@ -237,7 +216,7 @@ def test_an_agent_whose_settings_do_not_name_the_server_says_so(
     if named:
         shutil.copytree(settings.parent, tmp_path / ".gemini")
     mcp = {"mcpServers": {"spawnlog": {"url": "http://127.0.0.1:8700/mcp"}}}
-    with started(tmp_path, "", "gemini", mcp=mcp) as process:
+    with start_preset(tmp_path, "", "gemini", mcp=mcp) as process:
         assert process.stdout is not None
         said = process.stdout.read()
     assert ("no spawnlog in .gemini/settings.json" in said) is not named

@@ -113,6 +113,15 @@ def test_the_end_is_recorded_with_its_reporter_and_no_stop_that_nobody_wanted(
     assert claim["token"] not in json.dumps(events)
 
 
+def test_blank_reported_result_hides_no_answer(server: Executed) -> None:
+    run_id = server.offered("say it, and report a blank result")
+    claim = server.claimed(run_id)
+    said = [{"kind": "message", "role": "assistant", "text": "41 sheep"}]
+    server.report(run_id, "transcript", epoch=claim["epoch"], first=1, entries=said)
+    server.report(run_id, "end", epoch=claim["epoch"], outcome="success", result=" \n")
+    assert server.run(run_id, "announced")["resultText"] == "41 sheep"
+
+
 def test_a_claim_that_is_repeated_after_a_stop_prolongs_nothing(server: Executed) -> None:
     run_id = server.offered("be stopped")
     claim = server.claimed(run_id)

@@ -1,5 +1,7 @@
 """What a run's output comes down to."""
 
+import pytest
+
 from domain.delivery.transcript import (
     USAGES_MAX,
     MessageEntry,
@@ -44,6 +46,14 @@ def test_a_message_that_says_nothing_takes_no_result_away() -> None:
         reading = read_entries([*said, MessageEntry("assistant", blank)])
         assert (reading.result, reading.entries) == ("answer", 2)
         assert read_entries([MessageEntry("assistant", blank)]).result is None
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_blank_result_hides_no_answer(blank: str) -> None:
+    said: list[ParsedEntry] = [ResultEntry("first"), MessageEntry("assistant", "afterthought")]
+    assert read_entries([*said, ResultEntry(blank)]).result == "first"
+    assert read_entries([said[1], ResultEntry(blank)]).result == "afterthought"
+    assert read_entries([ResultEntry(blank)]).result is None
 
 
 def test_without_either_there_is_no_result() -> None:

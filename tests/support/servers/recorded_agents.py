@@ -10,6 +10,7 @@ ends.
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,25 @@ class RecordedAgents(RunningServer):
         """What the program of a run said."""
         answer = self.http.get(f"/v1/runs/{run_id}/transcript", params={"tools": "true"})
         return [one["body"] | {"kind": one["kind"]} for one in answer.json()["items"]]
+
+
+def start_preset(
+    folder: Path, lines: str, agent_id: str = "opencode", **told: Any
+) -> "subprocess.Popen[str]":
+    """Start a preset without a server; these lines of shell are its agent."""
+    program(folder / agent_id, f"#!/bin/sh\ncat > read\n{lines}\n")
+    preset = {"claude": "claude_code"}.get(agent_id, agent_id)
+    process = subprocess.Popen(
+        [sys.executable, EXAMPLE / f"{preset}.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder)},
+        cwd=folder,
+        text=True,
+    )
+    assert process.stdin is not None
+    with process.stdin as stdin:
+        stdin.write(json.dumps({"message": "Begin.", "mcp": None, **told}))
+    process.stdin = None
+    return process
