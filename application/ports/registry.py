@@ -25,8 +25,11 @@ class StatusRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs; None means any, several values any of them. `since` and `until` are about
-    creation (until exclusive), `rule` is the one that refused them."""
+    """Which runs; None means any, several values any of them. `rule` is the one that refused them.
+
+    `since` and `until` are about creation. Of instants `since` is included and `until` is not; of
+    positions a run was created after `since`, and not after `until`.
+    """
 
     requester: str | None = None
     tree: str | None = None
@@ -35,8 +38,8 @@ class RunQuery:
     stages: tuple[str, ...] | None = None
     outcomes: tuple[str, ...] | None = None
     statuses: tuple[StatusRows, ...] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    since: datetime | int | None = None
+    until: datetime | int | None = None
     rule: str | None = None
     depth: int | None = None
     label_prefix: str | None = None

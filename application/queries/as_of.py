@@ -1,29 +1,15 @@
 """As of when a question is: positions of the log, instants, times ago, and moments of runs."""
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from application.queries.access import Caller
 from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
-from application.queries.stage_reference import STAGE_PREFIX, position_of_stage
+from application.queries.stage_reference import position_of_stage
+from domain.values.moments import Moment, RunStageName, parse_moment
 
 FUTURE_SECONDS_MAX = 5
-AGO_DAYS_MAX = 36_500
-AS_OF_CHARACTERS_MAX = 256
-_POSITION = re.compile(r"pos:([0-9]{1,18})")
-_AGO = re.compile(r"-([0-9]{1,10})([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
-    r"(Z|[+-][0-9]{2}:[0-9]{2})",
-    re.IGNORECASE,
-)
-_FORMS = (
-    "pos:N, an RFC 3339 instant with an offset, a time ago such as -5m (s, m, h or d), or a moment"
-    " of a run such as run:<name>@started"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +39,16 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
     head = await services.work.log.head()
     if at is None:
         return AsOf(head, now=True)
-    match = _POSITION.fullmatch(at)
-    if match is not None:
-        position = int(match.group(1))
-        if position > head:
-            raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")
-        return AsOf(position, now=False)
-    if at.startswith(STAGE_PREFIX):
-        position = await position_of_stage(services, caller, at, head)
-        return AsOf(position, now=False)
     now = datetime.now(UTC)
-    instant = _instant_ago(at, now) if at.startswith("-") else instant_of(at, "at")
+    moment = read_moment(at, now)
+    if isinstance(moment, int):
+        if moment > head:
+            raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")
+        return AsOf(moment, now=False)
+    if isinstance(moment, RunStageName):
+        position = await position_of_stage(services, caller, moment.text, head)
+        return AsOf(position, now=False)
+    instant = moment
     ahead = instant - now
     if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
         raise QueryError("invalid_request", "that instant lies ahead; ask for the past or for now")
@@ -84,7 +69,7 @@ async def resolve_range(
     last = await resolve_as_of(services, caller, until, pointer="/to")
     if since is None or first is None:
         return None, last
-    begins, ends = _instant_or_none(since), _instant_or_none(until)
+    begins, ends = first.instant, last.instant
     is_backwards = first.position > last.position
     # Before the first event all instants are at one position.
     if is_backwards or (begins is not None and ends is not None and ends < begins):
@@ -92,38 +77,9 @@ async def resolve_range(
     return first, last
 
 
-def _instant_or_none(at: str | None) -> datetime | None:
-    if at is None or _POSITION.fullmatch(at) or at.startswith(STAGE_PREFIX):
-        return None
-    return _instant_ago(at, datetime.now(UTC)) if at.startswith("-") else instant_of(at, "at")
-
-
-def _instant_ago(text: str, now: datetime) -> datetime:
-    match = _AGO.fullmatch(text)
-    if match is None:
-        raise _no_as_of()
+def read_moment(text: str, now: datetime) -> Moment:
+    """Return the moment that a parameter means, not looked up yet. `QueryError` for no moment."""
     try:
-        ago = timedelta(**{_UNITS[match.group(2)]: int(match.group(1))})
-    except OverflowError:
-        ago = timedelta.max
-    if ago > timedelta(days=AGO_DAYS_MAX):
-        raise QueryError("invalid_request", f"a moment may be {AGO_DAYS_MAX} days ago at most")
-    return now - ago
-
-
-def instant_of(text: str, name: str) -> datetime:
-    """An RFC 3339 instant; `QueryError` with the parameter's name for anything else."""
-    try:
-        if not _INSTANT.fullmatch(text):
-            raise ValueError(text)
-        return datetime.fromisoformat(text.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        if name == "at":
-            raise _no_as_of() from None
-        raise QueryError(
-            "invalid_request", f"{name} must be an RFC 3339 instant with an offset"
-        ) from None
-
-
-def _no_as_of() -> QueryError:
-    return QueryError("invalid_request", f"a moment must be {_FORMS}")
+        return parse_moment(text, now)
+    except ValueError as error:
+        raise QueryError("invalid_request", str(error)) from None

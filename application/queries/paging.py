@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import orjson
@@ -16,12 +17,16 @@ LIMIT_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the next page begins: behind `behind`, in the registry as of `at`. `window` are the
-    positions between which a part of the log is listed."""
+    """Where the next page begins: behind `behind`, in the registry as of `at`.
+
+    `window` are the positions between which a part of the log is listed. From `counts_back_from`,
+    the instant of the first page, the times ago of a filter are counted.
+    """
 
     at: int
     behind: int
     window: tuple[int, int] | None = None
+    counts_back_from: datetime | None = None
 
 
 def fingerprint(*question: object) -> str:
@@ -31,7 +36,15 @@ def fingerprint(*question: object) -> str:
 
 def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
     """The cursor as callers hold it."""
-    parts = [str(log_id), question, cursor.at, cursor.behind, *(cursor.window or ())]
+    instant = cursor.counts_back_from
+    parts = [
+        str(log_id),
+        question,
+        cursor.at,
+        cursor.behind,
+        *(cursor.window or ()),
+        *([instant.isoformat()] if instant is not None else ()),
+    ]
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
@@ -42,6 +55,7 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         parts = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
         log, query, at, behind, *window = parts
+        instant = _instant(window.pop()) if window and isinstance(window[-1], str) else None
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
         raise _invalid_cursor() from None
     if not isinstance(log, str):
@@ -52,10 +66,10 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
     if not isinstance(query, str) or not all(_is_position(one, head) for one in positions):
         raise _invalid_cursor()
     if not window:
-        return Cursor(at, behind), query
+        return Cursor(at, behind, None, instant), query
     if len(window) != 2 or window[0] > window[1]:
         raise _invalid_cursor()
-    return Cursor(at, behind, (window[0], window[1])), query
+    return Cursor(at, behind, (window[0], window[1]), instant), query
 
 
 def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
@@ -72,6 +86,14 @@ def foreign_question() -> QueryError:
     return QueryError(
         "invalid_request", "this cursor belongs to another question; begin again without it"
     )
+
+
+def _instant(text: str) -> datetime:
+    """The instant of a cursor. ValueError for none with an offset."""
+    instant = datetime.fromisoformat(text)
+    if instant.utcoffset() is None:
+        raise ValueError(text)
+    return instant
 
 
 def _is_position(value: object, head: int) -> bool:

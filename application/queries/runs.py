@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from application.ports.registry import Registry, RunQuery
 from application.ports.run_search import RunWords
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
-from application.queries.as_of import AsOf, instant_of, resolve_as_of
+from application.queries.as_of import AsOf, read_moment, resolve_as_of
 from application.queries.errors import QueryError, invalid_value
 from application.queries.paging import (
     LIMIT_DEFAULT,
@@ -26,6 +27,7 @@ from application.queries.search.run_totals import run_totals
 from application.queries.search.run_words import run_words, runs_with_words
 from application.queries.services import QueryServices
 from application.queries.session_reference import UUID_TEXT, resolve_root, resolve_session_key
+from application.queries.stage_reference import position_of_stage
 from application.queries.views.event import RunEventListView, event_view, events_with_texts
 from application.queries.views.run import (
     ROWS_BY_STATUS,
@@ -49,6 +51,7 @@ from application.queries.wait import WaitStage, reach_position, wait_seconds, wa
 from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.facts import RunOutcome
 from domain.run.state import Run
+from domain.values.moments import RunStageName
 from domain.values.record import run_stream
 from domain.values.rules import RULE_NAMES
 
@@ -178,7 +181,7 @@ async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) ->
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
     """Which runs are wanted. `requester` and `tree` are sessions in any spelling; several values of
-    one filter mean any of them; `since` and `until` are RFC 3339 instants. `rule` is the one that
+    one filter mean any of them; `since` and `until` are moments. `rule` is the one that
     refused a run; `depth` and `label_prefix` need a requester, a tree or a rule."""
 
     requester: str | None = None
@@ -214,19 +217,20 @@ async def list_runs(
     require_scope(caller, "read")
     wanted = run_words(caller, words) if words is not None else None
     log_id = services.work.log.log_id
-    place, asked = Cursor(0, -1), None
+    asked = None
     if cursor is None:
-        place = Cursor((await resolve_as_of(services, caller, at)).position, -1)
+        position = (await resolve_as_of(services, caller, at)).position
+        place = Cursor(position, -1, counts_back_from=datetime.now(UTC))
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
     # What the keys in the question mean is said by the moment of the first page.
-    query = await run_query(services, caller, criteria, place.at)
+    query = await run_query(services, caller, criteria, place)
     question = fingerprint(query, order, caller.patterns, at, *(wanted or ()))
     if asked not in (None, question):
         raise foreign_question()
     query = await narrow_to_tree(services.work.registry, caller, query)
     page = await _page(services, caller, query, wanted, place, limit, ascending=order == "asc")
-    following = Cursor(place.at, page.behind) if page.behind is not None else None
+    following = replace(place, behind=page.behind) if page.behind is not None else None
     view = RunListView(
         items=await run_summaries(page.runs, services.work.contents, services.run_bars),
         next_cursor=encode_cursor(following, log_id, question) if following else None,
@@ -264,12 +268,13 @@ async def _page(
 
 
 async def run_query(
-    services: QueryServices, caller: Caller, criteria: RunFilter, at: int
+    services: QueryServices, caller: Caller, criteria: RunFilter, place: Cursor
 ) -> RunQuery:
-    """The filter in the words of the registry, with canonical keys, as they were understood at a
-    position. `QueryError` for a filter that has to be looked for within a family or a tree, without
-    one."""
+    """The filter in the words of the registry, with canonical keys and moments, as they were
+    understood when the first page was asked for. `QueryError` for a filter that has to be looked
+    for within a family or a tree, without one."""
     _require_bounds(criteria)
+    at = place.at
     requester, tree = criteria.requester, criteria.tree
     if requester:
         requester = await resolve_session_key(
@@ -286,13 +291,29 @@ async def run_query(
         stages=_distinct(criteria.stages),
         outcomes=_distinct(criteria.outcomes),
         statuses=statuses or None,
-        since=instant_of(criteria.since, "since") if criteria.since else None,
-        until=instant_of(criteria.until, "until") if criteria.until else None,
+        since=await _creation_bound(services, caller, criteria.since, "/query/since", place),
+        until=await _creation_bound(services, caller, criteria.until, "/query/until", place),
         rule=criteria.rule,
         depth=criteria.depth,
         label_prefix=criteria.label_prefix or None,
         respawned_from=criteria.respawned_from,
     )
+
+
+async def _creation_bound(
+    services: QueryServices, caller: Caller, text: str | None, pointer: str, place: Cursor
+) -> datetime | int | None:
+    if not text:
+        return None
+    try:
+        moment = read_moment(text, place.counts_back_from or datetime.now(UTC))
+        if isinstance(moment, RunStageName):
+            return await position_of_stage(services, caller, moment.text, place.at)
+    except QueryError as error:
+        if error.code != "invalid_request":
+            raise
+        raise invalid_value(pointer, error.detail) from None
+    return moment
 
 
 def _require_bounds(criteria: RunFilter) -> None:

@@ -12,8 +12,8 @@ from application.queries.services import QueryServices
 from application.queries.session_reference import UUID_TEXT
 from domain.run.lifecycle import LIFECYCLE
 from domain.run.state import Run
+from domain.values.moments import STAGE_PREFIX
 
-STAGE_PREFIX = "run:"
 ID_PREFIX_CHARACTERS_MIN = 8
 RUNS_EXAMINED_MAX = 2_000
 RUNS_AT_ONCE = 200

@@ -1,21 +1,19 @@
 """The long poll: waiting until a run has reached a stage, or the log has grown."""
 
 import asyncio
-import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
 from application.log.event_log import LogUnavailable
-from application.queries.errors import QueryError
+from application.queries.errors import invalid_value
 from application.queries.services import QueryServices
 from domain.run.state import Run
+from domain.values.moments import parse_duration
 
 WAIT_SECONDS_MAX = 60.0
 REACH_SECONDS_MAX = 1.0
-_WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 WaitStage = Literal["started", "ended", "announced", "archived"]
 REACHED: Mapping[WaitStage, tuple[str, ...]] = {
     "started": ("started", "ended", "announced", "archived", "refused"),
@@ -36,13 +34,13 @@ REACHING: Mapping[WaitStage, tuple[str, ...]] = {
 
 
 def wait_seconds(text: str | None) -> float:
-    """`30s`, `500ms` or `1m` in seconds, 60 at most; 0 for none, `QueryError` for no time."""
+    """Return the seconds of a duration, 60 at most; 0 for none. `QueryError` for no duration."""
     if text is None:
         return 0.0
-    match = _WAIT.fullmatch(text)
-    if match is None:
-        raise QueryError("invalid_request", "wait must be a time such as 30s, 500ms or 1m")
-    return min(float(match.group(1)) * _SECONDS[match.group(2)], WAIT_SECONDS_MAX)
+    try:
+        return min(parse_duration(text).total_seconds(), WAIT_SECONDS_MAX)
+    except ValueError as error:
+        raise invalid_value("/query/wait", str(error)) from None
 
 
 async def wait_until(services: QueryServices, run: Run, until: WaitStage, seconds: float) -> None:

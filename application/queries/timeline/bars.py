@@ -1,6 +1,8 @@
 """The timeline: runs as bars, and how much happened when beside them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 from application.ports.registry import RunQuery
@@ -87,22 +89,22 @@ async def list_bars(
     when one is wanted; None are some for who may see them."""
     require_scope(caller, "read")
     log_id = services.work.log.log_id
-    behind: int | None = None
     asked: str | None = None
-    known: tuple[int, int] | None = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
+        place = Cursor(position, -1, counts_back_from=datetime.now(UTC))
+        behind = None
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
-        position, behind, known = place.at, place.behind, place.window
+        position, behind = place.at, place.behind
     # What the keys in the question mean is said by the moment of the first page.
     query = await narrow_to_tree(
-        services.work.registry, caller, await run_query(services, caller, criteria, position)
+        services.work.registry, caller, await run_query(services, caller, criteria, place)
     )
     question = fingerprint(query, caller.patterns, begin, end, at)
     if asked not in (None, question):
         raise foreign_question()
-    window = await log_window(services, caller, begin, end, head=position, known=known)
+    window = await log_window(services, caller, begin, end, head=position, known=place.window)
     bars, following = await _visible_bars(
         services, caller, query, window, at=position, limit=limit, behind=behind
     )
@@ -114,7 +116,9 @@ async def list_bars(
         items=[run_bar_view(bar, stages[bar.run_id]) for bar in bars],
         next_cursor=(
             encode_cursor(
-                Cursor(position, following, (window.after, window.until)), log_id, question
+                replace(place, behind=following, window=(window.after, window.until)),
+                log_id,
+                question,
             )
             if following is not None
             else None

@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal
 
 from application.ports.event_counts import BLOCK_EVENTS, EventQuery, EventTally
 from application.queries.access import Caller, require_scope
-from application.queries.as_of import AsOf, instant_of, resolve_as_of
+from application.queries.as_of import AsOf, read_moment, resolve_as_of
 from application.queries.errors import QueryError, invalid_value
 from application.queries.events import EventFilter, event_filter
 from application.queries.services import QueryServices
 from application.queries.views.view import Answer, View
+from domain.values.moments import is_time_ago
 
 BUCKETS_MAX = 500
 BUCKETS_DEFAULT = 100
@@ -88,10 +89,11 @@ async def log_window(
 
 
 def _instant(text: str | None) -> datetime | None:
-    try:
-        return instant_of(text, "at") if text is not None else None
-    except QueryError:
+    """Return the instant that was given; None for a time ago, which each request counts anew."""
+    if text is None or is_time_ago(text):
         return None
+    moment = read_moment(text, datetime.now(UTC))
+    return moment if isinstance(moment, datetime) else None
 
 
 async def count_events(

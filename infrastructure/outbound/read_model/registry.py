@@ -515,8 +515,8 @@ def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
         _any_of("label", query.labels),
         _any_of("stage", query.stages),
         _any_of("outcome", query.outcomes),
-        ("created_at >= %s", query.since),
-        ("created_at < %s", query.until),
+        (_bound(query.since, "created_position > %s", "created_at >= %s"), query.since),
+        (_bound(query.until, "created_position <= %s", "created_at < %s"), query.until),
         ("rule = %s", query.rule),
         ("depth = %s", query.depth),
         ("starts_with(label, %s)", query.label_prefix),
@@ -529,6 +529,10 @@ def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
         clauses.append(f"({' OR '.join(clause for clause, _ in rows) or 'false'})")
         values += [value for _, those in rows for value in those]
     return clauses, values
+
+
+def _bound(value: datetime | int | None, of_position: str, of_instant: str) -> str:
+    return of_position if isinstance(value, int) else of_instant
 
 
 def _any_of(column: str, values: tuple[str, ...] | None) -> tuple[str, Any]:

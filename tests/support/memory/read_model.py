@@ -320,14 +320,25 @@ def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
         and (query.labels is None or row.label in query.labels)
         and (query.stages is None or row.stage in query.stages)
         and (query.outcomes is None or row.outcome in query.outcomes)
-        and (query.since is None or row.created_at >= query.since)
-        and (query.until is None or row.created_at < query.until)
+        and _is_created_between(row, query.since, query.until)
         and query.rule in (None, row.rule)
         and query.depth in (None, row.depth)
         and (query.label_prefix is None or (row.label or "").startswith(query.label_prefix))
         and query.respawned_from in (None, row.respawned_from)
         and (query.statuses is None or any(_has_status(row, one) for one in query.statuses))
     )
+
+
+def _is_created_between(
+    row: RunRow, since: datetime | int | None, until: datetime | int | None
+) -> bool:
+    if isinstance(since, int):
+        begins = row.created_position > since
+    else:
+        begins = since is None or row.created_at >= since
+    if isinstance(until, int):
+        return begins and row.created_position <= until
+    return begins and (until is None or row.created_at < until)
 
 
 def _has_status(row: RunRow, status: StatusRows) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.contract.operations import ServeOptions
-from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.display.output import Output
 
 if TYPE_CHECKING:
@@ -66,10 +66,8 @@ AsOfOption = Annotated[
     str | None,
     typer.Option(
         "--at",
-        metavar="AS-OF",
-        help="As it was then: pos:18342, an RFC 3339 instant, -5m (s, m, h, d, w), or "
-        "run:NAME@STAGE such as run:reviewer@started.",
-        parser=moment_of,
+        metavar="TIME",
+        help=f"As it was then: {MOMENT_FORMS}.",
         show_default=False,
     ),
 ]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.moments import moment_of
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.commands.events import EventOptions
 from infrastructure.inbound.command_line.commands.run.runs import short_id
@@ -87,14 +87,14 @@ class ConditionOptions:
         str | None,
         typer.Option(
             "--from",
-            metavar="AS-OF",
-            help="Not before: pos:N, an instant, -5m or run:NAME@STAGE.",
+            metavar="TIME",
+            help=f"Only after then: {MOMENT_FORMS}.",
             show_default=False,
         ),
     ] = None
     until: Annotated[
         str | None,
-        typer.Option("--to", metavar="AS-OF", help="Not behind: likewise.", show_default=False),
+        typer.Option("--to", metavar="TIME", help="Only up to then.", show_default=False),
     ] = None
 
     def require_complete(self, events: EventOptions) -> None:
@@ -116,8 +116,8 @@ class ConditionOptions:
             "rule": self.rule.replace("-", "_") if self.rule is not None else None,
             "session": self.session,
             "agentId": self.agent,
-            "from": moment_of(self.since) if self.since else None,
-            "to": moment_of(self.until) if self.until else None,
+            "from": self.since,
+            "to": self.until,
         }
 
 

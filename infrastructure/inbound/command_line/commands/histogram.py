@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from infrastructure.inbound.command_line.client.moments import moment_of
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.commands.events import EventOptions
 from infrastructure.inbound.command_line.display.output import (
@@ -37,13 +37,13 @@ def event_histogram(
         str | None,
         typer.Option(
             "--from",
-            metavar="AS-OF",
-            help="Behind this: pos:18342, an instant, -5m or run:NAME@STAGE; all when left out.",
+            metavar="TIME",
+            help=f"Only after then: {MOMENT_FORMS}.",
         ),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("--to", metavar="AS-OF", help="And not behind this; now when left out."),
+        typer.Option("--to", metavar="TIME", help="Only up to then. Default: now."),
     ] = None,
     *,
     events: EventOptions,
@@ -54,8 +54,8 @@ def event_histogram(
         parameters = {
             "buckets": buckets,
             "by": by,
-            "from": moment_of(begin) if begin else None,
-            "to": moment_of(end) if end else None,
+            "from": begin,
+            "to": end,
             **events.query(client),
         }
         found = client.get("/v1/events/histogram", parameters).value

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from domain.values.moments import DURATION_FORMS, parse_duration
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
@@ -21,6 +22,17 @@ FILE_BYTES_MAX = 1024 * 1024
 
 
 FILE_SIGN = "@"
+
+
+def whole_seconds(text: str) -> int:
+    """Return the seconds of a duration. BadParameter for no duration, and for parts of a second."""
+    try:
+        length = parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if length.microseconds:
+        raise typer.BadParameter("a timeout is a whole number of seconds")
+    return length.days * 86_400 + length.seconds
 
 
 class ShareScope(StrEnum):
@@ -69,7 +81,12 @@ class ChildOptions:
     model: Annotated[str | None, typer.Option(help="Model, as provider/name.")] = None
     thinking: Annotated[str | None, typer.Option(help="Thinking level.")] = None
     timeout: Annotated[
-        int | None, typer.Option(min=0, metavar="SECONDS", help="End it after so long; 0: never.")
+        int | None,
+        typer.Option(
+            metavar="DURATION",
+            help=f"End it after so long: {DURATION_FORMS}. 0: never.",
+            parser=whole_seconds,
+        ),
     ] = None
     cleanup: Annotated[
         CleanupChoice | None, typer.Option(help="Archive right after the announcement, or later.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import ApiPlace, RunOption, TreeOption
 from infrastructure.inbound.command_line.commands.spawn_arguments import parse_json
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -115,13 +115,12 @@ class DecisionOptions:
         str | None,
         typer.Option(
             "--since",
-            metavar="AS-OF",
-            help="From then on: 7d or -7d (s, m, h, d, w), pos:18342, an instant, or "
-            "run:NAME@STAGE.",
+            metavar="TIME",
+            help=f"From then on: {MOMENT_FORMS}.",
         ),
     ] = None
     until: Annotated[
-        str | None, typer.Option("--until", metavar="AS-OF", help="Up to then; else up to now.")
+        str | None, typer.Option("--until", metavar="TIME", help="Up to then. Default: now.")
     ] = None
     run: RunOption = None
     tree: TreeOption = None
@@ -144,8 +143,8 @@ class DecisionOptions:
         """The same as members of a request; a name of a run is looked up."""
         of_run = {} if self.run is None else {"runId": find_run(client, self.run).run_id}
         return {
-            "from": moment_of(self.since) if self.since else None,
-            "to": moment_of(self.until) if self.until else None,
+            "from": self.since,
+            "to": self.until,
             "filter": {
                 "tree": self.tree,
                 "requester": self.requester,

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from application.queries.as_of import AS_OF_CHARACTERS_MAX
 from application.queries.events import TYPES
 from application.queries.paging import LIMIT_MAX
+from domain.values.moments import DURATION_FORMS, MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 
 POSITION_MAX = 2**62
 TEXT_CHARS_MAX = 2048
@@ -57,8 +57,8 @@ FromParameter = Annotated[
     str | None,
     Query(
         alias="from",
-        max_length=AS_OF_CHARACTERS_MAX,
-        description="What is behind this: `pos:N` or an RFC 3339 instant; all when left out.",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Only what was recorded after this moment: {MOMENT_FORMS}. Default: all.",
         examples=["pos:0"],
     ),
 ]
@@ -66,8 +66,8 @@ ToParameter = Annotated[
     str | None,
     Query(
         alias="to",
-        max_length=AS_OF_CHARACTERS_MAX,
-        description="And not behind this: `pos:N` or an RFC 3339 instant; now when left out.",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"And not after this moment: {MOMENT_FORMS}. Default: now.",
         examples=["pos:18342"],
     ),
 ]
@@ -92,11 +92,10 @@ MinPosition = Annotated[
 AsOfParameter = Annotated[
     str | None,
     Query(
-        max_length=AS_OF_CHARACTERS_MAX,
+        max_length=MOMENT_CHARACTERS_MAX,
         description=(
-            "As of when: `pos:N`, an RFC 3339 instant, a time ago such as `-5m` (`s`, `m`, `h`,"
-            " `d`), or a moment of a run, `run:<name>@<stage>`, by its id, 8 or more characters of"
-            " its beginning, or its label; now when left out."
+            f"As of when: {MOMENT_FORMS}. A run is named by its id, 8 or more characters of its"
+            " beginning, or its label. Default: now."
         ),
         examples=["pos:18342"],
     ),
@@ -105,7 +104,7 @@ Wait = Annotated[
     str | None,
     Query(
         max_length=16,
-        description="How long to wait, 60 s at most: a time such as `30s`, `500ms` or `1m`.",
+        description=f"How long to wait, 60 s at most: {DURATION_FORMS}.",
         examples=["30s"],
     ),
 ]

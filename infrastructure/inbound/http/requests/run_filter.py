@@ -10,6 +10,7 @@ from pydantic import Field
 from application.queries.runs import RunFilter
 from application.queries.views.run import RecordedStage, RunStatus
 from domain.run.facts import RunOutcome
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.requests.parameters import (
     RUN_ID_SCHEMA,
@@ -45,10 +46,20 @@ ByOutcome = Annotated[
     Query(alias="outcome", description="Ended like this, or like any of several."),
 ]
 CreatedSince = Annotated[
-    str | None, Query(max_length=64, description="Created at this RFC 3339 instant or later.")
+    str | None,
+    Query(
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Created at this moment or later: {MOMENT_FORMS}.",
+        examples=["12h"],
+    ),
 ]
 CreatedBefore = Annotated[
-    str | None, Query(max_length=64, description="Created before this RFC 3339 instant.")
+    str | None,
+    Query(
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Created before this moment: {MOMENT_FORMS}.",
+        examples=["2026-03-01T09:00:00Z"],
+    ),
 ]
 ByRule = Annotated[
     str | None,

@@ -10,6 +10,7 @@ from application.queries.changes.compare import RunComparisonView
 from application.queries.changes.diff import DiffView
 from application.queries.changes.history import RunHistoryView
 from application.queries.paging import LIMIT_DEFAULT
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     ByCaller,
@@ -27,7 +28,6 @@ from infrastructure.inbound.http.requests.parameters import (
 from infrastructure.inbound.http.responses.described import endpoint_responses
 from infrastructure.inbound.http.routes.runs import VERSION_MAX
 
-AS_OF_CHARS_MAX = 256
 FIELD_CHARS_MAX = 256
 FIELDS_MAX = 50
 AfterVersion = Annotated[
@@ -56,8 +56,8 @@ FromMoment = Annotated[
     str,
     Query(
         alias="from",
-        max_length=AS_OF_CHARS_MAX,
-        description="The left side: `pos:N` or an RFC 3339 instant.",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"The left side: {MOMENT_FORMS}.",
         examples=["pos:18000"],
     ),
 ]
@@ -65,7 +65,7 @@ ToMoment = Annotated[
     str,
     Query(
         alias="to",
-        max_length=AS_OF_CHARS_MAX,
+        max_length=MOMENT_CHARACTERS_MAX,
         description="The right side, which may be the earlier one.",
         examples=["pos:18342"],
     ),

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from application.queries.as_of import AS_OF_CHARACTERS_MAX
 from application.queries.search.find import (
     BREAKPOINTS_MAX,
     SearchQuestion,
     SearchView,
     find_breakpoints,
 )
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
@@ -71,8 +71,8 @@ BeginParameter = Annotated[
     str | None,
     Query(
         alias="from",
-        max_length=AS_OF_CHARACTERS_MAX,
-        description="Where to begin: `pos:N` or an RFC 3339 instant; else the log's beginning.",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Where to begin: {MOMENT_FORMS}. Default: the beginning of the log.",
     ),
 ]
 

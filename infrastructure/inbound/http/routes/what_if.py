@@ -18,6 +18,7 @@ from application.queries.views.what_if import (
     WhatIfVerdictView,
 )
 from application.queries.what_if import WhatIfAnswer, WhatIfRequest
+from domain.values.moments import MOMENT_CHARACTERS_MAX
 from domain.what_if.verdict import VerdictName
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -39,7 +40,7 @@ CONFIG_CHARACTERS_MAX = 512 * 1024
 NAME_CHARACTERS_MAX = 4096
 PATCH_OPERATIONS_MAX = 1_000
 AGENTS_MAX = 100
-_AsOf = Annotated[str | None, Field(max_length=512)]
+_AsOf = Annotated[str | None, Field(max_length=MOMENT_CHARACTERS_MAX)]
 _Name = Annotated[str | None, Field(max_length=2048)]
 LINES: tuple[type[BaseModel], ...] = (
     WhatIfVerdictView,

@@ -12,6 +12,7 @@ from application.queries.agents import AgentListing
 from application.queries.explain import ExplanationView
 from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, permits_tool
 from domain.run.facts import Plan
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.mcp.tools import record, sessions, spawn, subagents
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer
 from infrastructure.inbound.mcp.tools.spawn_arguments import tool_schema
@@ -299,7 +300,7 @@ TOOLS: Sequence[OfferedTool] = (
         scope="read",
         answers=record.show_runs_at,
         properties={
-            "at": _text("The moment: pos:18342, or an instant such as 2026-03-01T12:00:00Z."),
+            "at": _text(f"The moment: {MOMENT_FORMS}."),
             "runId": _text("One run alone, by its id. " + _TARGET),
             "limit": _number("How many.", 1, record.RUNS_MAX),
             "cursor": _text("The nextCursor of the page before."),

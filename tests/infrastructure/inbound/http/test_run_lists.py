@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from domain.values.moments import DURATION_FORMS, MOMENT_FORMS
 from tests.support.http.problems import problem_of
 from tests.support.servers.http_server import GHOST, House
 
@@ -217,6 +218,34 @@ def test_since_is_inclusive_and_until_is_not(house: House, family: dict[str, Any
     assert listed(house, **own, since=third)[-1] == family["done"][2]
     assert listed(house, **own, until=third) == family["done"][:2][::-1]
     assert listed(house, **own, since=third, until=third) == []
+
+
+def test_since_takes_every_form_of_a_moment(house: House, family: dict[str, Any]) -> None:
+    own = {"requester": family["session"]}
+    done = family["done"]
+    everything = listed(house, **own)
+    for since in ("12h", "-12h", "1d", "2w", "pos:0"):
+        assert listed(house, **own, since=since, limit=2) == everything, since
+        assert listed(house, **own, until=since) == [], since
+    moment = f"run:{done[2]}@ended"
+    assert listed(house, **own, since=moment) == everything[: everything.index(done[2])]
+    assert listed(house, **own, until=moment) == done[2::-1]
+
+
+@pytest.mark.parametrize("name", ["since", "until", "at"])
+def test_no_moment_is_refused_with_the_forms(house: House, name: str) -> None:
+    answer = house.http.get("/v1/runs", params={name: "yesterday"})
+    problem = problem_of(answer, 422, "invalid_request")
+    assert problem["errors"][0]["pointer"] == f"/query/{name}"
+    assert MOMENT_FORMS in problem["errors"][0]["detail"]
+
+
+def test_wait_takes_every_form_of_a_duration(house: House, family: dict[str, Any]) -> None:
+    path = f"/v1/runs/{family['done'][0]}"
+    for wait in ("1", "1s", "500ms", "10m", "1h", "1d"):
+        assert house.http.get(path, params={"wait": wait}).status_code == 200, wait
+    problem = problem_of(house.http.get(path, params={"wait": "-1s"}), 422, "invalid_request")
+    assert DURATION_FORMS in problem["detail"]
 
 
 def test_a_cursor_belongs_to_its_question(house: House, family: dict[str, Any]) -> None:

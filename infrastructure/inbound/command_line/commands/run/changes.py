@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.moments import moment_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     AsOfOption,
@@ -84,8 +84,7 @@ def diff(
         str,
         typer.Argument(
             metavar="FROM",
-            help="A moment: pos:18342, an RFC 3339 instant, -5m for so long ago (s, m, h, d), or "
-            "run:NAME@STAGE such as run:reviewer@started.",
+            help=f"A moment: {MOMENT_FORMS}.",
             show_default=False,
         ),
     ],
@@ -105,8 +104,8 @@ def diff(
     when something did; of the whole registry also when another configuration was in force."""
     with api.client() as client:
         query: dict[str, str | int | None] = {
-            "from": moment_of(left),
-            "to": moment_of(right),
+            "from": left,
+            "to": right,
             "runId": find_run(client, run).run_id if run is not None else None,
             "session": session,
             "tree": tree,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
@@ -76,11 +77,9 @@ class RunFilterOptions:
         typer.Option(help="Only this outcome: success, error, timeout, stopped or unknown."),
     ] = None
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Made at or after this RFC 3339 time.")
+        str | None, typer.Option(metavar="TIME", help=f"Made then or later: {MOMENT_FORMS}.")
     ] = None
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
-    ] = None
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Made before then.")] = None
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help="Only what this rule refused.")
     ] = None

@@ -1,0 +1,93 @@
+"""The grammar of durations and moments: one for options, query parameters and bodies alike."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+STAGE_PREFIX = "run:"
+AGO_DAYS_MAX = 36_500
+MOMENT_CHARACTERS_MAX = 256
+DURATION_FORMS = "a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone it is seconds"
+MOMENT_FORMS = (
+    "pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a time ago such"
+    " as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started"
+)
+_NUMBER = r"([0-9]{1,10}(?:\.[0-9]{1,3})?)"
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_UNIT = "(ms|s|m|h|d|w)"
+_DURATION = re.compile(f"{_NUMBER}{_UNIT}?", re.ASCII)
+_AGO = re.compile(f"-?{_NUMBER}{_UNIT}", re.ASCII)
+_POSITION = re.compile(r"pos:([0-9]{1,18})", re.ASCII)
+_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStageName:
+    """A stage of a run, by the name of the run: `run:<name>@<stage>`, not looked up yet."""
+
+    text: str
+
+
+Moment = int | datetime | RunStageName
+"""A position of the log, an instant, or a stage of a run."""
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the length of time that `text` means; a number without a unit is seconds.
+
+    Raises:
+        ValueError: `text` is no duration. The message says which forms there are.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a duration must be {DURATION_FORMS}")
+    return _length(match)
+
+
+def parse_moment(text: str, now: datetime) -> Moment:
+    """Return the moment that `text` means; a time ago counts back from `now`.
+
+    Raises:
+        ValueError: `text` is no moment. The message says which forms there are.
+    """
+    if match := _POSITION.fullmatch(text):
+        return int(match.group(1))
+    if text.startswith(STAGE_PREFIX):
+        return RunStageName(text)
+    if match := _AGO.fullmatch(text):
+        try:
+            return now - _length(match)
+        except OverflowError:
+            pass
+    if _INSTANT.fullmatch(text):
+        try:
+            return datetime.fromisoformat(text.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise ValueError(f"a moment must be {MOMENT_FORMS}")
+
+
+def is_time_ago(text: str) -> bool:
+    """Return True if `text` is a length of time, which as a moment means so long ago."""
+    return _AGO.fullmatch(text) is not None
+
+
+def _length(match: re.Match[str]) -> timedelta:
+    try:
+        length = float(match.group(1)) * _UNITS[match.group(2) or "s"]
+    except OverflowError:
+        length = timedelta.max
+    if length > timedelta(days=AGO_DAYS_MAX):
+        raise ValueError(f"a duration, or a moment ago, is {AGO_DAYS_MAX} days at most")
+    return length
