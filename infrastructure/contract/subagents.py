@@ -18,6 +18,7 @@ _LABEL_CHARACTERS_MAX = 72
 _INDEX = re.compile(r"#?([0-9]+)")
 _SPOKEN = ("message", "result", "text")
 _OVER = ("announced", "archived")
+_STATUS_BY_OUTCOME = {"success": "done", "timeout": "timeout", "stopped": "killed"}
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
@@ -94,13 +95,13 @@ class Subagent:
 
     @property
     def status(self) -> str:
-        """`running`, `done`, `failed`, `timeout`, or what it waits for."""
+        """`running`, `done`, `failed`, `timeout`, `killed`, or what it waits for."""
         if self.pending and self.run.get("stage") == "ended":
             children = "child" if self.pending == 1 else "children"
             return f"active (waiting on {self.pending} {children})"
         if self.is_active:
             return "running"
-        return {"success": "done", "timeout": "timeout"}.get(str(self.run.get("outcome")), "failed")
+        return _STATUS_BY_OUTCOME.get(str(self.run.get("outcome")), "failed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,15 @@ class InvalidSetting(SpawnlogError):
 
 class ServerUnreachable(SpawnlogError):
     """Nobody answered in time, or the connection was lost. `idempotency_key` is that of the
-    request, if it had one: with it the same request can be made again, and does nothing twice."""
+    request, if it had one: with it the same request can be made again, and does nothing twice.
+    `is_sent` is False if there was no connection, so that nothing of the request was sent."""
 
-    def __init__(self, message: str, idempotency_key: str | None = None) -> None:
+    def __init__(
+        self, message: str, idempotency_key: str | None = None, *, is_sent: bool = True
+    ) -> None:
         super().__init__(message)
         self.idempotency_key = idempotency_key
+        self.is_sent = is_sent
 
 
 class ForeignAnswer(SpawnlogError):

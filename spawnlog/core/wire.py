@@ -107,6 +107,8 @@ class Wire:
         match error:
             case httpx2.SSEError():
                 return ForeignAnswer(f"{url} sends no event stream: {error}")
+            case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+                return ServerUnreachable(f"{url} did not answer in time", key, is_sent=False)
             case httpx2.TimeoutException():
                 return ServerUnreachable(f"{url} did not answer in time{done}", key)
             case httpx2.ConnectError() | httpx2.ProxyError():
@@ -115,6 +117,7 @@ class Wire:
                     f"no server answers at {url} ({error}){origin}: start one with"
                     " `spawnlog serve`, or say where it is (--url, --data-dir)",
                     key,
+                    is_sent=False,
                 )
             case httpx2.LocalProtocolError():
                 # Its text may hold what was to be sent.

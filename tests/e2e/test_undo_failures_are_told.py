@@ -7,7 +7,7 @@ import pytest
 
 from application.queries.views.event import (
     EventWithTexts,
-    UndoFailureTexts,
+    FailureText,
     events_with_texts,
 )
 from application.queries.views.run import pending_undo_views, undo_errors
@@ -51,6 +51,6 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     assert pending_undo_views(await work.run(run_id), {}) == []
     shown = await events_with_texts(events, work.contents)
     assert [one.texts for one in shown if isinstance(one, EventWithTexts)] == [
-        UndoFailureTexts(error="the 1. attempt fails"),
-        UndoFailureTexts(error="the 2. attempt fails"),
+        FailureText(error="the 1. attempt fails"),
+        FailureText(error="the 2. attempt fails"),
     ]

@@ -130,6 +130,8 @@ def test_what_a_receiver_does_not_take_is_sent_again_with_one_key(
     assert (failed["attempt"], taken["attempt"]) == (1, 2)
     assert failed["retryAfterSeconds"] == 1
     assert failed["error"]["bytes"] == len(said)
+    events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    assert [one["texts"]["error"] for one in events if "texts" in one] == [said]
     assert [one["runId"] for one in server.inbox(key)] == [run_id]
     assert entry["acknowledgedAt"] is None
 

@@ -8,8 +8,17 @@ from uuid import UUID
 from application.log.envelope import RecordedEvent
 from application.log.texts import Contents
 from application.queries.views.view import View
-from domain.run.events import ScriptsResolved, StepUndoFailed
+from domain.run.events import (
+    ContinuationFailed,
+    DeliveryAttempted,
+    HookFailed,
+    HookParked,
+    ScriptsResolved,
+    StepUndoFailed,
+)
 from domain.values.record import ContentRef
+
+_FAILURES = (StepUndoFailed, HookFailed, HookParked, DeliveryAttempted, ContinuationFailed)
 
 
 class ActorView(View):
@@ -44,8 +53,9 @@ class EventView(View):
     payload: dict[str, Any]
 
 
-class UndoFailureTexts(View):
-    """Why something could not be undone; null when that was erased."""
+class FailureText(View):
+    """Why a step could not be undone, or a webhook or hook did not take what it was sent; null if
+    that was erased."""
 
     error: str | None
 
@@ -59,7 +69,7 @@ class ScriptFailureTexts(View):
 class EventWithTexts(EventView):
     """An event with those of its texts that can be read nowhere else."""
 
-    texts: UndoFailureTexts | ScriptFailureTexts
+    texts: FailureText | ScriptFailureTexts
 
 
 class EventListView(View):
@@ -118,14 +128,14 @@ async def events_with_texts(
     events: Sequence[RecordedEvent], contents: Contents
 ) -> list[EventWithTexts | EventView]:
     """The events, with texts where they have any: for callers that may read texts."""
-    undone = [_undo_error(one) for one in events]
+    single = [_failure(one) for one in events]
     failed = [_script_errors(one) for one in events]
-    references = [ref for ref in undone if ref is not None]
+    references = [ref for ref in single if ref is not None]
     references += [ref for refs in failed for ref in refs.values()]
     texts = await contents.texts(references) if references else {}
     return [
         _event_with_texts(recorded, error, errors, texts)
-        for recorded, error, errors in zip(events, undone, failed, strict=True)
+        for recorded, error, errors in zip(events, single, failed, strict=True)
     ]
 
 
@@ -136,17 +146,15 @@ def _event_with_texts(
     texts: Mapping[UUID, str],
 ) -> EventWithTexts | EventView:
     if error is not None:
-        return EventWithTexts(
-            **_members(recorded), texts=UndoFailureTexts(error=texts.get(error.id))
-        )
+        return EventWithTexts(**_members(recorded), texts=FailureText(error=texts.get(error.id)))
     if errors:
         found = {id: texts.get(ref.id) for id, ref in errors.items()}
         return EventWithTexts(**_members(recorded), texts=ScriptFailureTexts(errors=found))
     return event_view(recorded)
 
 
-def _undo_error(recorded: RecordedEvent) -> ContentRef | None:
-    return recorded.event.error if isinstance(recorded.event, StepUndoFailed) else None
+def _failure(recorded: RecordedEvent) -> ContentRef | None:
+    return recorded.event.error if isinstance(recorded.event, _FAILURES) else None
 
 
 def _script_errors(recorded: RecordedEvent) -> dict[str, ContentRef]:

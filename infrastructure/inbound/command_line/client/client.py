@@ -149,6 +149,6 @@ def failures_of_commands() -> Iterator[None]:
     except Problem as problem:
         raise failure_from_problem(problem.status, problem.members) from None
     except ServerUnreachable as lost:
-        raise Unreachable(lost.message) from None
+        raise Unreachable(lost.message, is_sent=lost.is_sent) from None
     except SpawnlogError as failure:
         raise CommandFailed(failure.message) from None

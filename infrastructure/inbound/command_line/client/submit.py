@@ -63,9 +63,9 @@ def post_once(
 ) -> JsonObject:
     """Ask for a run; the server's answer to an accepted one.
 
-    Raises RequestRefused with the rule and the text. When the connection is lost, Unreachable
-    tells the key with which the same command can be repeated without a second run, after `lost`,
-    which says what may have happened.
+    Raises RequestRefused with the rule and the text. If the request was sent and its answer lost,
+    Unreachable names the key with which the same command can be repeated without a second run,
+    after `lost`, which says what may have happened.
     """
     key = idempotency_key or str(uuid.uuid4())
     if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
@@ -75,6 +75,8 @@ def post_once(
     try:
         return client.post(path, body, idempotency_key=key).value
     except Unreachable as failure:
+        if not failure.is_sent:
+            raise
         raise Unreachable(
             f"{failure.message}\n  {lost}: the same command with "
             f"--idempotency-key {key} finds out, and does nothing twice"

@@ -52,7 +52,7 @@ _LANE_COLUMNS = (
     TableColumn("RUN", lambda row: short_id(row.get("runId"))),
     TableColumn("LABEL", value_of("label"), elastic=True),
     TableColumn("HOLDER", value_of("holder")),
-    TableColumn("WAITS FOR", value_of("waitsFor"), elastic=True),
+    TableColumn("WAITS FOR", value_of("waitsFor"), folds=True),
 )
 
 

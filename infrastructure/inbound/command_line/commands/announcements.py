@@ -30,7 +30,7 @@ _COLUMNS = (
     TableColumn("LABEL", value_of("label"), elastic=True),
     TableColumn("STATUS", value_of("status"), coloured=True),
     TableColumn("STATE", value_of("state")),
-    TableColumn("TEXT", value_of("text"), elastic=True),
+    TableColumn("TEXT", value_of("text"), elastic=True, cells_min=20),
 )
 
 
@@ -49,7 +49,7 @@ _LEDGER_COLUMNS = (
     TableColumn("REQUESTER", value_of("requester"), elastic=True),
     TableColumn("STATUS", value_of("status"), coloured=True),
     TableColumn("STATE", value_of("state")),
-    TableColumn("DELIVERIES", _deliveries, elastic=True),
+    TableColumn("DELIVERIES", _deliveries, folds=True),
 )
 
 
@@ -66,7 +66,7 @@ _PARKED_COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
     TableColumn("ID", value_of("id")),
     TableColumn("REQUESTER", value_of("requester"), elastic=True),
-    TableColumn("PARKED", _parked, elastic=True),
+    TableColumn("PARKED", _parked, folds=True),
 )
 
 

@@ -147,8 +147,8 @@ def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> N
     else:
         columns = (
             TableColumn("KEY", value_of("key")),
-            TableColumn("VALUE", lambda row: _describe_value(row["value"]), elastic=True),
-            TableColumn("FROM", value_of("from"), elastic=True),
+            TableColumn("VALUE", lambda row: _describe_value(row["value"]), folds=True),
+            TableColumn("FROM", value_of("from"), folds=True),
         )
         print_table(rows, columns)
 
@@ -176,12 +176,12 @@ _REVISION_COLUMNS = (
     TableColumn("UNTIL", lambda item: format_instant(item.get("untilAt")) or "now"),
     TableColumn("UNTIL POSITION", value_of("untilPosition"), right=True),
     TableColumn("BY", value_of("activatedBy")),
-    TableColumn("FILE", _describe_source, elastic=True),
+    TableColumn("FILE", _describe_source, folds=True),
 )
 _CHANGE_COLUMNS = (
-    TableColumn("WHERE", value_of("path"), elastic=True),
-    TableColumn("BEFORE", lambda change: _describe_side(change, "before"), elastic=True),
-    TableColumn("AFTER", lambda change: _describe_side(change, "after"), elastic=True),
+    TableColumn("WHERE", value_of("path"), folds=True),
+    TableColumn("BEFORE", lambda change: _describe_side(change, "before"), folds=True),
+    TableColumn("AFTER", lambda change: _describe_side(change, "after"), folds=True),
 )
 Revision = Annotated[
     int,

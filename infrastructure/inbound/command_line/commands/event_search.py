@@ -232,5 +232,5 @@ _COLUMNS = (
     TableColumn("RUN", lambda item: short_id(item.get("runId"))),
     TableColumn("EVENT", lambda item: (item.get("event") or {}).get("type")),
     TableColumn("BEFORE", lambda item: _values(item.get("before"))),
-    TableColumn("AFTER", lambda item: _values(item.get("after")), elastic=True),
+    TableColumn("AFTER", lambda item: _values(item.get("after")), folds=True),
 )

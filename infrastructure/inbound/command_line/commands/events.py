@@ -33,10 +33,14 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
-    TableColumn("TIME", lambda event: format_instant(event.get("recordedAt"))),
+    TableColumn(
+        "TIME",
+        lambda event: format_instant(event.get("recordedAt")),
+        narrow=lambda event: format_instant(event.get("recordedAt"))[5:19],
+    ),
     TableColumn("RUN", lambda event: short_id(event.get("runId"))),
     TableColumn("EVENT", value_of("type")),
-    TableColumn("FACTS", event_facts, elastic=True),
+    TableColumn("FACTS", event_facts, folds=True),
 )
 
 

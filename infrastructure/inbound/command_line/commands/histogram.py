@@ -84,8 +84,8 @@ def histogram_columns(items: list[JsonObject]) -> tuple[TableColumn, ...]:
         TableColumn("SINCE", lambda item: format_instant(item.get("since") or item.get("firstAt"))),
         TableColumn("EVENTS", value_of("events"), right=True),
         TableColumn("", bar),
-        TableColumn("ENDED", lambda item: _counts(item.get("outcomes")), elastic=True),
-        TableColumn("REFUSED BY", lambda item: _counts(item.get("rules")), elastic=True),
+        TableColumn("ENDED", lambda item: _counts(item.get("outcomes")), folds=True),
+        TableColumn("REFUSED BY", lambda item: _counts(item.get("rules")), folds=True),
     )
 
 

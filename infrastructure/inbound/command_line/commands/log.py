@@ -91,7 +91,7 @@ _VERIFICATION_COLUMNS = (
     TableColumn("WHERE", lambda one: f"{one.get('origin')} {one.get('process')}"),
     TableColumn("STATE", value_of("state"), coloured=True),
     TableColumn("POSITIONS", _positions, right=True),
-    TableColumn("FOUND", _found, elastic=True),
+    TableColumn("FOUND", _found, folds=True),
 )
 
 

@@ -35,7 +35,7 @@ _COLUMNS = (
     TableColumn("ENDED", lambda row: _format_end(row.get("statusCode"), row.get("exitCode"))),
     TableColumn("MS", value_of("durationMs"), right=True),
     TableColumn("BYTES", value_of("outputBytes"), right=True),
-    TableColumn("PROPOSES", value_of("candidate"), elastic=True),
+    TableColumn("PROPOSES", value_of("candidate"), folds=True),
 )
 _PLACES = {"prepend": "in front of", "append": "behind"}
 

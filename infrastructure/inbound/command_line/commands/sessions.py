@@ -82,7 +82,7 @@ def _writer(source: Mapping[str, Any]) -> str | None:
 
 _KEY_COLUMNS = (
     TableColumn("KEY", value_of("key")),
-    TableColumn("VALUE", value_of("value"), elastic=True),
+    TableColumn("VALUE", value_of("value"), folds=True),
     TableColumn("WRITTEN BY", value_of("writer")),
     TableColumn("POSITION", value_of("position"), right=True),
 )
@@ -91,7 +91,7 @@ _HISTORY_COLUMNS = (
     TableColumn("TIME", lambda change: format_instant(change.get("recordedAt"))),
     TableColumn("CAUSE", value_of("cause")),
     TableColumn("WRITTEN BY", _writer),
-    TableColumn("KEYS", lambda change: ", ".join(map(str, change.get("keys") or ())), elastic=True),
+    TableColumn("KEYS", lambda change: ", ".join(map(str, change.get("keys") or ())), folds=True),
 )
 _STARTED_COLUMNS = (
     TableColumn("RUN", lambda start: short_id(start.get("runId"))),

@@ -59,9 +59,19 @@ class NotFound(CommandFailed):
 
 
 class Unreachable(CommandFailed):
-    """No server answered, or it is not ready to."""
+    """No server answered, or it is not ready to. `is_sent` is False if no request was sent."""
 
     exit_code = 5
+
+    def __init__(
+        self,
+        message: str,
+        problem: Mapping[str, Any] | None = None,
+        *,
+        is_sent: bool = True,
+    ) -> None:
+        super().__init__(message, problem)
+        self.is_sent = is_sent
 
 
 def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:

@@ -1,7 +1,7 @@
-"""Tables for a terminal: columns as wide as what stands in them, cut where there is no room."""
+"""Tables for a terminal: columns as wide as their cells, fitted to the width of the terminal."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Item = Mapping[str, Any]
 ELASTIC_CELLS_MIN = 8
+FOLDED_CELLS_MIN = 24
 GAP = "  "
 STATUS_STYLES = {
     "done": "green",
@@ -36,8 +37,9 @@ STATUS_STYLES = {
 class TableColumn:
     """A column. `shown` makes the cell's text from an item; None shows as nothing.
 
-    `coloured` colours words such as `failed`, `right` is for numbers, and an `elastic` column
-    gives way when the table is too wide.
+    `coloured` colours words such as `failed`, `right` is for numbers. If a table is too wide, an
+    `elastic` column is cut, down to `cells_min`, and one that `folds` continues on further lines.
+    If that is not enough, `narrow` makes a shorter text, and an `optional` column is left out.
     """
 
     header: str
@@ -45,6 +47,10 @@ class TableColumn:
     coloured: bool = False
     right: bool = False
     elastic: bool = False
+    cells_min: int = ELASTIC_CELLS_MIN
+    folds: bool = False
+    narrow: Callable[[Item], object] | None = None
+    optional: bool = False
 
 
 def value_of(name: str) -> Callable[[Item], object]:
@@ -57,41 +63,106 @@ def table_lines(
 ) -> "Iterator[Text]":
     """The lines of a table, its header first. `cells_max` is the width of the terminal in cells
     (a wide letter takes two), None for one without an end."""
+    for candidate in _candidates(columns):
+        rows = [[_cell(column, item) for column in candidate] for item in items]
+        widths = _natural_widths(candidate, rows)
+        if cells_max is None or _total(_least_widths(widths, candidate)) <= cells_max:
+            break
+    if cells_max is not None:
+        widths = _fit_widths(widths, candidate, cells_max)
+    yield from _lines([column.header for column in candidate], candidate, widths, header=True)
+    for row in rows:
+        yield from _lines(row, candidate, widths, header=False)
+
+
+def _candidates(columns: Sequence[TableColumn]) -> Iterator[list[TableColumn]]:
+    """Yield the columns as they are, then narrower forms of them, then fewer and fewer."""
+    chosen = list(columns)
+    yield chosen
+    chosen = [
+        one if one.narrow is None else replace(one, shown=one.narrow, narrow=None) for one in chosen
+    ]
+    yield chosen
+    while optional := [one for one in chosen if one.optional]:
+        chosen = [one for one in chosen if one is not optional[-1]]
+        yield chosen
+
+
+def _natural_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> list[int]:
     from rich.cells import cell_len
 
-    rows = [[_cell(column, item) for column in columns] for item in items]
-    widths = [
+    return [
         max(cell_len(text) for text in (column.header, *(row[index] for row in rows)))
         for index, column in enumerate(columns)
     ]
-    if cells_max is not None:
-        widths = _fit_widths(widths, columns, cells_max)
-    yield _line([column.header for column in columns], columns, widths, header=True)
-    for row in rows:
-        yield _line(row, columns, widths, header=False)
+
+
+def _least_widths(widths: Sequence[int], columns: Sequence[TableColumn]) -> list[int]:
+    """Return the widths below which a column would not serve its purpose."""
+    return [
+        min(width, _least(column, width)) for width, column in zip(widths, columns, strict=True)
+    ]
+
+
+def _least(column: TableColumn, width: int) -> int:
+    if column.folds:
+        return FOLDED_CELLS_MIN
+    return column.cells_min if column.elastic else width
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def _fit_widths(widths: list[int], columns: Sequence[TableColumn], cells_max: int) -> list[int]:
-    """Widths that fit, as far as elastic columns can give way; the last gives first."""
+    """Return widths that fit, as far as columns can give way: elastic ones first, the last of them
+    first; then the widest of those that fold; below their minimum only if there is no other way."""
     fitted = list(widths)
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - cells_max
-    for index in reversed(range(len(columns))):
-        if excess > 0 and columns[index].elastic:
-            given = min(excess, max(0, fitted[index] - ELASTIC_CELLS_MIN))
-            fitted[index] -= given
-            excess -= given
+    least = _least_widths(widths, columns)
+    giving = [index for index in reversed(range(len(columns))) if columns[index].elastic]
+    for index in giving:
+        fitted[index] -= min(max(0, _total(fitted) - cells_max), fitted[index] - least[index])
+    folding = [index for index, column in enumerate(columns) if column.folds]
+    for floor in (FOLDED_CELLS_MIN, ELASTIC_CELLS_MIN):
+        while folding and _total(fitted) > cells_max:
+            widest = max(folding, key=lambda index: fitted[index])
+            if fitted[widest] <= floor:
+                break
+            fitted[widest] -= 1
+    for index in giving:
+        room = max(0, fitted[index] - ELASTIC_CELLS_MIN)
+        fitted[index] -= min(max(0, _total(fitted) - cells_max), room)
     return fitted
 
 
-def _line(
+def _lines(
     texts: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[int], *, header: bool
+) -> "Iterator[Text]":
+    """Yield the line of a row, and further ones for cells that are folded."""
+    folded = [
+        _folded(text, width) if column.folds and not header else [_truncate(text, width)]
+        for text, column, width in zip(texts, columns, widths, strict=True)
+    ]
+    for number in range(max(map(len, folded))):
+        parts = [lines[number] if number < len(lines) else "" for lines in folded]
+        yield _line(parts, texts, columns, widths, header=header)
+
+
+def _line(
+    parts: Sequence[str],
+    texts: Sequence[str],
+    columns: Sequence[TableColumn],
+    widths: Sequence[int],
+    *,
+    header: bool,
 ) -> "Text":
     from rich.text import Text
 
     line = Text()
-    for index, (text, column, width) in enumerate(zip(texts, columns, widths, strict=True)):
+    for index, (shown, text, column, width) in enumerate(
+        zip(parts, texts, columns, widths, strict=True)
+    ):
         style = "bold" if header else STATUS_STYLES.get(text, "") if column.coloured else ""
-        shown = _truncate(text, width)
         padding = " " * (width - Text(shown).cell_len)
         line.append(GAP if index else "")
         line.append(padding if column.right else "")
@@ -99,6 +170,21 @@ def _line(
         line.append("" if column.right else padding)
     line.rstrip()
     return line
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Return the text on lines of `width` cells, broken between words where that is possible."""
+    from rich.cells import cell_len, chop_cells
+
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(joined) <= width:
+            lines[-1] = joined
+            continue
+        pieces = chop_cells(word, width)
+        lines = [*(lines if lines[-1] else []), *pieces]
+    return lines
 
 
 def _truncate(text: str, width: int) -> str:

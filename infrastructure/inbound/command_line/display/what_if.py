@@ -80,7 +80,7 @@ def _print_first(name: str, report: WhatIfReport) -> None:
         TableColumn("POSITION", value_of("position"), right=True),
         TableColumn("LABEL", value_of("label"), elastic=True),
         TableColumn("AGENT", value_of("agentId")),
-        TableColumn("WHY", reason_of, elastic=True),
+        TableColumn("WHY", reason_of, folds=True),
     )
     print_table(shown, columns)
 

@@ -52,7 +52,7 @@ _DIFF_COLUMNS = (
     TableColumn("KIND", value_of("kind")),
     TableColumn("LABEL", _label, elastic=True),
     TableColumn("ID", value_of("id"), elastic=True),
-    TableColumn("WHAT", lambda item: changes_text(item.get("patch") or ()), elastic=True),
+    TableColumn("WHAT", lambda item: changes_text(item.get("patch") or ()), folds=True),
 )
 _HISTORY_COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),
@@ -60,7 +60,7 @@ _HISTORY_COLUMNS = (
     TableColumn("TIME", lambda item: format_instant(item.get("recordedAt"))),
     TableColumn("EVENT", value_of("type")),
     TableColumn("BY", lambda item: _actor_text(item.get("actor")), elastic=True),
-    TableColumn("CHANGES", lambda item: changes_text(item.get("changes") or ()), elastic=True),
+    TableColumn("CHANGES", lambda item: changes_text(item.get("changes") or ()), folds=True),
 )
 _SET_BY_COLUMNS = (
     TableColumn("FIELD", value_of("field")),
@@ -70,9 +70,9 @@ _SET_BY_COLUMNS = (
 )
 _COMPARE_COLUMNS = (
     TableColumn("PART", value_of("part")),
-    TableColumn("WHAT", value_of("what"), elastic=True),
-    TableColumn("LEFT", value_of("left"), elastic=True),
-    TableColumn("RIGHT", value_of("right"), elastic=True),
+    TableColumn("WHAT", value_of("what"), folds=True),
+    TableColumn("LEFT", value_of("left"), folds=True),
+    TableColumn("RIGHT", value_of("right"), folds=True),
 )
 
 

@@ -72,7 +72,7 @@ def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
             "AFTER", lambda event: format_offset(start, event.get("recordedAt")), right=True
         ),
         TableColumn("EVENT", value_of("type")),
-        TableColumn("FACTS", event_facts, elastic=True),
+        TableColumn("FACTS", event_facts, folds=True),
     )
 
 
@@ -168,7 +168,7 @@ def _indent_text(text: str) -> str:
 _COLUMNS = (
     TableColumn("RULE", value_of("rule")),
     TableColumn("RESULT", lambda one: str(one.get("result")).replace("_", " "), coloured=True),
-    TableColumn("WHAT", value_of("text"), elastic=True),
+    TableColumn("WHAT", value_of("text"), folds=True),
 )
 
 

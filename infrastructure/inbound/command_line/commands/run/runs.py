@@ -42,11 +42,23 @@ _COLUMNS = (
     TableColumn("STATUS", value_of("status"), coloured=True),
     TableColumn("AGENT", value_of("agentId")),
     TableColumn("LABEL", value_of("label"), elastic=True),
-    TableColumn("CREATED", lambda run: format_instant(run.get("createdAt"))[:19]),
-    TableColumn("TOOK", lambda run: format_duration(run.get("runtimeMs")), right=True),
-    TableColumn("REQUESTER", value_of("requesterSessionKey"), elastic=True),
-    TableColumn("TASK", lambda run: run.get("taskPreview") or run.get("task"), elastic=True),
+    TableColumn(
+        "CREATED",
+        lambda run: format_instant(run.get("createdAt"))[:19],
+        narrow=lambda run: format_instant(run.get("createdAt"))[5:16],
+    ),
+    TableColumn(
+        "TOOK", lambda run: format_duration(run.get("runtimeMs")), right=True, optional=True
+    ),
+    TableColumn("REQUESTER", value_of("requesterSessionKey"), elastic=True, optional=True),
+    TableColumn(
+        "TASK",
+        lambda run: run.get("taskPreview") or run.get("task"),
+        elastic=True,
+        cells_min=20,
+    ),
 )
+_RULE = TableColumn("RULE", value_of("rule"))
 _STAGES = (
     "requested, scripts-resolved, overridden, session-created, queued, started, ended, announced, "
     "archived or refused"
@@ -153,6 +165,8 @@ def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColum
         for place, run in enumerate(runs, 1):
             run[_PLACE] = f"#{place}"
         columns = (TableColumn("", value_of(_PLACE), right=True), *columns)
+    if any(run.get("rule") for run in runs):
+        columns = (*columns[:-2], _RULE, *columns[-2:])
     if any(run.get("continues") for run in runs):
         columns = (*columns[:-2], _CONTINUES, *columns[-2:])
     if any(run.get("respawnedFrom") for run in runs):

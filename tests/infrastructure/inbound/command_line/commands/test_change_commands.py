@@ -100,7 +100,7 @@ def test_a_diff_has_a_line_for_each_that_changed_and_says_so_by_its_status(
     assert "pos:5 to pos:20: 1 added, 0 removed, 1 changed" in result.stderr
     first, second = api.asked
     assert (first.query["from"], first.query["to"], first.query["tree"]) == (
-        "-5m",
+        "5m",
         "pos:20",
         "main",
     )

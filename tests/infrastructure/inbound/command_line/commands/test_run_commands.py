@@ -229,3 +229,12 @@ def test_a6_all_that_a_session_has_at_work_is_stopped(spawnlog: Command, api: Re
     assert (result.exit_code, result.stdout) == (0, "killed 1 subagent.\n")
     api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": []}))
     assert spawnlog("run", "stop", "all").stdout == "no running subagents to kill.\n"
+
+
+def test_list_of_refused_runs_names_the_rule(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", "/v1/runs", listed(run_of(FIRST, status="refused", rule="max_children")))
+    result = spawnlog("run", "list", "--status", "refused")
+    head, row = result.stdout.splitlines()
+    assert row[head.index("RULE") :].startswith("max_children")
+    api.on("GET", "/v1/runs", listed(run_of(FIRST)))
+    assert "RULE" not in spawnlog("run", "list").stdout

@@ -254,3 +254,20 @@ def test_the_result_of_one_that_yields_is_that_of_the_run_in_its_place(
     assert result.exit_code == 0
     assert result.stdout == "all of it\n"
     assert f"run {last} goes on in its place" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["spawn", "Count"],
+        ["run", "send", RUN, "Go on"],
+        ["run", "steer", RUN, "Go on"],
+        ["run", "respawn", RUN],
+    ],
+)
+def test_refused_connection_did_nothing(spawnlog: Command, command: list[str]) -> None:
+    told = spawnlog(*command, "--url", "http://127.0.0.1:1")
+    assert told.exit_code == 5
+    assert "no server answers at http://127.0.0.1:1" in told.stderr
+    assert "may have been" not in told.stderr
+    assert "--idempotency-key" not in told.stderr

@@ -1,6 +1,7 @@
 """`spawnlog subagents`: what is asked of the server, and what is answered."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -82,3 +83,10 @@ def test_me_is_the_session_of_the_environment_or_the_main_one(
     assert known.asked[-1].query["requester"] == "main"
     monkeypatch.setenv("SPAWNLOG_SESSION_KEY", KEY)
     assert [session_named(one) for one in ("me", "other", None)] == [KEY, "other", None]
+
+
+def test_stopped_run_is_killed_and_not_failed(spawnlog: Command, api: RecordedApi) -> None:
+    ended = {"stage": "announced", "outcome": "stopped", "runtimeMs": 1000}
+    now = datetime.now(UTC).isoformat()
+    api.on("GET", "/v1/runs", Reply({"items": [{**AT_WORK, **ended, "endedAt": now}]}))
+    assert "1. tides (1s) killed" in spawnlog("subagents", "list").stdout

@@ -1,5 +1,6 @@
 """Tables for a terminal."""
 
+import pytest
 from rich.cells import cell_len
 
 from infrastructure.inbound.command_line.display.tables import TableColumn, table_lines, value_of
@@ -56,3 +57,39 @@ def test_markup_in_a_cell_is_text() -> None:
     assert shown([{"n": 1, "status": "", "task": "[bold]x[/bold] :smile:"}])[1].endswith(
         "[bold]x[/bold] :smile:"
     )
+
+
+WIDE = "a b c" * 30
+
+
+@pytest.mark.parametrize("cells", [60, 80, 100])
+def test_folding_column_is_never_cut(cells: int) -> None:
+    columns = (
+        TableColumn("KEY", value_of("key")),
+        TableColumn("VALUE", value_of("value"), folds=True),
+        TableColumn("FROM", value_of("from"), folds=True),
+    )
+    item = {"key": "mayName", "value": WIDE, "from": "agents.list[0].subagents.allowAgents." * 2}
+    lines = [line.plain for line in table_lines([item], columns, cells)]
+    assert all(cell_len(line) <= cells for line in lines)
+    assert "…" not in "".join(lines)
+    start = lines[0].index("FROM")
+    assert "".join(line[start:] for line in lines[1:]) == item["from"]
+
+
+def test_narrow_table_shortens_and_drops_before_it_cuts() -> None:
+    columns = (
+        TableColumn("AT", value_of("at"), narrow=lambda item: str(item["at"])[-5:]),
+        TableColumn("WHO", value_of("who"), optional=True),
+        TableColumn("TASK", value_of("task"), elastic=True, cells_min=20),
+    )
+    item = {"at": "2026-03-01 09:30", "who": "somebody", "task": "Count the words of data/harbour"}
+
+    def drawn(cells: int) -> str:
+        return [line.plain for line in table_lines([item], columns, cells)][1]
+
+    assert drawn(70) == "2026-03-01 09:30  somebody  Count the words of data/harbour"
+    assert drawn(50) == "2026-03-01 09:30  somebody  Count the words of da…"
+    assert drawn(40) == "09:30  somebody  Count the words of dat…"
+    assert drawn(30) == "09:30  Count the words of dat…"
+    assert drawn(20) == "09:30  Count the wo…"

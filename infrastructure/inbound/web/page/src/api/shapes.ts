@@ -365,7 +365,7 @@ export interface EventWithTexts {
   appendLast: number
   chainHash: string
   payload: Record<string, unknown>
-  texts: UndoFailureTexts | ScriptFailureTexts
+  texts: FailureText | ScriptFailureTexts
 }
 
 export interface ExplanationView {
@@ -375,6 +375,10 @@ export interface ExplanationView {
   given: GivenTextsView
   decisions: RuleView[]
   refused: RefusalView | null
+}
+
+export interface FailureText {
+  error: string | null
 }
 
 export interface FailureView {
@@ -1229,10 +1233,6 @@ export interface TreeRunView {
   respawnedFrom: string | null
   createdAt: string
   stages: ReachedStageView[]
-}
-
-export interface UndoFailureTexts {
-  error: string | null
 }
 
 export interface UsageBody {

@@ -19,10 +19,10 @@ describe('an address', () => {
 })
 
 describe('a moment that somebody wrote', () => {
-  test.each(['pos:0', 'pos:9', '-5m', 'run:late@refused', '2026-03-01T09:00:00Z', '2026-03-01T09:00:00.5+01:00'])('is one: %s', (text) => {
+  test.each(['pos:0', 'pos:9', '-5m', '5m', '1.5h', '-2w', '500ms', 'run:late@refused', '2026-03-01T09:00:00Z', '2026-03-01T09:00:00.5+01:00'])('is one: %s', (text) => {
     expect(momentProblem(text, 9)).toBeNull()
   })
-  test.each(['pos:10', 'pos:', '5m', '-5', 'run:late', '2026-03-01', '2026-13-41T09:00:00Z', 'yesterday'])('is none: %s', (text) => {
+  test.each(['pos:10', 'pos:', '5', '-5', '5y', 'run:late', '2026-03-01', '2026-13-41T09:00:00Z', 'yesterday'])('is none: %s', (text) => {
     expect(momentProblem(text, 9)).not.toBeNull()
   })
 })
