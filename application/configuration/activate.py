@@ -33,6 +33,11 @@ class ConfigurationFiles(Protocol[F_contra]):
         """The file that was read last is that of the revision."""
         ...
 
+    async def find(self, revision: int, source: str, text: str, *, again: bool = False) -> None:
+        """Look for the file of a revision, whose path on record is `source`, unless it is known.
+        If it cannot be used, warn and go on with `text`, in which secrets are references."""
+        ...
+
     def parse(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
         """What was kept of a file: the configuration, and the whole of it. `ConfigurationError`
         when this program cannot read it."""
@@ -70,6 +75,30 @@ class ActiveConfigurations(Generic[F]):
         pinned = PinnedConfiguration(revision, file.configuration, file.stored)
         self._pinned[revision] = pinned
         self._adopt(pinned)
+        return revision
+
+    async def newest(self) -> tuple[int, str] | None:
+        """Return number and source of the last revision on the log; None for a new log."""
+        last = await self._last()
+        return (last.revision, last.source) if last is not None else None
+
+    async def keep(self, first: F, actor: Actor) -> int:
+        """Adopt the active revision of the log; a log without one begins with `first`. Returns its
+        number. Raises what `at` raises."""
+        revision = await with_fresh_reads(
+            lambda _: self._last_or_first(first, actor),
+            "the configuration changes too fast to be followed",
+            attempts_max=ATTEMPTS_MAX,
+        )
+        self._adopt(await self.at(revision))
+        return revision
+
+    async def find_file_again(self) -> int:
+        """Look again for the file of the active revision, and for the secrets in it. Returns the
+        number of the revision, which stays."""
+        revision = self.current().revision
+        event = await self._activation(revision)
+        await self._files.find(revision, event.source, await self._text(event), again=True)
         return revision
 
     async def follow(self, revision: int) -> None:
@@ -136,6 +165,16 @@ class ActiveConfigurations(Generic[F]):
         finally:
             self._appending = None
 
+    async def _last_or_first(self, first: F, actor: Actor) -> int:
+        last = await self._last()
+        if last is not None:
+            return last.revision
+        self._appending = 1
+        try:
+            return await self._append(first, await self._texts(), 1, actor)
+        finally:
+            self._appending = None
+
     async def _append(self, file: F, texts: SessionTexts, revision: int, actor: Actor) -> int:
         appended = await self._commands.submit(
             (CONFIG_STREAM,),
@@ -165,10 +204,17 @@ class ActiveConfigurations(Generic[F]):
 
     async def _read(self, revision: int) -> PinnedConfiguration:
         event = await self._activation(revision)
+        text = await self._text(event)
+        pinned = PinnedConfiguration(revision, *self._files.parse(text))
+        if self._current is None or revision > self._current.revision:
+            await self._files.find(revision, event.source, text)
+        return pinned
+
+    async def _text(self, event: ConfigurationActivated) -> str:
         text = await self._contents.text(event.content)
         if text is None:
-            raise RevisionErased(f"the text of configuration revision {revision} was erased")
-        return PinnedConfiguration(revision, *self._files.parse(text))
+            raise RevisionErased(f"the text of configuration revision {event.revision} was erased")
+        return text
 
 
 def _forget_oldest(remembered: dict[int, Any]) -> None:
@@ -189,7 +235,7 @@ def decide_activation(
     event = ConfigurationActivated(
         revision=revision,
         content=text_store.store("configuration", file.stored_text),
-        source=file.name,
+        source=file.source,
         activated_by=actor.name,
     )
     return Decision(revision, ((CONFIG_STREAM, event),), text_store.contents, texts.keys)

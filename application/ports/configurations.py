@@ -67,8 +67,9 @@ class ConfigurationFile(Protocol):
         ...
 
     @property
-    def name(self) -> str:
-        """How the log calls it."""
+    def source(self) -> str:
+        """The path of the file, absolute, or `built-in`. It is recorded with the revision, so that
+        a server without a file finds the secrets that the revision refers to."""
         ...
 
 

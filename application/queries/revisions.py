@@ -26,7 +26,7 @@ from domain.values.record import CONFIG_STREAM
 class RevisionSummary(View):
     """A revision, and the positions and instants between which it was active: `untilPosition` and
     `untilAt` are those at which the next one took its place, null for the one that is active.
-    `source` is the name of its file, `erased` whether its text is no more."""
+    `source` is the absolute path of its file, or `built-in`; `erased` whether its text is gone."""
 
     revision: int
     position: int

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class ServeOptions:
     """The flags, None where none was given: then a variable, the file or the default speaks.
 
-    `config` is the configuration file, None for the built-in one; `port` 0 picks a free port. A
-    database URL may hold a password, so it is kept out of what is printed of this.
+    `config` is the configuration file; a server without one keeps the active one of the log.
+    `port` 0 picks a free port. A database URL may hold a password, so it is kept out of what is
+    printed of this.
     """
 
     config: Path | None = None

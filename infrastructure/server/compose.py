@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from psycopg_pool import AsyncConnectionPool
 
@@ -25,7 +26,7 @@ from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.external import ExternalRuns
 from application.execution.launch import LaunchComposer
-from application.log.envelope import Actor
+from application.log.envelope import SYSTEM
 from application.log.unit_of_work import CommandLog, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
@@ -68,8 +69,8 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.mcp.endpoint import McpEndpoint
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.candidate import CandidateTexts
-from infrastructure.outbound.configuration.files import LoadedFiles
-from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.configuration.files import LoadedFiles, warn_about_missing
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load
 from infrastructure.outbound.configuration.workspaces import ConfiguredWorkspaces
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
@@ -110,6 +111,12 @@ from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from infrastructure.outbound.scripts.secrets import ConfiguredSecrets, FileOf
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from infrastructure.server.active_configuration import (
+    ActiveRevision,
+    describe_activation,
+    describe_kept,
+    describe_neighbors,
+)
 from infrastructure.server.database import Database, DatabaseConnector
 from infrastructure.server.health import ReadinessCheck, holder_name, hosts_of
 from infrastructure.server.telemetry import Telemetry, start_telemetry
@@ -221,7 +228,11 @@ _log = logging.getLogger("spawnlog")
 
 
 class ServerProcess:
-    """One server process. `open` builds and starts, `close` ends; in between `doors` serve."""
+    """One server process. `open` builds and starts, `close` ends; in between `doors` serve.
+
+    `config` is the file that it was told to read. Without one the `active` revision of the log
+    stays in force, which is None for a new log; `loaded` is its file.
+    """
 
     def __init__(
         self,
@@ -229,8 +240,13 @@ class ServerProcess:
         settings: Settings,
         directory: DataDirectory,
         database: Database,
+        *,
+        config: Path | None,
+        active: ActiveRevision | None,
     ) -> None:
         self._loaded = loaded
+        self.config = config
+        self._active = active
         self.settings = settings
         self.directory = directory
         self._connecting = DatabaseConnector(database)
@@ -277,9 +293,25 @@ class ServerProcess:
             CommandLog(self.log, identities), contents, self._files
         )
         work = UnitOfWork(self.log, identities, registry, contents, self.configurations)
-        await self.configurations.activate(self._loaded, Actor(kind="system"))
+        await self._activate()
         seal = ChildTokenSigner(self.directory.child_token_key())
         return await self._build_workers(work, pool, seal, url)
+
+    async def _activate(self) -> None:
+        """Activate the file's configuration; without a file keep that of the log. Log which one is
+        in force now."""
+        before = await self.configurations.newest()
+        if self.config is not None:
+            revision = await self.configurations.activate(self._loaded, SYSTEM)
+            text = describe_activation(revision, self._loaded.source, before)
+        else:
+            if self._active is not None:
+                self._files.note_found(self._active.revision, self._loaded)
+            await self.configurations.keep(load(None), SYSTEM)
+            text = describe_kept(before)
+        _log.info("%s%s", describe_neighbors(self.directory.servers()), text)
+        if self._active is not None and self._loaded.missing is not None:
+            warn_about_missing(self._active.revision, self._loaded)
 
     def _end(self, why: str) -> None:
         """This process can do no more work here: what it holds is taken over once it is gone."""

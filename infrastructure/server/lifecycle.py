@@ -67,7 +67,7 @@ class _UvicornServer(uvicorn.Server):
         self.accepts.set()
 
 
-async def run_server(process: ServerProcess, listening: socket.socket, config: Path | None) -> int:
+async def run_server(process: ServerProcess, listening: socket.socket) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
     url = url_of(listening)
     stop_event = asyncio.Event()
@@ -80,7 +80,7 @@ async def run_server(process: ServerProcess, listening: socket.socket, config: P
         return 0
     entry: EnteredServer | None = None
     try:
-        loop.add_signal_handler(signal.SIGHUP, _reload, process, config)
+        loop.add_signal_handler(signal.SIGHUP, _reload, process)
         if process.settings.no_auth:
             _log.warning("authentication is off: every program on this machine may do everything")
         settings = process.settings
@@ -188,13 +188,27 @@ def _stop(stop_event: asyncio.Event) -> None:
 _reloads: set["asyncio.Task[None]"] = set()
 
 
-def _reload(process: ServerProcess, config: Path | None) -> None:
-    task = asyncio.create_task(_reload_now(process, config))
+def _reload(process: ServerProcess) -> None:
+    task = asyncio.create_task(
+        _find_file_again(process)
+        if process.config is None
+        else _reload_now(process, process.config)
+    )
     _reloads.add(task)
     task.add_done_callback(_reloads.discard)
 
 
-async def _reload_now(process: ServerProcess, config: Path | None) -> None:
+async def _find_file_again(process: ServerProcess) -> None:
+    """Read the secrets of the active revision again. A server without a file activates none."""
+    try:
+        revision = await process.configurations.find_file_again()
+    except Exception:
+        _log.exception("the file of the configuration could not be looked for")
+    else:
+        _log.info("without --config configuration revision %d stays in force", revision)
+
+
+async def _reload_now(process: ServerProcess, config: Path) -> None:
     """Read the configuration again; one with an error changes nothing."""
     before = process.configurations.current().configuration
     try:

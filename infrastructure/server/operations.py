@@ -156,27 +156,32 @@ def serve(options: ServeOptions) -> int:
     # What only a server needs takes longer to load than many a command takes.
     import uvloop
 
+    from infrastructure.server.active_configuration import read_active_revision
     from infrastructure.server.compose import ServerProcess
     from infrastructure.server.lifecycle import run_server, warn_about
-    from infrastructure.server.telemetry import require_usable_telemetry
+    from infrastructure.server.telemetry import usable_telemetry
 
     write_to_stderr()
     loaded, settings, directory = _prepare_start(options)
-    require_usable_telemetry(loaded, settings)
-    warn_about(loaded)
-    listening = bind_socket(settings)
-    try:
+    config, active = _config_path(options), None
+    with contextlib.ExitStack() as stack:
+        if config is not None:
+            settings = usable_telemetry(loaded, settings)
+            # Bound before the database starts: a port that is taken ends the start at once.
+            listening = stack.enter_context(bind_socket(settings))
         database = open_database(_database_url(loaded, settings), directory.postgres)
-    except BaseException:
-        listening.close()
-        raise
-    try:
-        process = ServerProcess(loaded, settings, directory, database)
+        stack.callback(database.close)
+        if config is None:
+            active = asyncio.run(read_active_revision(database.conninfo))
+            if active is not None:
+                loaded = active.loaded
+                settings = _effective_settings(loaded, options)
+            settings = usable_telemetry(loaded, settings)
+            listening = stack.enter_context(bind_socket(settings))
+        warn_about(loaded)
+        process = ServerProcess(loaded, settings, directory, database, config=config, active=active)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(run_server(process, listening, _config_path(options)))
-    finally:
-        listening.close()
-        database.close()
+            return runner.run(run_server(process, listening))
 
 
 def migrate(options: ServeOptions) -> str:
@@ -408,6 +413,16 @@ def _prepare_start(options: ServeOptions) -> tuple[LoadedConfiguration, Settings
 
 def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:
     """What holds, and the folder that it names."""
+    try:
+        loaded = load(_config_path(options))
+        settings = _effective_settings(loaded, options)
+        folder = data_directory_of(loaded, settings)
+    except ConfigurationError as error:
+        raise UserError("\n".join(str(one) for one in error.problems)) from error
+    return loaded, settings, folder
+
+
+def _effective_settings(loaded: LoadedConfiguration, options: ServeOptions) -> Settings:
     flags: dict[str, object] = {
         "database_url": options.database_url,
         "data_dir": str(options.data_dir) if options.data_dir else None,
@@ -417,12 +432,9 @@ def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings
         "no_page": options.no_page,
     }
     try:
-        loaded = load(_config_path(options))
-        settings = effective_settings(loaded.configuration.spawnlog, os.environ, flags)
-        folder = data_directory_of(loaded, settings)
+        return effective_settings(loaded.configuration.spawnlog, os.environ, flags)
     except ConfigurationError as error:
         raise UserError("\n".join(str(one) for one in error.problems)) from error
-    return loaded, settings, folder
 
 
 def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path | None:

@@ -1,5 +1,6 @@
 """What a server sends to those who watch it: whether it can, and what sends it."""
 
+import logging
 from dataclasses import dataclass
 
 from application.log.envelope import WRITER_VERSION
@@ -7,12 +8,15 @@ from application.telemetry.span_export import SpanExport
 from application.telemetry.trace_context import TraceContexts
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
+from domain.configuration.telemetry import TelemetrySection
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.configuration.extras import SPANS_MISSING, is_otel_installed
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.otlp.receiver import OtlpReceiver
 from infrastructure.server.health import holder_name
+
+_log = logging.getLogger("spawnlog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,20 @@ class Telemetry:
     spans: SpanExport
 
 
-def require_usable_telemetry(loaded: LoadedConfiguration, settings: Settings) -> None:
-    """UserError for spans that could not be sent."""
+def usable_telemetry(loaded: LoadedConfiguration, settings: Settings) -> Settings:
+    """Return the settings. Raise UserError if spans could not be sent; if that is because the file
+    of a kept revision is missing, warn, and return the settings without telemetry."""
+    try:
+        _require_usable(loaded, settings)
+    except UserError as error:
+        if loaded.missing is None:
+            raise
+        _log.warning("no spans are sent: %s", error)
+        return settings.model_copy(update={"telemetry": TelemetrySection()})
+    return settings
+
+
+def _require_usable(loaded: LoadedConfiguration, settings: Settings) -> None:
     if settings.telemetry.otlp_endpoint is None:
         return
     if not is_otel_installed():

@@ -1,5 +1,7 @@
 """The files that this process has read, by the revisions of the log that they became."""
 
+import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -10,14 +12,17 @@ from domain.configuration.configuration import Configuration
 from infrastructure.outbound.configuration.load import (
     LoadedConfiguration,
     configuration_from_stored,
+    load_recorded,
 )
+
+_log = logging.getLogger("spawnlog.configuration")
 
 
 class RevisionFiles(Protocol):
     """Where the references of a revision are looked up."""
 
     def file_of(self, pinned: PinnedConfiguration, /) -> LoadedConfiguration:
-        """The file that it was read from, or the one that serves in its place."""
+        """Return the file that the revision was read from, or the one that serves in its place."""
         ...
 
 
@@ -25,18 +30,37 @@ class LoadedFiles:
     """Implements `ConfigurationFiles` and `RevisionFiles`."""
 
     def __init__(self) -> None:
-        self._loaded: LoadedConfiguration | None = None
+        self._own: LoadedConfiguration | None = None
+        self._found: LoadedConfiguration | None = None
         self._files: dict[int, LoadedConfiguration] = {}
 
-    @property
-    def loaded(self) -> LoadedConfiguration:
-        """The file that this process read last."""
-        assert self._loaded is not None
-        return self._loaded
-
     def assign(self, revision: int, file: LoadedConfiguration) -> None:
-        """The file that was read last is that of the revision."""
-        self._loaded = self._files[revision] = file
+        """Note the file that this process was told to read: it became the revision."""
+        self._own = self._files[revision] = file
+
+    def note_found(self, revision: int, file: LoadedConfiguration) -> None:
+        """Note the file of a revision, found by its path on record."""
+        self._found = self._files[revision] = file
+
+    async def find(self, revision: int, source: str, text: str, *, again: bool = False) -> None:
+        """Look for the file of a revision, whose path on record is `source`, unless it is known.
+        If it cannot be used, warn, and go on with the file that this process was told to read, or
+        with the `text` of the revision, in which secrets are references."""
+        if revision in self._files and not again:
+            return
+        found = await asyncio.to_thread(load_recorded, revision, source, text)
+        if found.missing is not None and self._own is not None:
+            _log.warning(
+                "the file of configuration revision %d cannot be used: %s; its secrets are looked"
+                " up at the same places of %s",
+                revision,
+                found.missing,
+                self._own.source,
+            )
+            return
+        if found.missing is not None:
+            warn_about_missing(revision, found)
+        self.note_found(revision, found)
 
     def parse(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
         """What was kept of a file: the configuration, and the whole of it. `ConfigurationError`
@@ -45,6 +69,18 @@ class LoadedFiles:
         return configuration_from_stored(stored), stored
 
     def file_of(self, pinned: PinnedConfiguration) -> LoadedConfiguration:
-        """What the references of a revision are looked up in: a revision of another server's file
-        names places, and the same places of our file serve."""
-        return self._files.get(pinned.revision, self.loaded)
+        """Return what the references of a revision are looked up in. An earlier revision, or one
+        whose file cannot be used here, names places: the same places of our file serve."""
+        file = self._files.get(pinned.revision) or self._own or self._found
+        assert file is not None
+        return file
+
+
+def warn_about_missing(revision: int, loaded: LoadedConfiguration) -> None:
+    """Log that the file of a revision cannot be used, and what to do."""
+    _log.warning(
+        "configuration revision %d stays in force, and its file cannot be used: %s; what needs a"
+        " secret of it is refused. Put the file back and send SIGHUP, or start with --config",
+        revision,
+        loaded.missing,
+    )

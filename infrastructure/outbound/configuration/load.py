@@ -7,9 +7,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
+from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
 from domain.configuration.secrets import SecretReference
 from domain.configuration.settings import TokenSource
@@ -19,6 +21,7 @@ from domain.configuration.warnings import (
     script_warnings,
 )
 from domain.values.json_text import compact_json
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.configuration.json5 import Document, Json5Error, read_json5
 from infrastructure.outbound.configuration.secrets import (
     expand_environment,
@@ -62,7 +65,7 @@ def read_file(path: Path) -> Document:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
-        message = "there is no such file; name another with --config, or none for the built-in"
+        message = "there is no such file; name another with --config"
         raise ConfigurationError([ConfigurationProblem(message, source=source)]) from None
     except (OSError, ValueError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "not a valid path"
@@ -134,7 +137,8 @@ class LoadedConfiguration:
     are references, for `resolve`. `stored` is what is hashed, kept, and given to scripts as `cfg`.
     `path` is None for the built-in; `folder` is what relative paths in the file start from.
     `warnings` (at most 50) tell what is not wrong and can hardly be meant. `errors` are mistakes
-    that stop only what needs the value: a token whose file is missing.
+    that stop only what needs the value: a token whose file is missing. `missing` says why the file
+    of a kept revision cannot be used: then there are no secrets but those of the environment.
     """
 
     configuration: Configuration
@@ -145,11 +149,12 @@ class LoadedConfiguration:
     _values: Any = field(repr=False, compare=False)
     warnings: tuple[ConfigurationProblem, ...] = ()
     errors: tuple[ConfigurationProblem, ...] = ()
+    missing: str | None = None
 
     @property
-    def name(self) -> str:
-        """How the log calls it."""
-        return self.path.name if self.path else "built-in"
+    def source(self) -> str:
+        """The absolute path of the file, as the log records it, or `built-in`."""
+        return replace_unstorable(str(self.path.absolute())) if self.path else BUILT_IN
 
     @property
     def stored_text(self) -> str:
@@ -168,6 +173,9 @@ class LoadedConfiguration:
 
     def resolve_secret(self, pointer: str) -> str:
         """The text at a pointer of the file, as it stands there. ConfigurationError."""
+        if self.missing is not None:
+            message = f"stands in the configuration file, which cannot be used: {self.missing}"
+            raise ConfigurationError([ConfigurationProblem(message, "a secret", pointer)])
         return secret_at(self._values, pointer, str(self.path or "configuration"))
 
     def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
@@ -213,6 +221,35 @@ def load(path: Path | None) -> LoadedConfiguration:
         stored = builtin.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return LoadedConfiguration(builtin, stored, None, (), Path.cwd(), stored)
     return load_document(read_file(path), str(path), path.absolute().parent, path=path)
+
+
+def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfiguration:
+    """Return the file of a kept revision, whose path on record is `source`. If it is gone or says
+    something else now, return what was kept; its `missing` says why. ConfigurationError if this
+    program cannot read the revision."""
+    stored = orjson.loads(stored_text)
+    if source == BUILT_IN:
+        return LoadedConfiguration(
+            configuration_from_stored(stored), stored, None, (), Path.cwd(), stored
+        )
+    path = Path(source)
+    if not path.is_absolute():
+        missing = f"{source}: its folder is not on record"
+    else:
+        try:
+            loaded = load(path)
+        except ConfigurationError as error:
+            missing = str(error.problems[0])
+        else:
+            if loaded.stored_text == stored_text:
+                return loaded
+            missing = (
+                f"{source}: it, or a variable in it, has changed since revision {revision} was"
+                " activated"
+            )
+    configuration = configuration_from_stored(stored)
+    folder = path.absolute().parent
+    return LoadedConfiguration(configuration, stored, path, (), folder, stored, missing=missing)
 
 
 def load_document(

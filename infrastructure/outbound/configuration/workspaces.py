@@ -9,7 +9,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.problems import ConfigurationError
-from infrastructure.outbound.configuration.files import LoadedFiles
+from infrastructure.outbound.configuration.files import RevisionFiles
 
 _BELOW_NO_ROOT = (
     "The workspace that the request names is not below a configured root. Add its root to "
@@ -84,7 +84,7 @@ class WorkspaceUnusable(OSError):
 class ConfiguredWorkspaces:
     """Implements `Workspaces`. `folder` is where agents work that were given no workspace."""
 
-    def __init__(self, files: LoadedFiles, folder: Path) -> None:
+    def __init__(self, files: RevisionFiles, folder: Path) -> None:
         self._files = files
         self._folder = folder
 
@@ -104,19 +104,19 @@ class ConfiguredWorkspaces:
             return resolve_below_roots(requested, self._roots(pinned, agent))
         if recorded is not None:
             return verify_recorded_workspace(recorded)
-        return resolve_own_workspace(self._own_workspace(agent))
+        return resolve_own_workspace(self._own_workspace(pinned, agent))
 
-    def _own_workspace(self, agent: EffectiveAgent) -> Path:
+    def _own_workspace(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> Path:
         given = agent.workspace
-        return self._folder_of(given) if given else self._folder / agent.id
+        return self._folder_of(pinned, given) if given else self._folder / agent.id
 
     def _roots(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> list[Path]:
         configured = pinned.configuration.spawnlog.workspace_roots
-        own = self._own_workspace(agent)
-        return [own, *(self._folder_of(root) for root in configured)]
+        own = self._own_workspace(pinned, agent)
+        return [own, *(self._folder_of(pinned, root) for root in configured)]
 
-    def _folder_of(self, given: str) -> Path:
-        loaded = self._files.loaded
+    def _folder_of(self, pinned: PinnedConfiguration, given: str) -> Path:
+        loaded = self._files.file_of(pinned)
         try:
             return loaded.path_of(loaded.resolve(given))
         except ConfigurationError as error:

@@ -53,11 +53,16 @@ def unset_variables(
         try:
             loaded.resolve(value)
         except ConfigurationError as failure:
-            missing += [_missing_variable(name, problem) for problem in failure.problems]
+            missing += [_missing_variable(name, problem, loaded) for problem in failure.problems]
     return missing
 
 
-def _missing_variable(name: str, problem: ConfigurationProblem) -> MissingCredential:
+def _missing_variable(
+    name: str, problem: ConfigurationProblem, loaded: LoadedConfiguration
+) -> MissingCredential:
+    if problem.pointer and loaded.missing is not None:
+        text = f"{name} of its runtime cannot be had: its file cannot be used: {loaded.missing}"
+        return MissingCredential(name, text)
     if problem.pointer:
         text = f"{name} of its runtime stands in another file than the one this server has read"
         return MissingCredential(name, text)

@@ -94,6 +94,9 @@ class HttpWebhooks:
         file = self._files.file_of(pinned)
 
         def resolve(value: str | SecretReference) -> str:
+            if isinstance(value, SecretReference) and file.missing is not None:
+                text = f"the file of the configuration cannot be used: {file.missing}"
+                raise WebhookFailure(text, is_for_later=True)
             place = _PLACE.match(value.pointer) if isinstance(value, SecretReference) else None
             if place is not None and file.resolve_secret(f"{place[0]}/id") != webhook.id:
                 text = "the file of this server has another webhook in the place of this one"

@@ -24,7 +24,7 @@ from domain.plan.tools import CONTROL_TOOL, permits_tool
 from domain.run.state import Run
 from domain.values.session_key import InvalidSessionKey, fold_part
 from domain.values.text import single_line
-from infrastructure.outbound.configuration.files import LoadedFiles
+from infrastructure.outbound.configuration.files import RevisionFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.identity.page_tokens import PAGE_PREFIX, PostgresPageTokens, digest_of
 
@@ -171,7 +171,7 @@ class ConfiguredTokens:
     had is left out and warned about. So is a pattern that fits no session: its token is good for
     the other ones."""
 
-    def __init__(self, configurations: Configurations, files: LoadedFiles) -> None:
+    def __init__(self, configurations: Configurations, files: RevisionFiles) -> None:
         self._configurations = configurations
         self._files = files
         self._revision = 0
@@ -180,23 +180,28 @@ class ConfiguredTokens:
 
     def __call__(self) -> tuple[KnownToken, ...]:
         """The tokens of the revision that is active now."""
-        pinned, loaded = self._configurations.current(), self._files.loaded
+        pinned = self._configurations.current()
+        loaded = self._files.file_of(pinned)
         # Read again, a file that has not changed is the same revision, but its secrets may differ.
         if pinned.revision != self._revision or loaded is not self._loaded:
             configuration = pinned.configuration
-            found = [self._read(token, configuration) for token in configuration.spawnlog.tokens]
+            tokens = configuration.spawnlog.tokens
+            found = [_read_token(token, configuration, loaded) for token in tokens]
             self._known = tuple(one for one in found if one is not None)
             self._revision, self._loaded = pinned.revision, loaded
         return self._known
 
-    def _read(self, token: Token, configuration: Configuration) -> KnownToken | None:
-        try:
-            text = self._files.loaded.resolve_token(token.token)
-        except ConfigurationError as error:
-            _log.warning("token %s cannot be used: %s", token.id, error)
-            return None
-        patterns = _patterns(token, configuration)
-        return KnownToken(token.id, digest_of(text), frozenset(token.scopes), patterns)
+
+def _read_token(
+    token: Token, configuration: Configuration, loaded: LoadedConfiguration
+) -> KnownToken | None:
+    try:
+        text = loaded.resolve_token(token.token)
+    except ConfigurationError as error:
+        _log.warning("token %s cannot be used: %s", token.id, error)
+        return None
+    patterns = _patterns(token, configuration)
+    return KnownToken(token.id, digest_of(text), frozenset(token.scopes), patterns)
 
 
 def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:

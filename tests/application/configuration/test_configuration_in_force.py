@@ -1,5 +1,6 @@
 """Which configuration was in force at a position, whatever a process has heard of."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,26 @@ async def test_an_activation_reads_the_last_revision_alone(
     assert await again.activate(load_values(values(6)), OPERATOR) == 5
     assert (await again.at(2)).configuration.subagent_defaults.max_concurrent == 3
     assert await running.log.version_of(CONFIG_STREAM, at=await running.log.head()) == 5
+
+
+async def test_server_without_file_keeps_the_active_revision(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    here, behind = (ServerConfigurations(running, tmp_path) for _ in range(2))
+    assert await here.newest() is None
+    await here.activate(load_values(values(3)), OPERATOR)
+    assert await behind.keep(load_values({}), OPERATOR) == 1
+    assert behind.current().configuration.subagent_defaults.max_concurrent == 3
+    assert await running.log.version_of(CONFIG_STREAM, at=await running.log.head()) == 1
+
+
+async def test_first_file_outlasts_a_server_without_one(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    here, behind = (ServerConfigurations(running, tmp_path) for _ in range(2))
+    await asyncio.gather(
+        behind.keep(load_values(values(9)), OPERATOR),
+        here.activate(load_values(values(3)), OPERATOR),
+    )
+    last = await running.log.version_of(CONFIG_STREAM, at=await running.log.head())
+    assert (await behind.at(last)).configuration.subagent_defaults.max_concurrent == 3

@@ -89,7 +89,7 @@ ConfigFile = Annotated[
         "--config",
         metavar="FILE",
         envvar="SPAWNLOG_CONFIG",
-        help="Configuration, JSON5. Without one: a single agent `main`.",
+        help="Configuration file, JSON5.",
         show_default=False,
     ),
 ]

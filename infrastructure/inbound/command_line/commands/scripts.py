@@ -60,7 +60,7 @@ def run_scripts(
     the task and behind it, and which agent would run.
 
     The scripts run for real, on this machine, with SPAWNLOG_SCRIPT_TEST=1; no server is asked, and
-    nothing is recorded. Exits with 1 when a script fails.
+    nothing is recorded. Without --config there are no scripts. Exits with 1 when a script fails.
     """
     from infrastructure.contract.operations import ScriptTrialOptions, ServeOptions
     from infrastructure.server.operations import try_scripts

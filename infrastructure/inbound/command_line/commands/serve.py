@@ -31,6 +31,7 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
+    Without --config the active configuration of the log stays in force.
     SIGHUP reads the configuration again.
     `spawnlog ready on http://HOST:PORT` is printed when requests are accepted.
     """

@@ -31,8 +31,7 @@ class Place:
 
     @property
     def pinned(self) -> PinnedConfiguration:
-        loaded = self.files.loaded
-        return PinnedConfiguration(1, loaded.configuration, loaded.stored)
+        return PinnedConfiguration(1, self.loaded.configuration, self.loaded.stored)
 
     def of(self, *, recorded: Path | None = None, requested: Path | str | None = None) -> str:
         pinned = self.pinned
@@ -48,7 +47,8 @@ class Place:
         if workspace is not None:
             agent["workspace"] = workspace
         values = {"agents": {"list": [agent]}, "spawnlog": {"workspaceRoots": list(roots)}}
-        self.files.assign(1, load_values(values, folder=self.root.parent))
+        self.loaded = load_values(values, folder=self.root.parent)
+        self.files.assign(1, self.loaded)
 
 
 @pytest.fixture
