@@ -15,9 +15,9 @@ import os
 import select
 import signal
 import sys
-import time
 from typing import NoReturn
 
+from application.concurrency.running_time import RunningTime
 from infrastructure.outbound.child_processes.program import HOLDER_FELL_SILENT
 from infrastructure.outbound.child_processes.protocol import (
     CODE,
@@ -78,10 +78,10 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-# The guard's end of the pipe from its holder: what is said on it, and whether it still speaks.
+# The guard's end of the pipe from its holder.
 #
-# Every byte is a sign of life. A holder that is frozen keeps the pipe open and says nothing; it is
-# treated like one that let go, because its lease, and with it the right to its programs, is gone.
+# Every byte is a sign of life. A holder that is frozen keeps the pipe open and says nothing; the
+# guard treats it like one that closed the pipe, because its lease has expired.
 
 
 READ_BYTES = 64
@@ -91,21 +91,32 @@ POLL_MS_MAX = 60_000
 
 
 class LivenessPipe:
-    """`silence_seconds_max` is None until a limit is known. Counts on a monotonic clock."""
+    """Signs of life of the holder, and how long there was none.
+
+    Silence counts only while the guard runs: when the guard was suspended with the whole machine,
+    the holder gets the time to speak again before the program is killed.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self.silence_seconds_max: float | None = None
         self.fell_silent = False
-        self._heard = time.monotonic()
+        self._silence_seconds_max: float | None = None
+        self._running_time = RunningTime(math.inf)
+        self._heard = 0.0
         self._poller = select.poll()
         self._poller.register(descriptor, select.POLLIN)
 
+    def limit_silence(self, seconds_max: float | None) -> None:
+        """Count silence from now on. None is no limit."""
+        self._silence_seconds_max = seconds_max
+        self._running_time = RunningTime(math.inf if seconds_max is None else seconds_max)
+        self._heard = 0.0
+
     def read_exactly(self, count: int) -> bytes | None:
-        """None when it ends before. Knows no silence: nothing can have been executed yet."""
+        """Return None when the pipe ends before. Knows no silence: nothing was executed yet."""
         parts = []
         while count:
-            part = self._read(min(count, 1 << 20))
+            part = os.read(self.descriptor, min(count, 1 << 20))
             if not part:
                 return None
             parts.append(part)
@@ -113,44 +124,49 @@ class LivenessPipe:
         return b"".join(parts)
 
     def wait_for_go(self) -> bool:
-        """False when it ended or fell silent before."""
+        """Return False if the pipe ended or fell silent before the go.
+
+        A guard that was suspended cannot tell how old a go is that it finds then, and the program
+        may have been given up: it executes the program only after a further sign of life.
+        """
+        has_go = False
         while True:
-            waiting = self._poller.poll(self.poll_ms())
-            late = self._is_late()
-            data = self._read(READ_BYTES) if waiting else None
-            if data == b"":
-                return False
-            # A guard that was frozen itself cannot tell how old a go is that it finds then: the
-            # program may have been given up, so it is not executed.
-            if late and (data is None or GO in data):
+            is_readable = bool(self._poller.poll(self.poll_ms()))
+            was_suspended = self._running_time.look()
+            if is_readable:
+                data = self._read()
+                if not data:
+                    return False
+                has_go = has_go or GO in data
+                if has_go and not was_suspended:
+                    return True
+            elif self._is_late():
                 self.fell_silent = True
                 return False
-            if data is not None and GO in data:
-                return True
 
     def is_lost(self) -> bool:
-        """Takes in what was said, without waiting; true when it has ended or fallen silent."""
-        # What came before the limit counts, even if the guard comes to read it only afterwards.
+        """Read without waiting. Return True if the pipe has ended or fallen silent."""
+        self._running_time.look()
         if self._poller.poll(0):
-            return not self._read(READ_BYTES)
+            return not self._read()
         self.fell_silent = self._is_late()
         return self.fell_silent
 
     def poll_ms(self) -> int | None:
-        """How long a wait for the next byte may be; None without a limit."""
-        if self.silence_seconds_max is None:
+        """Return how long a wait for the next byte may be; None without a limit."""
+        if self._silence_seconds_max is None:
             return None
-        left = self._heard + self.silence_seconds_max - time.monotonic()
-        return max(0, math.ceil(min(left * 1000, POLL_MS_MAX)))
+        left = self._heard + self._silence_seconds_max - self._running_time.seconds
+        wait_seconds = min(left, self._running_time.look_seconds)
+        return max(0, math.ceil(min(wait_seconds * 1000, POLL_MS_MAX)))
 
-    def _read(self, count: int) -> bytes:
-        part = os.read(self.descriptor, count)
-        self._heard = time.monotonic()
-        return part
+    def _read(self) -> bytes:
+        self._heard = self._running_time.seconds
+        return os.read(self.descriptor, READ_BYTES)
 
     def _is_late(self) -> bool:
-        limit = self.silence_seconds_max
-        return limit is not None and time.monotonic() - self._heard >= limit
+        limit = self._silence_seconds_max
+        return limit is not None and self._running_time.seconds - self._heard >= limit
 
 
 REAP_SECONDS_MAX = 10.0
@@ -172,6 +188,7 @@ class ProcessGuard:
         self._parenthood = parenthood
         self._leader = 0
         self._leader_status: int | None = None
+        self._silence_seconds_max: float | None = None
         self._let_go = False
         self._failure = b""
         self._failure_pipe = -1
@@ -191,7 +208,8 @@ class ProcessGuard:
         spec = self._receive_spec()
         if spec is None:
             return 0
-        self._liveness_pipe.silence_seconds_max = spec.silence_seconds_max
+        self._silence_seconds_max = spec.silence_seconds_max
+        self._liveness_pipe.limit_silence(spec.silence_seconds_max)
         self._report(READY, str(os.getpid()))
         if not self._liveness_pipe.wait_for_go():
             silence = self._silence("not executed within")
@@ -292,7 +310,7 @@ class ProcessGuard:
         """Empty when it was not for silence."""
         if not self._liveness_pipe.fell_silent:
             return ""
-        return f"{HOLDER_FELL_SILENT}{outcome} {self._liveness_pipe.silence_seconds_max:g} seconds"
+        return f"{HOLDER_FELL_SILENT}{outcome} {self._silence_seconds_max:g} seconds"
 
     def _report(self, word: str, text: str) -> None:
         # Nobody may be left to read it.

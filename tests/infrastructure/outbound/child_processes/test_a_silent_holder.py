@@ -89,6 +89,14 @@ async def beating(house: ProcessLauncher) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def suspended(pid: int) -> None:
+    """Stop a process for longer than the limit on silence."""
+    os.kill(pid, signal.SIGSTOP)
+    stopped_at = time.monotonic()
+    await until(lambda: time.monotonic() - stopped_at > SILENCE_SECONDS * 1.2)
+    os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.kill
 async def test_a_frozen_holder_loses_every_process_while_it_is_frozen(tmp_path: Path) -> None:
     mark = tmp_path / "executed"
@@ -176,13 +184,40 @@ async def test_a_go_that_a_frozen_gate_finds_too_late_executes_nothing(
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
     process = await silent.open(program)
-    opened = time.monotonic()
     os.kill(process.guard_pid, signal.SIGSTOP)
     process.go()
-    await until(lambda: time.monotonic() - opened > SILENCE_SECONDS * 1.2)
-    os.kill(process.guard_pid, signal.SIGCONT)
+    await suspended(process.guard_pid)
     assert (await asyncio.wait_for(process.wait(), 10)).killed
     assert not mark.exists()
+
+
+@pytest.mark.kill
+async def test_go_found_by_suspended_guard_waits_for_heartbeat(
+    silent: ProcessLauncher, tmp_path: Path
+) -> None:
+    mark = tmp_path / "executed"
+    program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
+    process = await silent.open(program)
+    os.kill(process.guard_pid, signal.SIGSTOP)
+    process.go()
+    await suspended(process.guard_pid)
+    async with beating(silent):
+        assert await asyncio.wait_for(process.wait(), 10) == Exit(code=0)
+    assert mark.exists()
+
+
+@pytest.mark.kill
+async def test_suspended_machine_keeps_its_programs(silent: ProcessLauncher) -> None:
+    async with beating(silent):
+        process = await started(silent, "sleep", "60")
+    await suspended(process.guard_pid)
+    # The holder is slower to wake than the guard.
+    resumed_at = time.monotonic()
+    await until(lambda: time.monotonic() - resumed_at > SILENCE_SECONDS / 4)
+    async with beating(silent):
+        with pytest.raises(TimeoutError):
+            # To cancel the wait itself would kill it.
+            await asyncio.wait_for(asyncio.shield(process.wait()), SILENCE_SECONDS * 2)
 
 
 @pytest.mark.kill
