@@ -24,8 +24,7 @@ class ClaimKey(NamedTuple):
 class LostRun:
     """A run whose holder is not known to live. `absent` when the holder has no row at all: then
     it may just be that the table was emptied, and the holder will write its row again. `until` is
-    when its last lease expired, or expires; `overdue_seconds` how long ago that was when it was
-    looked for."""
+    when its last lease expired, or expires."""
 
     run_id: UUID
     stage: str
@@ -33,7 +32,13 @@ class LostRun:
     epoch: int
     absent: bool
     until: datetime | None = None
-    overdue_seconds: float = 0
+
+
+class LostRuns(NamedTuple):
+    """Runs without a valid lease, and the time of the database at which they were looked for."""
+
+    runs: Sequence[LostRun]
+    at: datetime
 
 
 class DueFile(NamedTuple):
@@ -69,7 +74,8 @@ class WorkClaims(Protocol):
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        """Prolong those that are not over yet; gives these. The others may be somebody else's."""
+        """Prolong the claims that nobody else has taken, and return them. An expired claim is
+        prolonged too."""
         ...
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
@@ -87,12 +93,23 @@ class Coordination(WorkClaims, DueFiles, Protocol):
         url: str | None,
         lease_seconds: float,
         not_after: datetime | None = None,
-        revives: bool = False,
     ) -> bool:
         """Prolong a holder's lease, though not beyond `not_after`, or write it anew when the row is
-        gone. False when it had already expired: others may have taken its work, so it must let go
-        of everything. With `revives` it is had back then, and False says that it is over already,
-        by `not_after`."""
+        gone. A lease that expired is prolonged unless it was closed.
+
+        Returns:
+            False if the lease was closed, so that its holder must let go of everything, or if
+            `not_after` is past.
+        """
+        ...
+
+    async def close_leases(self, holders: Sequence[str]) -> frozenset[str]:
+        """Close expired leases for good, before the runs of their holders are taken over: `renew`
+        returns False for them from then on.
+
+        Returns:
+            The holders whose leases are closed. The others renewed theirs in the meantime.
+        """
         ...
 
     async def leave(self, holder: str) -> None:
@@ -103,7 +120,7 @@ class Coordination(WorkClaims, DueFiles, Protocol):
         """Remove a lease under whose name nothing is held any more."""
         ...
 
-    async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
+    async def lost_runs(self, *, limit: int) -> LostRuns:
         """Runs held by somebody without a valid lease."""
         ...
 

@@ -142,6 +142,14 @@ class RunExecutor:
         if execution is not None:
             execution.stop.set()
 
+    def let_go(self, run_id: UUID) -> None:
+        """Kill the child of a run whose end is on record: another server took the run over, if it
+        is still held here."""
+        execution = self._held.get(run_id)
+        if execution is not None:
+            execution.let_go = True
+            execution.stop.set()
+
     def end_turn(self, run_id: UUID) -> None:
         """The run yields, and it is on record: it has a moment to end by itself."""
         execution = self._held.get(run_id)

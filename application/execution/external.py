@@ -402,7 +402,6 @@ class ExternalRuns:
             url=None,
             lease_seconds=lease_seconds,
             not_after=deadline_of(run),
-            revives=True,
         )
         if not renewed:
             raise ClaimOver("the time limit of the run is over; stop executing it")
@@ -484,7 +483,6 @@ class ExternalRuns:
                 url=None,
                 lease_seconds=GRACE_SECONDS,
                 not_after=deadline,
-                revives=True,
             )
             return
         if is_too_long:

@@ -8,10 +8,9 @@ executor is gone, and what that one did is not known.
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from application.concurrency.tasks import wait_or_cancel
@@ -31,8 +30,9 @@ from domain.run.state import Run
 from domain.values.refusals import Rejected
 
 LOST_RUNS_MAX = 200
-DEAF_SECONDS_MAX = 10.0
+GAP_SECONDS_MAX = 10.0
 """A server that could not look for longer than this could not have taken a sign of life either."""
+GAPS_PER_LEASE = 2
 _log = logging.getLogger("spawnlog.recovering")
 
 
@@ -62,31 +62,43 @@ class RunRecovery:
         self._absent_since: dict[str, float] = {}
         self._idle_since: dict[UUID, float] = {}
         self._under_way: dict[UUID, asyncio.Task[None]] = {}
-        self._heard_at = -math.inf
-        self._hears_since = 0.0
+        self._gap_seconds_max = min(GAP_SECONDS_MAX, lease_seconds / GAPS_PER_LEASE)
+        self._looked_at: datetime | None = None
+        self._looks_since = datetime.max.replace(tzinfo=UTC)
+        self._gap_ended_at: datetime | None = None
 
     async def recover(self) -> int:
         """Look once; gives how many runs were taken over."""
-        lost = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
-        hears_seconds = self._hears_seconds()
-        self._forget_present({one.holder for one in lost if one.absent})
-        taken = [one for one in lost if self._is_gone(one)] + await self._dropped_runs()
+        found = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
+        self._note_look(found.at)
+        self._forget_present({one.holder for one in found.runs if one.absent})
+        gone = [one for one in found.runs if self._is_gone(one, found.at)]
+        taken = await self._with_closed_leases(gone) + await self._dropped_runs()
         for one in taken:
             if one.run_id not in self._under_way:
                 task = asyncio.create_task(
-                    self._take_over(one, hears_seconds), name=f"recover {one.run_id}"
+                    self._take_over(one, self._looks_since), name=f"recover {one.run_id}"
                 )
                 self._under_way[one.run_id] = task
                 task.add_done_callback(self._done(one.run_id))
         return len(taken)
 
-    def _hears_seconds(self) -> float:
-        """For how long a sign of life could have been taken here, without a gap until now."""
-        now = time.monotonic()
-        if now - self._heard_at > DEAF_SECONDS_MAX:
-            self._hears_since = now
-        self._heard_at = now
-        return now - self._hears_since
+    def _note_look(self, now: datetime) -> None:
+        """Note since when this server looks without a gap, on the clock of the database: so a gap
+        shows whatever the reason, be it this process, the machine, the database or its clock."""
+        before, self._looked_at = self._looked_at, now
+        if before is None:
+            self._looks_since = now
+        elif not timedelta(0) <= now - before <= timedelta(seconds=self._gap_seconds_max):
+            self._looks_since = self._gap_ended_at = now
+
+    async def _with_closed_leases(self, gone: Sequence[LostRun]) -> list[LostRun]:
+        """Return those runs whose holders cannot renew their leases any more."""
+        holders = {one.holder for one in gone if not _is_external(one)}
+        closed: Collection[str] = ()
+        if holders:
+            closed = await self._coordination.close_leases(sorted(holders))
+        return [one for one in gone if _is_external(one) or one.holder in closed]
 
     def _done(self, run_id: UUID) -> Callable[[object], None]:
         def forget(_: object) -> None:
@@ -112,25 +124,31 @@ class RunRecovery:
             if now - self._idle_since[run_id] >= self._lease_seconds
         ]
 
-    def _is_gone(self, lost: LostRun) -> bool:
-        """A holder whose lease expired is gone. One without any row may only have lost it with
-        the table; it gets the time of one lease to write it again, an executor outside that of the
-        longest one that it may have asked for."""
+    def _is_gone(self, lost: LostRun, now: datetime) -> bool:
+        """Return True if a holder has had its chance to renew its lease.
+
+        A holder without a row may only have lost it with the table: it gets the time of one lease
+        to write it again, an executor outside that of the longest one that it may have asked for.
+        So does a server whose lease expired while this one could not look: what kept this one from
+        looking (a closed lid, a database that was away) kept the other from renewing.
+        """
         if lost.holder == self._holder.name:
             return False
-        if not lost.absent:
+        if lost.absent:
+            since = self._absent_since.setdefault(lost.holder, time.monotonic())
+            lease_seconds = LEASE_SECONDS_MAX if _is_external(lost) else self._lease_seconds
+            return time.monotonic() - since >= lease_seconds
+        if _is_external(lost) or self._gap_ended_at is None or lost.until is None:
             return True
-        since = self._absent_since.setdefault(lost.holder, time.monotonic())
-        is_outside = lost.holder.startswith(HOLDER_PREFIX)
-        lease_seconds = LEASE_SECONDS_MAX if is_outside else self._lease_seconds
-        return time.monotonic() - since >= lease_seconds
+        chance_ends = self._gap_ended_at + timedelta(seconds=self._lease_seconds)
+        return lost.until > self._gap_ended_at or now >= chance_ends
 
     def _forget_present(self, absent: set[str]) -> None:
         for holder in list(self._absent_since):
             if holder not in absent:
                 del self._absent_since[holder]
 
-    async def _take_over(self, lost: LostRun, hears_seconds: float) -> None:
+    async def _take_over(self, lost: LostRun, looks_since: datetime) -> None:
         try:
             run = await self._work.run(lost.run_id)
             if run.epoch != lost.epoch:
@@ -141,7 +159,7 @@ class RunRecovery:
                 await self._preparing.resume(run, self._holder.name, reason)
             elif run.lane == EXTERNAL_LANE:
                 # A lease that ran out while this server was away says nothing of its executor.
-                could_be_heard = lost.absent or lost.overdue_seconds <= hears_seconds
+                could_be_heard = lost.until is None or lost.until >= looks_since
                 await self._external.end_lost(run, lost.until, could_be_heard=could_be_heard)
             elif run.stage == "queued":
                 await self._claim_again(run)
@@ -168,3 +186,7 @@ class RunRecovery:
         lease = timedelta(seconds=self._lease_seconds)
         renewed_at = lost.until - lease if lost.until is not None else None
         await self._sealing.end_in_its_stead(run, end, renewed_at)
+
+
+def _is_external(lost: LostRun) -> bool:
+    return lost.holder.startswith(HOLDER_PREFIX)

@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from application.concurrency import tasks
 from application.concurrency.periodic import PeriodicTask
+from application.concurrency.running_time import RunningTime
 from application.concurrency.tasks import with_timeout
 from application.coordination.claims import Claims
 from application.coordination.coordination import Coordination
@@ -118,10 +118,13 @@ class Supervisor:
         self._lease_seconds = lease_seconds
         self._follow_configuration = follow_configuration
         self._alive = alive
-        self._renewed = time.monotonic()
+        self._running_time = RunningTime(lease_seconds)
+        self._renewed = self._running_time.now()
         self.url: str | None = None
         self._dispatch = PeriodicTask("dispatch", workers.dispatching.dispatch, DISPATCH_SECONDS)
-        claims = Claims(coordination, holder, lease_seconds=lease_seconds, now=time.monotonic)
+        claims = Claims(
+            coordination, holder, lease_seconds=lease_seconds, now=self._running_time.now
+        )
         self._announce = announcement_work(claims, workers.announcing)
         self._archive = archive_work(claims, workers.archiving)
         self._wait = wait_work(claims, workers.depending)
@@ -129,6 +132,9 @@ class Supervisor:
         self._awaited = AwaitedRuns()
         self._effect = effect_work(claims, workers.undoing, workers.telling, workers.sending)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
+        self._look = PeriodicTask(
+            "running time", self._look_at_time, self._running_time.look_seconds
+        )
         self._renew = PeriodicTask("lease", self._renew_lease, lease_seconds / 3)
         self._sweep = PeriodicTask("staged files", workers.sweeping, SWEEP_SECONDS)
         self._recover = PeriodicTask(
@@ -183,6 +189,7 @@ class Supervisor:
 
     def _all(self) -> tuple[PeriodicTask | DueWork | TranscriptFileWriter, ...]:
         return (
+            self._look,
             self._renew,
             self._dispatch,
             self._announce,
@@ -212,6 +219,8 @@ class Supervisor:
     async def _on_event(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id
         event = recorded.event
+        if isinstance(event, RunEnded) and run_id is not None:
+            self._workers.executing.let_go(run_id)
         if isinstance(event, _UNDONE_AFTER) or self._workers.telling.is_triggered_by(event):
             run = self._tail.newest(run_id) if run_id is not None else None
             if run is None or run.effects_at is not None:
@@ -278,10 +287,14 @@ class Supervisor:
             due.notify()
         self._expected.clear()
 
+    async def _look_at_time(self) -> None:
+        self._running_time.look()
+
     async def _renew_lease(self) -> None:
-        """Prolong the lease. It counts from before the question was asked: the database's clock
-        cannot have given more than that."""
-        began = time.monotonic()
+        """Prolong the lease. It counts from before the question was asked, since the database
+        cannot have given more than that, and in time in which this process ran: after a suspension
+        the database says whether another server took the lease meanwhile."""
+        began = self._running_time.now()
         left = self._renewed + self._lease_seconds - began
         try:
             # A database that does not answer at all must not hide that the lease has run out.
@@ -292,13 +305,13 @@ class Supervisor:
                 max(left, RENEW_SECONDS_MIN),
             )
         except (LogUnavailable, TimeoutError) as away:
-            if time.monotonic() - self._renewed >= self._lease_seconds:
+            if self._running_time.now() - self._renewed >= self._lease_seconds:
                 await self._abandon_runs("it could not be renewed in time")
             if isinstance(away, TimeoutError):
                 raise LogUnavailable("the database does not answer") from away
             raise
         if not ours:
-            await self._abandon_runs("it had expired")
+            await self._abandon_runs("another server took it over")
             return
         self._renewed = began
         self._alive()
@@ -309,7 +322,7 @@ class Supervisor:
         _log.error("the lease of %s is lost: %s", self._holder.name, why)
         await self._workers.executing.abandon_all()
         self._holder.replace_name()
-        self._renewed = time.monotonic()
+        self._renewed = self._running_time.now()
         self._renew.notify()
 
     async def _forget_answers(self) -> None:

@@ -144,7 +144,7 @@ async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
 ) -> None:
     await family.begin("a")
     await wait_for(family, "after", "a")
-    lost = await coordination.lost_runs(limit=9)
+    lost = (await coordination.lost_runs(limit=9)).runs
     assert family.id("after") not in {one.run_id for one in lost}
     registry = postgres.registry()
     at = await family.log.head()

@@ -8,6 +8,7 @@ import pytest
 from application.coordination.coordination import Coordination, DueFile
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
 from domain.run.facts import EXTERNAL_LANE, TranscriptSeal
+from infrastructure.outbound.read_model.coordination import CLOSE
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import at_once, submission
@@ -33,6 +34,14 @@ async def _expired(postgres: RunningLog, table: str) -> None:
     await until(over, "the lease is over")
 
 
+async def _expired_lease(postgres: RunningLog, holder: str) -> None:
+    async def over() -> bool:
+        query = "SELECT 1 FROM holders WHERE until > clock_timestamp() AND holder = %s"
+        return not await postgres.ask(query, holder)
+
+    await until(over, "the lease is over")
+
+
 async def test_a_lease_is_written_and_prolonged(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
@@ -43,29 +52,59 @@ async def test_a_lease_is_written_and_prolonged(
     assert timedelta(seconds=LONG - 10) < left <= timedelta(seconds=LONG)
 
 
-async def test_a_lease_that_is_over_cannot_be_had_back(
-    postgres: RunningLog, coordination: Coordination
-) -> None:
-    await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
-    await _expired(postgres, "holders")
-    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
-    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
-    assert await coordination.renew("server-1b", url=None, lease_seconds=LONG)
-
-
-async def test_a_lease_that_is_over_is_had_back_where_that_is_asked_for_but_not_past_its_limit(
+async def test_expired_lease_is_prolonged_but_not_past_its_limit(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
     await _expired(postgres, "holders")
     limit = datetime.now(UTC) - timedelta(seconds=1)
-    assert not await coordination.renew(
-        HOLDER, url=None, lease_seconds=LONG, not_after=limit, revives=True
-    )
-    assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG, revives=True)
+    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG, not_after=limit)
     assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
     await coordination.forget(HOLDER)
     assert await postgres.ask("SELECT holder FROM holders") == []
+
+
+async def test_closed_lease_is_not_prolonged(
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
+) -> None:
+    await family.begin("running")
+    await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
+    await coordination.renew("server-2", url="http://b", lease_seconds=LONG)
+    await _expired_lease(postgres, HOLDER)
+    before = (await coordination.lost_runs(limit=9)).runs
+    assert await coordination.close_leases([HOLDER, "server-2"]) == {HOLDER}
+    assert not await coordination.renew(HOLDER, url="http://a", lease_seconds=LONG)
+    assert await coordination.renew("server-2", url="http://b", lease_seconds=LONG)
+    # A server that dies between closing and taking over leaves the runs to the next one.
+    assert (await coordination.lost_runs(limit=9)).runs == before
+    assert await coordination.close_leases([HOLDER]) == {HOLDER}
+
+
+async def test_lease_without_row_can_be_closed(
+    running: ServedLog, coordination: Coordination
+) -> None:
+    assert await coordination.close_leases([HOLDER]) == {HOLDER}
+    assert not await coordination.renew(HOLDER, url="http://a", lease_seconds=LONG)
+
+
+async def test_renewal_waits_for_closing_of_same_lease(
+    postgres: RunningLog, coordination: Coordination
+) -> None:
+    await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
+    await _expired(postgres, "holders")
+    async with postgres.pool.connection() as connection:
+        async with connection.transaction():
+            await connection.execute(CLOSE, [[HOLDER]])
+            renewing = asyncio.create_task(
+                coordination.renew(HOLDER, url="http://a", lease_seconds=LONG)
+            )
+
+            async def waits() -> bool:
+                query = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'"
+                return bool(await postgres.ask(query))
+
+            await until(waits, "the renewal waits")
+    assert not await renewing
 
 
 async def test_a_lease_that_was_emptied_away_is_written_again(
@@ -81,8 +120,8 @@ async def test_a_lease_is_over_at_its_limit_however_long_it_was_to_be(
 ) -> None:
     await family.begin("limited")
     limit = datetime.now(UTC) - timedelta(seconds=1)
-    assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG, not_after=limit)
-    (lost,) = await coordination.lost_runs(limit=9)
+    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG, not_after=limit)
+    (lost,) = (await coordination.lost_runs(limit=9)).runs
     assert (lost.run_id, lost.until, lost.absent) == (family.id("limited"), limit, False)
 
 
@@ -107,21 +146,22 @@ async def test_runs_are_lost_when_their_holder_is_gone_and_not_before(
     await family.begin("running")
     await family.queue("waiting")
     await family.live("over")
-    lost = await coordination.lost_runs(limit=9)
+    lost = (await coordination.lost_runs(limit=9)).runs
     assert [(one.run_id, one.stage, one.epoch, one.absent) for one in lost] == [
         (family.id("preparing"), "requested", 1, True),
         (family.id("running"), "started", 6, True),
     ]
     assert {one.holder for one in lost} == {HOLDER}
     await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
-    assert await coordination.lost_runs(limit=9) == []
+    assert (await coordination.lost_runs(limit=9)).runs == []
     await coordination.leave(HOLDER)
-    lost = await coordination.lost_runs(limit=9)
+    lost = (await coordination.lost_runs(limit=9)).runs
     assert [(one.run_id, one.absent) for one in lost] == [
         (family.id("preparing"), False),
         (family.id("running"), False),
     ]
-    assert len(await coordination.lost_runs(limit=1)) == 1
+    assert len((await coordination.lost_runs(limit=1)).runs) == 1
+    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
 
 
 async def test_runs_are_lost_when_a_lease_runs_out(
@@ -130,11 +170,11 @@ async def test_runs_are_lost_when_a_lease_runs_out(
     await family.spawn("preparing")
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
     await _expired(postgres, "holders")
-    (lost,) = await coordination.lost_runs(limit=9)
+    (lost,) = (await coordination.lost_runs(limit=9)).runs
     assert (lost.run_id, lost.absent) == (family.id("preparing"), False)
     await family.tell("preparing", ask.resume(lost.epoch, holder="server-2"))
     await coordination.renew("server-2", url=None, lease_seconds=LONG)
-    assert await coordination.lost_runs(limit=9) == []
+    assert (await coordination.lost_runs(limit=9)).runs == []
 
 
 async def test_a_holder_that_left_is_forgotten_after_a_day(

@@ -59,7 +59,7 @@ def _keys(kind: ClaimKind, run_ids: Iterable[UUID], holder: str) -> list[ClaimKe
     return [ClaimKey(kind, run_id, holder) for run_id in run_ids]
 
 
-async def test_a_claim_is_prolonged_by_who_has_it_as_long_as_it_is_not_over(
+async def test_claim_is_prolonged_unless_taken_by_another(
     postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 4)
@@ -79,7 +79,9 @@ async def test_a_claim_is_prolonged_by_who_has_it_as_long_as_it_is_not_over(
     assert {run_id for (run_id,) in longer} == kept
     expired = "UPDATE work_claims SET until = clock_timestamp() WHERE holder = %s"
     await postgres.ask(expired, HOLDER)
-    assert await coordination.prolong(mine, lease_seconds=LONG) == frozenset()
+    assert await coordination.prolong(mine, lease_seconds=LONG) == set(
+        _keys("announce", kept, HOLDER)
+    )
     assert await coordination.prolong([], lease_seconds=LONG) == frozenset()
 
 
@@ -163,7 +165,7 @@ async def test_emptied_tables_cost_nothing_but_a_repeat(
     await postgres.ask("TRUNCATE holders, work_claims")
     assert set(await claim("announce", "server-2", limit=9, lease_seconds=LONG)) == due
     await family.begin("held")
-    (lost,) = await coordination.lost_runs(limit=9)
+    (lost,) = (await coordination.lost_runs(limit=9)).runs
     assert (lost.run_id, lost.absent) == (family.id("held"), True)
     epoch = family.run("held").epoch
     await family.end("held")

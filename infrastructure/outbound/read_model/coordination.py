@@ -7,28 +7,47 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
+from application.coordination.coordination import (
+    ClaimKey,
+    ClaimKind,
+    DueFile,
+    LostRun,
+    LostRuns,
+)
 from application.projections.fold import FOREVER
 from domain.run.facts import EXTERNAL_LANE
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
+# In the place of a holder's URL when its lease was closed. It is in the row itself, because a
+# renewal and a closing of the same lease wait for each other there.
+_CLOSED = "closed"
 RENEW = (
     "INSERT INTO holders (holder, url, until)"
     " VALUES (%(holder)s, %(url)s, least(clock_timestamp() + make_interval(secs => %(seconds)s),"
     " %(not_after)s::timestamptz))"
     " ON CONFLICT (holder) DO UPDATE SET until = excluded.until, url = excluded.url"
-    " WHERE %(revives)s OR holders.until > clock_timestamp() RETURNING until > clock_timestamp()"
+    f" WHERE holders.url IS DISTINCT FROM '{_CLOSED}' RETURNING until > clock_timestamp()"
+)
+LEAVE = f"UPDATE holders SET until = clock_timestamp(), url = '{_CLOSED}' WHERE holder = %s"
+# Also of a holder without a row, so that it does not write one meanwhile.
+CLOSE = (
+    "INSERT INTO holders (holder, url, until)"
+    f" SELECT holder, '{_CLOSED}', clock_timestamp()"
+    " FROM unnest(%s::text[]) AS t (holder) ORDER BY holder"
+    " ON CONFLICT (holder) DO UPDATE SET url = excluded.url"
+    " WHERE holders.until <= clock_timestamp() RETURNING holder"
 )
 # By what is due, in its order: whatever is over, and in any other order that would be walked
 # through, is not in that index.
 _IN_HANDS = f"runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
 _BY_DUE = "ORDER BY runs.due_kind, runs.due_at LIMIT %s"
 LOST = (
+    "SELECT clock_timestamp(), lost.* FROM (SELECT) AS once LEFT JOIN LATERAL ("
     "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL,"
-    " holders.until, COALESCE(extract(epoch FROM clock_timestamp() - holders.until), 0)::float8"
-    " FROM runs"
+    " holders.until FROM runs"
     f" LEFT JOIN holders ON holders.holder = runs.holder WHERE {_IN_HANDS}"
     f" AND (holders.until IS NULL OR holders.until <= clock_timestamp()) {_BY_DUE}"
+    ") AS lost ON true"
 )
 HELD = (
     "SELECT run_id, stage, holder, epoch, false FROM runs"
@@ -95,8 +114,7 @@ _MINE = (
 )
 PROLONG = (
     "UPDATE work_claims SET until = clock_timestamp() + make_interval(secs => %(seconds)s) FROM"
-    f"{_MINE} AND work_claims.until > clock_timestamp()"
-    " RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
+    f"{_MINE} RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
 )
 FORGET_HOLDER = "DELETE FROM holders WHERE holder = %s"
 FORGET_ANSWERS = (
@@ -139,25 +157,25 @@ class PostgresCoordination:
         url: str | None,
         lease_seconds: float,
         not_after: datetime | None = None,
-        revives: bool = False,
     ) -> bool:
-        """Prolong a holder's lease; False when it had expired."""
+        """Prolong a holder's lease. Return False if it was closed, or `not_after` is past."""
         values = {
             "holder": holder,
             "url": url,
             "seconds": lease_seconds,
             "not_after": not_after,
-            "revives": revives,
         }
         rows = await self._fetch(RENEW, values)
-        return bool(rows) and (rows[0][0] or not revives)
+        return bool(rows) and rows[0][0]
+
+    async def close_leases(self, holders: Sequence[str]) -> frozenset[str]:
+        """Close expired leases for good."""
+        return frozenset(row[0] for row in await self._fetch(CLOSE, [list(holders)]))
 
     async def leave(self, holder: str) -> None:
-        """Let the lease expire now (the row stays, so that the holder counts as gone, not as
-        unknown)."""
-        await self._fetch(
-            "UPDATE holders SET until = clock_timestamp() WHERE holder = %s", [holder]
-        )
+        """Let the lease expire now, and close it against a renewal that is still under way. The row
+        stays, so that the holder counts as gone, not as unknown."""
+        await self._fetch(LEAVE, [holder])
         await self._fetch(
             "DELETE FROM holders WHERE until < clock_timestamp() - interval '1 day'", []
         )
@@ -166,9 +184,10 @@ class PostgresCoordination:
         """Remove a lease under whose name nothing is held any more."""
         await self._fetch(FORGET_HOLDER, [holder])
 
-    async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
+    async def lost_runs(self, *, limit: int) -> LostRuns:
         """Runs held by somebody without a valid lease."""
-        return [LostRun(*row) for row in await self._fetch(LOST, [limit])]
+        rows = await self._fetch(LOST, [limit])
+        return LostRuns([LostRun(*row) for _, *row in rows if row[0] is not None], rows[0][0])
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         """Runs that are recorded as held by this holder."""
@@ -189,7 +208,7 @@ class PostgresCoordination:
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        """Prolong those that are not over yet."""
+        """Prolong the claims that nobody else has taken."""
         values = {**_columns(claims), "seconds": lease_seconds}
         return frozenset(ClaimKey(*row) for row in await self._fetch(PROLONG, values))
 

@@ -5,7 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun
+from application.coordination.coordination import (
+    ClaimKey,
+    ClaimKind,
+    DueFile,
+    LostRun,
+    LostRuns,
+)
 from application.projections.run_rows import RunRow
 from domain.run.facts import EXTERNAL_LANE
 from tests.support.memory.store import Lease, Line, Store
@@ -27,28 +33,40 @@ class MemoryCoordination:
         url: str | None,
         lease_seconds: float,
         not_after: datetime | None = None,
-        revives: bool = False,
     ) -> bool:
-        """Prolong a holder's lease; False when it had expired."""
+        """Prolong a holder's lease. Return False if it was closed, or `not_after` is past."""
 
         def renewed() -> bool:
             now, lease = self._store.now(), self._store.leases.get(holder)
-            if lease is not None and lease.until <= now and not revives:
+            if lease is not None and lease.is_closed:
                 return False
             until = now + timedelta(seconds=lease_seconds)
             until = min(until, not_after) if not_after is not None else until
             self._store.leases[holder] = Lease(holder, until, url)
-            return until > now or not revives
+            return until > now
 
         return await self._line.ask(renewed)
 
+    async def close_leases(self, holders: Sequence[str]) -> frozenset[str]:
+        """Close expired leases for good."""
+
+        def closed() -> frozenset[str]:
+            now, leases = self._store.now(), self._store.leases
+            for holder in holders:
+                lease = leases.setdefault(holder, Lease(holder, now))
+                lease.is_closed = lease.is_closed or lease.until <= now
+            return frozenset(one for one in holders if leases[one].is_closed)
+
+        return await self._line.ask(closed)
+
     async def leave(self, holder: str) -> None:
-        """Let the lease expire now, and forget those that did a day ago."""
+        """Let the lease expire now for good, and forget those that did a day ago."""
 
         def left() -> None:
             now, leases = self._store.now(), self._store.leases
             if holder in leases:
                 leases[holder].until = now
+                leases[holder].is_closed = True
             for old in [one for one in leases.values() if one.until < now - timedelta(days=1)]:
                 del leases[old.holder]
 
@@ -58,18 +76,17 @@ class MemoryCoordination:
         """Remove a lease under whose name nothing is held any more."""
         await self._line.ask(lambda: self._store.leases.pop(holder, None))
 
-    async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
+    async def lost_runs(self, *, limit: int) -> LostRuns:
         """Runs held by somebody without a valid lease."""
 
-        def found() -> list[LostRun]:
+        def found() -> LostRuns:
             now = self._store.now()
             lost: list[LostRun] = []
             for row in self._held():
                 lease = self._store.leases.get(row.holder or "")
                 if lease is None or lease.until <= now:
-                    overdue = (now - lease.until).total_seconds() if lease is not None else 0
-                    lost.append(replace(_lost(row, lease), overdue_seconds=overdue))
-            return lost[:limit]
+                    lost.append(_lost(row, lease))
+            return LostRuns(lost[:limit], now)
 
         return await self._line.ask(found)
 
@@ -153,14 +170,13 @@ class MemoryCoordination:
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        """Prolong those that are not over yet."""
+        """Prolong the claims that nobody else has taken."""
 
         def prolonged() -> frozenset[ClaimKey]:
-            now = self._store.now()
-            kept = [one for one in self._mine(claims) if self._lease(one).until > now]
+            kept = frozenset(self._mine(claims))
             for one in kept:
-                self._lease(one).until = now + timedelta(seconds=lease_seconds)
-            return frozenset(kept)
+                self._lease(one).until = self._store.now() + timedelta(seconds=lease_seconds)
+            return kept
 
         return await self._line.ask(prolonged)
 

@@ -125,6 +125,7 @@ class Lease:
     holder: str
     until: datetime
     url: str | None = None
+    is_closed: bool = False
 
 
 @dataclass(slots=True)
