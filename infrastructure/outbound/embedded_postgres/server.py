@@ -13,6 +13,7 @@ from psycopg import sql
 from infrastructure.outbound.embedded_postgres import binaries as programs
 from infrastructure.outbound.embedded_postgres.data_directory import DATABASE, Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError, from_os_error
+from infrastructure.outbound.embedded_postgres.libpq import complete_url, hide_variables
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 from infrastructure.outbound.embedded_postgres.supervisor_process import (
     SupervisorArguments,
@@ -60,6 +61,7 @@ class EmbeddedPostgres:
         directories = (
             programs.installed_directories() if binaries is None else [binaries.absolute()]
         )
+        hide_variables()
         started = cls(Home.at(home), directories, timeout_seconds)
         started.ensure_running()
         return started
@@ -67,7 +69,7 @@ class EmbeddedPostgres:
     @property
     def conninfo(self) -> str:
         """The URL of the database over the unix socket, for libpq; SQLAlchemy needs its scheme."""
-        return self._home.conninfo()
+        return complete_url(self._home.conninfo())
 
     def ensure_running(self) -> None:
         """Return when the server answers; join it or start it again when it does not.
@@ -174,7 +176,7 @@ class EmbeddedPostgres:
         """None when the server answers on `database`, else what stands against it."""
         try:
             with psycopg.connect(
-                self._home.conninfo(database),
+                complete_url(self._home.conninfo(database)),
                 autocommit=True,
                 connect_timeout=_CONNECT_SECONDS_MAX,
             ) as connection:
