@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test-model run quick check test soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser docs constraints clean
+.PHONY: help demo demo-model test-model run quick check test soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -96,6 +96,10 @@ pictures: page ## take the pictures of the page in the README anew
 browser: ## install Chromium, which tests of the page need (Debian and Ubuntu, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; }
+
+pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu, as root)
+	@command -v pgbouncer >/dev/null || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends pgbouncer; }
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md; docs/cases.md, docs/rules.md, shapes of the page
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"

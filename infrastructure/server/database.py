@@ -18,7 +18,13 @@ from infrastructure.outbound.log.schema.connections import (
     open_connection,
     open_pool,
 )
-from infrastructure.outbound.log.schema.revision import current_revision, newest_revision
+from infrastructure.outbound.log.schema.revision import (
+    FoundDatabase,
+    inspect_database,
+    newest_revision,
+    require_known_revision,
+    require_utf8,
+)
 
 
 @dataclass(slots=True)
@@ -30,24 +36,23 @@ class Database:
     close: Callable[[], None]
 
 
-def open_database(url: str | None, embedded_home: Path) -> Database:
+def open_database(url: str | None, embedded_home: Path, *, any_encoding: bool = False) -> Database:
     """Reach the server given by URL, or join or start the embedded one and bring it up to date.
 
     `UserError` says what to do when it cannot be had, or when its schema is not of this release.
+    `any_encoding` lets a log be exported that an earlier release has written in another encoding.
     """
     if url is not None:
-        _must_be_ready(url)
+        _require_ready(url, any_encoding=any_encoding)
         return Database(url, _do_nothing, _do_nothing)
     try:
         server = EmbeddedPostgres.start(embedded_home)
     except EmbeddedPostgresError as error:
         raise UserError(str(error)) from error
     try:
-        if current_revision(server.conninfo) != newest_revision():
+        revision = _inspect(server.conninfo, "the embedded database cannot be used").revision
+        if revision != newest_revision():
             _migrate(server.conninfo, "the embedded database cannot be used")
-    except psycopg.Error as error:
-        server.close()
-        raise UserError(f"the embedded database cannot be used: {_reason(error)}") from error
     except BaseException:
         server.close()
         raise
@@ -60,7 +65,9 @@ def migrate_database(url: str | None, embedded_home: Path) -> str:
         database = open_database(None, embedded_home)
         database.close()
         return f"the embedded database is at revision {newest_revision()}"
-    before, after = _migrate(url, "the database cannot be migrated")
+    failure = "the database cannot be migrated"
+    require_utf8(_inspect(url, failure).encoding)
+    before, after = _migrate(url, failure)
     if before == after:
         return f"the database was already at revision {after}"
     return f"the database went from {before or 'empty'} to revision {after}"
@@ -74,22 +81,29 @@ def _migrate(url: str, failure: str) -> tuple[str | None, str]:
 
     try:
         return migrate(url)
-    except (SQLAlchemyError, ValueError) as error:
+    except SQLAlchemyError as error:
         raise UserError(f"{failure}: {_reason(error)}") from error
 
 
-def _must_be_ready(url: str) -> None:
+def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
+    """Look which database this is; refuse one that no command of this release works on."""
     try:
-        found = current_revision(url)
+        found = inspect_database(url)
     except (psycopg.Error, ValueError) as error:
-        raise UserError(
-            f"the database cannot be reached: {_reason(error)}; check --database-url"
-        ) from error
+        raise UserError(f"{failure}: {_reason(error)}{advice}") from error
+    require_known_revision(found.revision)
+    return found
+
+
+def _require_ready(url: str, *, any_encoding: bool) -> None:
+    found = _inspect(url, "the database cannot be reached", "; check --database-url")
+    if not any_encoding:
+        require_utf8(found.encoding)
     newest = newest_revision()
-    if found != newest:
+    if found.revision != newest:
         raise UserError(
-            f"the database is at revision {found or 'none'} and this release needs {newest};"
-            " run `spawnlog migrate` with the same --database-url"
+            f"the database is at revision {found.revision or 'none'} and this release needs"
+            f" {newest}; run `spawnlog migrate` with the same --database-url"
         )
 
 

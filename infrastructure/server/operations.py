@@ -230,7 +230,9 @@ def export_to_file(
     is not there."""
     loaded, settings, directory = _prepare_start(options)
     with _open_destination(export_options) as destination:
-        database = open_database(_database_url(loaded, settings), directory.postgres)
+        database = open_database(
+            _database_url(loaded, settings), directory.postgres, any_encoding=True
+        )
         try:
             exported = export_log(
                 database.conninfo,

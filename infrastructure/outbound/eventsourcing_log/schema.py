@@ -17,10 +17,17 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy import exc as sqlalchemy_errors
 from sqlalchemy.pool import NullPool
 
+from infrastructure.contract.errors import UserError
 from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
 from infrastructure.outbound.log.schema.format import OWNER
 from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, revision_of, upgrade_within
-from infrastructure.outbound.log.schema.revision import newest_revision
+from infrastructure.outbound.log.schema.revision import (
+    encoding_of,
+    newest_revision,
+    require_known_revision,
+    require_utf8,
+)
+from infrastructure.outbound.log.schema.session_pooling import require_own_session
 
 LOCK_TIMEOUT_SECONDS = 60
 
@@ -48,8 +55,10 @@ def prepare_log(datastore: LogDatastore, application: str, *, may_create: bool) 
         found = _inspect_schema(connection, datastore.schema)
         if found.has_log:
             _require_owner(found, datastore.schema, application)
-        if found.has_log and revision_of(connection) == newest_revision():
+        revision = revision_of(connection) if found.has_log else None
+        if revision == newest_revision():
             return
+        require_known_revision(revision)
         if not may_create:
             raise ProgrammingError(
                 f"schema {datastore.schema} has no log of this release; start once with"
@@ -117,6 +126,12 @@ def _create_schema(connection: Connection, found: _SchemaState, schema: str) -> 
 def _within_transaction(datastore: LogDatastore, work: Callable[[Connection], None]) -> None:
     def connect() -> Any:
         connection: psycopg.Connection[Any] = datastore.connect()
+        try:
+            require_own_session(connection, datastore.connect)
+            require_utf8(encoding_of(connection))
+        except BaseException:
+            connection.close()
+            raise
         connection.autocommit = False
         connection.row_factory = tuple_row
         return connection
@@ -127,6 +142,8 @@ def _within_transaction(datastore: LogDatastore, work: Callable[[Connection], No
             connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'"))
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
             work(connection)
+    except UserError as error:
+        raise NotSupportedError(str(error)) from error
     except sqlalchemy_errors.OperationalError as error:
         raise OperationalError(_reason(error)) from error
     except sqlalchemy_errors.SQLAlchemyError as error:

@@ -12,6 +12,7 @@ from infrastructure.outbound.log.schema.connections import NO_LIMITS, open_sync_
 from infrastructure.outbound.log.schema.revision import (
     newest_revision,
     require_database_url,
+    require_known_revision,
     scripts_folder,
 )
 
@@ -54,13 +55,18 @@ def migration_engine(conninfo: str) -> Engine:
 
 
 def migrate(conninfo: str) -> tuple[str | None, str]:
-    """Bring the database up; two that do so at once wait for each other. Gives old and new."""
+    """Bring the database up; two that do so at once wait for each other. Gives old and new.
+
+    Raises:
+        UserError: A newer release has migrated it.
+    """
     engine = migration_engine(conninfo)
     try:
         with engine.connect() as connection:
             connection.execute(text(f"SELECT pg_advisory_lock({MIGRATION_LOCK})"))
             before = revision_of(connection)
             connection.commit()
+            require_known_revision(before)
             upgrade_within(connection)
             connection.commit()
             connection.execute(text(f"SELECT pg_advisory_unlock({MIGRATION_LOCK})"))

@@ -5,10 +5,17 @@ differ.
 """
 
 import re
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 import infrastructure
+from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import open_sync_connection
+from infrastructure.outbound.log.schema.session_pooling import require_own_session
 
 _SCRIPT = re.compile(r"([0-9]{4})_[a-z0-9_]+\.py")
 
@@ -22,20 +29,65 @@ def scripts_folder() -> Path:
 
 def newest_revision() -> str:
     """The revision this release needs. The name of a migration begins with its revision."""
+    return max(_revisions())
+
+
+def _revisions() -> set[str]:
     names = (path.name for path in (scripts_folder() / "versions").iterdir())
-    return max(found[1] for found in map(_SCRIPT.fullmatch, names) if found)
+    return {found[1] for found in map(_SCRIPT.fullmatch, names) if found}
 
 
-def current_revision(conninfo: str) -> str | None:
-    """The revision the database is at; None for an empty one. Raises `psycopg.Error`, and
-    `ValueError` for what is no URL of a database."""
+@dataclass(frozen=True, slots=True)
+class FoundDatabase:
+    """The revision that a database is at, None for an empty one, and its encoding."""
+
+    revision: str | None
+    encoding: str
+
+
+def inspect_database(conninfo: str) -> FoundDatabase:
+    """Look which database this is.
+
+    Raises:
+        psycopg.Error: The database cannot be reached.
+        UserError: A pooler shares sessions between connections.
+        ValueError: It is no URL of a database.
+    """
     require_database_url(conninfo)
-    with open_sync_connection(conninfo, application="start") as connection:
+    connect = partial(open_sync_connection, conninfo, application="start")
+    with connect() as connection:
+        require_own_session(connection, connect)
+        encoding = encoding_of(connection)
         found = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchone()
         if found is None or not found[0]:
-            return None
+            return FoundDatabase(None, encoding)
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return str(row[0]) if row is not None else None
+    return FoundDatabase(str(row[0]) if row is not None else None, encoding)
+
+
+def encoding_of(connection: psycopg.Connection[Any]) -> str:
+    """Return the encoding of the database, as the server told it at the start."""
+    return connection.info.parameter_status("server_encoding") or "unknown"
+
+
+def require_utf8(encoding: str) -> None:
+    """Refuse a database that cannot hold every text, or that does not check the texts it holds."""
+    if encoding != "UTF8":
+        raise UserError(
+            f"the database has the encoding {encoding}, and a log needs UTF8: create a database"
+            " with ENCODING 'UTF8' TEMPLATE template0, and move a log that is in this one with"
+            " `spawnlog log export` and `spawnlog log import`"
+        )
+
+
+def require_known_revision(found: str | None) -> None:
+    """Refuse a schema that a newer release has made; None, an empty database, is fine."""
+    if found is not None and found not in _revisions():
+        raise UserError(
+            f"the database is at revision {found}, which this release does not know: it knows"
+            f" revisions up to {newest_revision()}; install the newer spawnlog that migrated the"
+            " database, or name another database"
+        )
 
 
 def require_database_url(conninfo: str) -> None:

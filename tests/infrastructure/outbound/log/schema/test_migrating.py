@@ -19,7 +19,7 @@ import infrastructure
 from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate
 from infrastructure.outbound.log.schema.revision import (
-    current_revision,
+    inspect_database,
     newest_revision,
     scripts_folder,
 )
@@ -87,9 +87,9 @@ def _count_waiting(connection: psycopg.Connection[tuple[object, ...]]) -> int:
 
 
 def test_an_empty_database_gets_the_whole_schema(empty_database_url: str) -> None:
-    assert current_revision(empty_database_url) is None
+    assert inspect_database(empty_database_url).revision is None
     assert migrate(empty_database_url) == (None, newest_revision())
-    assert current_revision(empty_database_url) == newest_revision()
+    assert inspect_database(empty_database_url).revision == newest_revision()
     assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
     with psycopg.connect(empty_database_url) as connection:
         head = connection.execute("SELECT position, format, chain_hash FROM log_head").fetchall()
@@ -137,7 +137,7 @@ def test_a_migration_that_fails_leaves_no_half_and_lets_go(
     for _ in range(2):
         with pytest.raises(ProgrammingError, match="already exists"):
             migrate(empty_database_url)
-        assert current_revision(empty_database_url) == newest
+        assert inspect_database(empty_database_url).revision == newest
         assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
 
 
@@ -188,7 +188,7 @@ def _name(name: str) -> psycopg.sql.Identifier:
 async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str) -> None:
     with _schemas(empty_database_url, "one", "another") as (one, another):
         assert migrate(one) == (None, newest_revision())
-        assert current_revision(another) is None
+        assert inspect_database(another).revision is None
         assert migrate(another) == (None, newest_revision())
         async with running_on(one) as first, running_on(another) as second:
             await observe(first.log, range(3))

@@ -12,7 +12,7 @@ from domain.event_types import EVENT_TYPES
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date, rebuild
 from infrastructure.outbound.log.schema.migrate import migrate
-from infrastructure.outbound.log.schema.revision import current_revision, newest_revision
+from infrastructure.outbound.log.schema.revision import inspect_database, newest_revision
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
@@ -48,7 +48,7 @@ async def test_a_log_of_an_earlier_release_is_brought_up_and_goes_on(
     before = _all(url, EVENTS)
     types = {row[0] for row in _all(url, "SELECT type FROM events")}
     assert types <= {name for name, _ in EVENT_TYPES}
-    assert current_revision(url) == revision
+    assert inspect_database(url).revision == revision
     assert migrate(url) == (revision, newest_revision())
     await bring_rows_up_to_date(url)
     assert _all(url, EVENTS) == before

@@ -1,0 +1,66 @@
+"""A pooler is refused unless each connection has a session of its own."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from eventsourcing.persistence import NotSupportedError
+from eventsourcing.utils import Environment
+
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.eventsourcing_log.schema import prepare_log
+from infrastructure.outbound.eventsourcing_log.settings import LogDatastore, settings_of
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
+from infrastructure.server.database import migrate_database, open_database
+from tests.support.builders.damaged_log import tell_all
+from tests.support.builders.exported_logs import WHOLE, exported, imported, tables_of
+from tests.support.servers.databases import Databases
+from tests.support.servers.pgbouncer import pooled
+from tests.support.servers.running_log import running_on
+
+pytestmark = pytest.mark.server
+
+SHARED = [
+    ("transaction", ()),
+    ("transaction", ("server_round_robin = 1", "min_pool_size = 2")),
+    ("transaction", ("server_round_robin = 1", "min_pool_size = 3")),
+    ("transaction", ("default_pool_size = 1",)),
+    ("statement", ()),
+]
+
+
+@pytest.mark.parametrize(("mode", "more"), SHARED)
+def test_shared_sessions_are_refused(
+    database_url: str, tmp_path: Path, mode: str, more: tuple[str, ...]
+) -> None:
+    with pooled(database_url, mode, *more) as url:
+        for start in (open_database, migrate_database):
+            with pytest.raises(UserError, match="session pooling") as refused:
+                start(url, tmp_path)
+            assert "\n" not in str(refused.value)
+        variables = {"SPAWNLOG_DATABASE_URL": url, "POSTGRES_POOL_SIZE": "0"}
+        datastore = LogDatastore(settings_of(Environment("orders", variables)))
+        with pytest.raises(NotSupportedError, match="session pooling"):
+            prepare_log(datastore, "orders", may_create=True)
+        datastore.close()
+
+
+async def test_session_pooling_works(
+    databases: Databases, database_url: str, tmp_path: Path
+) -> None:
+    original = databases.create_empty()
+    with pooled(original, "session") as url, pooled(database_url, "session") as other:
+        migrate_database(url, tmp_path)
+        open_database(url, tmp_path)
+        async with running_on(url) as running:
+            await tell_all(running, tmp_path)
+        assert (await rebuild(url)).differing == 0
+        file = tmp_path / "log.ndjson"
+        exported(url, file, **WHOLE)
+        await asyncio.to_thread(imported, other, file)
+        for one in (url, other):
+            order = VerifyOrder(state_file=tmp_path / "state.json")
+            assert (await asyncio.to_thread(run_verification, one, order)).difference is None
+    assert tables_of(original) == tables_of(database_url)
+    databases.drop(original)
