@@ -28,13 +28,14 @@ _PUT_AWAY = ("session-delete", "deleted")
 @dataclass(frozen=True, slots=True)
 class HookCall:
     """A request to `hook`, which is told that it is `name`. A receiver tells a repeat of it by
-    `key`."""
+    `key`. Without `needs_body` the status of the answer is all that counts."""
 
     hook: AnyHook
     name: str
     key: str
     event: Mapping[str, object]
     ctx: Mapping[str, object]
+    needs_body: bool = True
 
     @property
     def body(self) -> dict[str, object]:
@@ -61,7 +62,7 @@ def spawn_failed_call(run: Run, origin: Origin) -> HookCall:
         }
     )
     key = f"{step_key(run.run_id, 'thread_binding')}:undo"
-    return _call(run, "subagentEnded", key, event)
+    return _call(run, "subagentEnded", key, event, needs_body=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ def rollback_call(run: Run, conversations: Conversations, token: str | None) -> 
     """Asks a context engine to undo that; `token` is what it gave for it."""
     key = f"{step_key(run.run_id, 'context_engine')}:undo"
     event = _drop_unknown({**_preparation(run, conversations), "preparation": token})
-    return _call(run, "prepareSubagentSpawn", key, event, ROLLBACK)
+    return _call(run, "prepareSubagentSpawn", key, event, name=ROLLBACK, needs_body=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def notification_call(run: Run, hook: HookName, *, origin: Origin, error: str | 
             event = _engine_payload(run)
         case _:
             assert_never(hook)
-    return _call(run, hook, hook_key(run.run_id, hook), event)
+    return _call(run, hook, hook_key(run.run_id, hook), event, needs_body=False)
 
 
 def _spawned_payload(run: Run, origin: Origin) -> dict[str, Any]:
@@ -223,7 +224,13 @@ def _preparation(run: Run, conversations: Conversations) -> dict[str, object]:
 
 
 def _call(
-    run: Run, hook: AnyHook, key: str, event: Mapping[str, object], name: str | None = None
+    run: Run,
+    hook: AnyHook,
+    key: str,
+    event: Mapping[str, object],
+    *,
+    name: str | None = None,
+    needs_body: bool = True,
 ) -> HookCall:
     ctx = _drop_unknown(
         {
@@ -232,7 +239,7 @@ def _call(
             "requesterSessionKey": run.requester.session_key,
         }
     )
-    return HookCall(hook, name or hook, key, event, ctx)
+    return HookCall(hook, name or hook, key, event, ctx, needs_body)
 
 
 def _drop_unknown(fields: Mapping[str, object]) -> dict[str, object]:

@@ -6,6 +6,7 @@ time of the attempt. The id is the same at each attempt: by it a receiver tells 
 
 import base64
 import hmac
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from domain.values.json_text import compact_json
 from domain.values.text import fits
 
 MESSAGE_TYPE = "announcement"
+_SECONDS = re.compile(r"([0-9]+)(\.[0-9]+)?")
 _RETRIED = frozenset({408, 409, 425, 429})
 """Answers of a receiver that has something against the moment, and nothing against the message."""
 
@@ -107,11 +109,13 @@ def is_permanent(status_code: int) -> bool:
 
 
 def requested_pause_seconds(retry_after: str | None, now: datetime) -> int | None:
-    """How long a receiver wants to be left alone, by its Retry-After: seconds or a date. None when
-    it says nothing that can be read."""
+    """How long a receiver wants to be left alone, by its Retry-After: seconds, rounded up, or a
+    date. None when it says nothing that can be read."""
     text = (retry_after or "").strip()
-    if text.isascii() and text.isdigit():
-        return int(text[:9])
+    seconds = _SECONDS.fullmatch(text)
+    if seconds is not None:
+        has_part = seconds[2] is not None and seconds[2].strip(".0") != ""
+        return int(seconds[1][:9]) + has_part
     try:
         until = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

@@ -1,7 +1,9 @@
 """Requests to addresses that were looked at before: what is sent, and to whom it may go."""
 
+import asyncio
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import httpx2
@@ -13,6 +15,8 @@ from infrastructure.outbound.guarded_http.address_guard import (
 )
 
 CONNECT_SECONDS = 5.0
+PREFIX_BYTES_MAX = 64 * 1024
+PREFIX_SECONDS_MAX = 1.0
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -92,6 +96,20 @@ async def _first_reachable(
                 text = f"{whom} cannot be reached: its certificate is not trusted here"
                 raise NotCalled(text) from None
     raise NotCalled(f"{whom} cannot be reached")
+
+
+async def body_prefix(response: httpx2.Response, deadline: float) -> bytes:
+    """Return the beginning of the body of an answer whose status decides. A body that is cut off,
+    slow or long is no failure. `deadline` is a time of the event loop."""
+    latest = min(deadline, asyncio.get_running_loop().time() + PREFIX_SECONDS_MAX)
+    prefix = bytearray()
+    with suppress(TimeoutError, httpx2.RequestError):
+        async with asyncio.timeout_at(latest):
+            async for part in response.aiter_raw():
+                prefix += part[: PREFIX_BYTES_MAX - len(prefix)]
+                if len(prefix) == PREFIX_BYTES_MAX:
+                    break
+    return bytes(prefix)
 
 
 def _is_distrusted(error: BaseException) -> bool:

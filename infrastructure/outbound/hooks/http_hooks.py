@@ -17,6 +17,7 @@ from domain.configuration.secrets import SecretReference
 from domain.delivery.hook_payloads import HookCall
 from domain.values.json_text import NotJson, compact_json, read_json
 from infrastructure.outbound.configuration.files import RevisionFiles
+from infrastructure.outbound.guarded_http.request import body_prefix
 
 ANSWER_BYTES_MAX = 65_536
 
@@ -25,8 +26,7 @@ async def answer_of(
     status_code: int, encoding: str | None, body: AsyncIterator[bytes]
 ) -> HookAnswer:
     """The answer; no more of its body is read than it may have. Raises `HookFailure`."""
-    if not 200 <= status_code < 300:
-        raise _unusable_answer(f"the hook answered HTTP {status_code}", status_code)
+    answer_without_body(status_code)
     if encoding is not None and encoding.strip().lower() not in ("", "identity"):
         raise _unusable_answer(
             "the hook answered in an encoding that was not asked for", status_code
@@ -48,6 +48,13 @@ async def answer_of(
     if value is not None and not isinstance(value, dict):
         raise _unusable_answer("the hook answered JSON that is not an object", status_code)
     return HookAnswer(status_code, value)
+
+
+def answer_without_body(status_code: int) -> HookAnswer:
+    """Return the answer of a hook whose status alone counts. Raises `HookFailure`."""
+    if not 200 <= status_code < 300:
+        raise _unusable_answer(f"the hook answered HTTP {status_code}", status_code)
+    return HookAnswer(status_code)
 
 
 def _unusable_answer(text: str, status_code: int) -> HookFailure:
@@ -89,7 +96,7 @@ class HttpHooks:
             raise HookFailure("the hook is not configured", was_asked=False)
         request = self._request(hook, call, self._files.file_of(pinned).resolve)
         async with self._slot(call.hook):
-            return await self._exchange(request, float(hook.timeout_seconds))
+            return await self._exchange(call, request, float(hook.timeout_seconds))
 
     async def aclose(self) -> None:
         """Give the connections up."""
@@ -112,10 +119,22 @@ class HttpHooks:
         finally:
             room.release()
 
-    async def _exchange(self, request: httpx2.Request, seconds: float) -> HookAnswer:
+    async def _exchange(
+        self, call: HookCall, request: httpx2.Request, seconds: float
+    ) -> HookAnswer:
+        deadline = asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout(seconds):
-                return await self._answer(request)
+            async with asyncio.timeout_at(deadline):
+                response = await self._opened().send(request, stream=True)
+                try:
+                    if call.needs_body:
+                        encoding = response.headers.get("Content-Encoding")
+                        body = response.aiter_raw()
+                        return await answer_of(response.status_code, encoding, body)
+                    await body_prefix(response, deadline)
+                    return answer_without_body(response.status_code)
+                finally:
+                    await response.aclose()
         except TimeoutError:
             raise HookFailure(f"the hook did not answer in {seconds:g} s") from None
         except httpx2.ConnectTimeout:
@@ -156,14 +175,6 @@ class HttpHooks:
         except httpx2.InvalidURL:
             text = "the hook cannot be asked: its url must be a URL"
             raise HookFailure(text, was_asked=False) from None
-
-    async def _answer(self, request: httpx2.Request) -> HookAnswer:
-        response = await self._opened().send(request, stream=True)
-        try:
-            encoding = response.headers.get("Content-Encoding")
-            return await answer_of(response.status_code, encoding, response.aiter_raw())
-        finally:
-            await response.aclose()
 
     def _opened(self) -> httpx2.AsyncClient:
         if self._client is None:

@@ -21,13 +21,10 @@ from infrastructure.outbound.guarded_http.address_guard import NameLookups, Reso
 from infrastructure.outbound.guarded_http.request import (
     GuardedRequest,
     NotCalled,
+    body_prefix,
     called,
     new_transport,
 )
-
-ANSWER_BYTES_MAX = 65_536
-"""So much of an answer is read, and nothing is made of it."""
-
 
 _PLACE = re.compile(r"/spawnlog/announce/webhooks/[0-9]+(?=/)")
 """Where a webhook stands in a file: a revision of another server's file has its secrets by places,
@@ -62,31 +59,23 @@ class HttpWebhooks:
         return await self._exchange(request, float(webhook.timeout_seconds))
 
     async def _exchange(self, request: GuardedRequest, seconds: float) -> WebhookAnswer:
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._answer(request)
-        except TimeoutError:
-            raise WebhookFailure(f"the webhook did not answer in {seconds:g} s") from None
-        except NotCalled as why:
-            raise WebhookFailure(str(why)) from None
-        except httpx2.TransportError:
-            raise WebhookFailure("the webhook broke the connection off") from None
-
-    async def _answer(self, request: GuardedRequest) -> WebhookAnswer:
+        deadline = asyncio.get_running_loop().time() + seconds
         async with new_transport(self._trusted()) as transport:
-            response = await called(transport, request, self._resolve, "the webhook")
             try:
-                read = 0
-                async for part in response.aiter_raw():
-                    read += len(part)
-                    if read > ANSWER_BYTES_MAX:
-                        break
-                asked = requested_pause_seconds(
-                    response.headers.get("Retry-After"), datetime.now(UTC)
-                )
-                return WebhookAnswer(response.status_code, asked)
+                async with asyncio.timeout_at(deadline):
+                    response = await called(transport, request, self._resolve, "the webhook")
+            except TimeoutError:
+                raise WebhookFailure(f"the webhook did not answer in {seconds:g} s") from None
+            except NotCalled as why:
+                raise WebhookFailure(str(why)) from None
+            except httpx2.TransportError:
+                raise WebhookFailure("the webhook broke the connection off") from None
+            try:
+                await body_prefix(response, deadline)
             finally:
                 await response.aclose()
+            asked = requested_pause_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
+            return WebhookAnswer(response.status_code, asked)
 
     def _request(
         self, pinned: PinnedConfiguration, webhook: Webhook, message: WebhookMessage

@@ -24,6 +24,7 @@ from pydantic_ai.settings import ModelSettings
 
 from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.models import split_model_reference
+from infrastructure.outbound.guarded_http.request import PREFIX_SECONDS_MAX, body_prefix
 
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 """Of one answer, as it comes."""
@@ -58,6 +59,19 @@ class _CountedBytes(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
+async def _without_rest(response: httpx2.Response, request: httpx2.Request) -> httpx2.Response:
+    """Return an error with the beginning of its body: the status says what to do, and a body that
+    is cut off or slow would hide it."""
+    try:
+        deadline = asyncio.get_running_loop().time() + PREFIX_SECONDS_MAX
+        content = await body_prefix(response, deadline)
+    finally:
+        await response.aclose()
+    framing = ("content-length", "transfer-encoding")
+    headers = [one for one in response.headers.multi_items() if one[0].lower() not in framing]
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+
 class BoundedTransport(httpx2.AsyncBaseTransport):
     """Follows no redirect, since what opens an endpoint is for it alone, and takes no answer that
     is too long, or packed so that nobody knows how long it is. Where headers are `sent` no other
@@ -83,6 +97,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             await response.aclose()
             raise httpx2.DecodingError("answered in an encoding that was not asked for")
+        if response.is_error:
+            return await _without_rest(response, request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _CountedBytes(response.stream, self._bytes_max)
         return response

@@ -57,13 +57,15 @@ class HttpScripts:
                     await self._follow(first, answer)
             error = answer.failure()
         except TimeoutError:
-            error = f"Script execution timed out after {request.timeout_seconds:g} seconds"
+            error = answer.failed_status() or (
+                f"Script execution timed out after {request.timeout_seconds:g} seconds"
+            )
         except (ArgumentsTooLong, ConfigurationError) as failure:
             error = f"Script was not called: {failure}"
         except NotCalled as failure:
             error = str(failure)
         except httpx2.TransportError:
-            error = "Script broke the connection off"
+            error = answer.failed_status() or "Script broke the connection off"
         return ScriptFinished(
             raw=bytes(answer.data),
             status_code=answer.status,
@@ -104,15 +106,17 @@ class _Answer:
         self.data = bytearray()
         self.status: int | None = None
         self._reason = ""
-        self._overflowed = self._encoded = False
+        self._overflowed = self._encoded = self._is_last = False
 
     async def take(self, request: ScriptRequest, response: httpx2.Response) -> ScriptRequest | None:
         """Read the answer, unless it is a redirect: then gives where it leads."""
         self.status = response.status_code
         self._reason = response.reason_phrase
+        self._is_last = False
         led = request.redirected_to(self.status, response.headers.get("Location", ""))
         if led is not None:
             return led
+        self._is_last = True
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         self._encoded = encoding not in ("", "identity")
         if not self._encoded:
@@ -127,10 +131,16 @@ class _Answer:
                 self._overflowed = True
                 return
 
+    def failed_status(self) -> str | None:
+        """Return the failure that the status of the last answer says, whatever became of its body;
+        None without one."""
+        if self.status is None or not self._is_last:
+            return None
+        return status_failure(self.status, self._reason)
+
     def failure(self) -> str | None:
         """Why it is no answer; None when it is one."""
-        assert self.status is not None
-        failure = status_failure(self.status, self._reason)
+        failure = self.failed_status()
         if failure is not None:
             return failure
         if self._encoded:

@@ -1,6 +1,6 @@
 """What hooks are asked and told, in the words of their receivers."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -16,7 +16,7 @@ from domain.delivery.hook_payloads import (
     spawn_failed_call,
     spawning_call,
 )
-from domain.run.facts import RunOutcome, SpawnOptions
+from domain.run.facts import HookName, RunOutcome, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Refusal
 from tests.support.builders import run_histories as past
@@ -217,3 +217,17 @@ def test_it_is_asked_where_a_result_goes(origin: dict[str, str]) -> None:
         "spawnMode": "run",
         "expectsCompletionMessage": True,
     }
+
+
+def test_body_of_an_answer_counts_for_questions_alone() -> None:
+    run, nowhere = child(), Conversations()
+    questions = [
+        spawning_call(run, {}),
+        preparation_call(run, nowhere),
+        delivery_target_call(run, {}),
+    ]
+    assert all(call.needs_body for call in questions)
+    hooks: tuple[HookName, ...] = get_args(HookName)
+    told = [notification_call(run, hook, origin={}, error=None) for hook in hooks]
+    told += [spawn_failed_call(run, {}), rollback_call(run, nowhere, None)]
+    assert not any(call.needs_body for call in told)

@@ -38,6 +38,11 @@ def test_some_answers_are_for_good(status: int, is_last: bool) -> None:
     ("text", "seconds"),
     [
         ("120", 120),
+        ("8.5", 9),
+        ("8.0", 8),
+        ("0.2", 1),
+        ("8.", None),
+        ("8,5", None),
         (" 5 ", 5),
         ("Sun, 01 Mar 2026 09:01:00 GMT", 60),
         ("Sun, 01 Mar 2026 08:00:00 GMT", 0),
