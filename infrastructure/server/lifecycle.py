@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -19,7 +20,8 @@ from domain.configuration.settings import Settings
 from domain.values.session_key import MAIN
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.application import create_application
-from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
+from infrastructure.inbound.http.middleware.open_files import OpenFiles
+from infrastructure.inbound.http.middleware.timed_connection import TimedConnection
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.web.pages import page_routes
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
@@ -85,7 +87,11 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
             _log.warning("authentication is off: every program on this machine may do everything")
         settings = process.settings
         page = () if settings.no_page else page_routes(wants_token=not settings.no_auth)
-        server = _UvicornServer(_uvicorn(create_application(services, process.models, page)))
+        files = OpenFiles.of_process()
+        application = create_application(
+            services, process.models, page, streams_max=files.streams_max
+        )
+        server = _UvicornServer(_uvicorn(application, files))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         await _wait_for_first(server.accepts, serving)
         if serving.done():
@@ -162,7 +168,7 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _uvicorn(application: object) -> uvicorn.Config:
+def _uvicorn(application: object, files: OpenFiles) -> uvicorn.Config:
     return uvicorn.Config(
         application,  # type: ignore[arg-type]
         log_config=None,
@@ -173,7 +179,7 @@ def _uvicorn(application: object) -> uvicorn.Config:
         timeout_graceful_shutdown=HTTP_GRACE_SECONDS,
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=65536,
-        http=DroppableConnection,
+        http=partial(TimedConnection, files=files),  # type: ignore[arg-type]
         ws="none",
     )
 

@@ -49,6 +49,7 @@ from infrastructure.inbound.http.routes import (
     transcripts,
     what_if,
 )
+from infrastructure.inbound.http.routes.event_stream import OpenStreams
 
 ROUTERS = (
     spawns.router,
@@ -86,8 +87,11 @@ def create_application(
     services: Services,
     models: ProtocolEndpoint | None = None,
     page: Sequence[BaseRoute] = (),
+    *,
+    streams_max: int,
 ) -> FastAPI:
-    """The application, ready to serve. `models` answers at `/mcp`, `page` are routes of files."""
+    """The application, ready to serve. `models` answers at `/mcp`, `page` are routes of files,
+    `streams_max` is how many event streams are served at once."""
     application = FastAPI(
         title="spawnlog",
         version=WRITER_VERSION,
@@ -99,6 +103,7 @@ def create_application(
         telemetry=_NO_TELEMETRY,
     )
     application.state.services = services
+    application.state.streams = OpenStreams(streams_max)
     # Before the routes that describe them and take what comes otherwise: to solve dependencies
     # costs a tenth of a millisecond, and these are the endpoints that are asked most.
     nothing = re.compile(b"")

@@ -8,40 +8,69 @@ A large body is not taken in before there is room for it.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.types import Message, Receive, Send
 
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 BODIES_BYTES_MAX = 256 * 1024 * 1024
+"""Of all large bodies that are taken in or answered at once."""
+SHARE_BYTES_MAX = 64 * 1024 * 1024
+"""Of those, the bodies of one token. Requests without a token have one share together."""
 SMALL_BODY_BYTES_MAX = 64 * 1024
 """Bodies of no more than this are not counted."""
 
 
 WAIT_SECONDS_MAX = 5.0
 WAITING_MAX = 1_000
+SHARE_WAITING_MAX = 100
+NOBODY = ""
+"""The owner of bodies that come without a token."""
+_SCOPE_NAME = "spawnlog.body"
 
 
 class BudgetExhausted(Exception):
-    """There was no room in time."""
+    """There was no room in time. `is_share` is whether the owner's own bodies are in the way."""
+
+    def __init__(self, *, is_share: bool) -> None:
+        super().__init__()
+        self.is_share = is_share
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    owner: str
+    size_bytes: int
+    had: asyncio.Future[None]
 
 
 class BodyBudget:
-    """Room for so many bytes. Who comes first has it first, so that a large body is not passed by
-    smaller ones for ever."""
+    """Room for the bytes of large bodies, of which each owner has a share at most.
+
+    Who comes first has it first, so that a large body is not passed by smaller ones for ever. An
+    owner that waits for its own share is in nobody's way.
+    """
 
     def __init__(
         self,
         bytes_max: int = BODIES_BYTES_MAX,
         *,
+        share_bytes_max: int = SHARE_BYTES_MAX,
         wait_seconds_max: float = WAIT_SECONDS_MAX,
         waiting_max: int = WAITING_MAX,
+        share_waiting_max: int = SHARE_WAITING_MAX,
     ) -> None:
         self._free_bytes = bytes_max
+        self._share_bytes_max = share_bytes_max
         self._wait_seconds_max = wait_seconds_max
         self._waiting_max = waiting_max
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._share_waiting_max = share_waiting_max
+        self._taken_bytes: Counter[str] = Counter()
+        self._waiting: list[_Waiting] = []
 
     @property
     def free_bytes(self) -> int:
@@ -53,47 +82,60 @@ class BodyBudget:
         """How many wait for room."""
         return len(self._waiting)
 
-    async def take(self, size_bytes: int) -> None:
+    async def take(self, owner: str, size_bytes: int) -> None:
         """Room for a body, to be given back. Raises `BudgetExhausted` when there is none in
         time."""
-        if not self._waiting and size_bytes <= self._free_bytes:
-            self._free_bytes -= size_bytes
+        own = sum(one.owner == owner for one in self._waiting)
+        if own >= self._share_waiting_max or len(self._waiting) >= self._waiting_max:
+            raise BudgetExhausted(is_share=own >= self._share_waiting_max)
+        entry = _Waiting(owner, size_bytes, asyncio.get_running_loop().create_future())
+        self._waiting.append(entry)
+        self._grant()
+        if entry.had.done():
             return
-        if len(self._waiting) >= self._waiting_max:
-            raise BudgetExhausted
-        had = asyncio.get_running_loop().create_future()
-        self._waiting.append((size_bytes, had))
         try:
             async with asyncio.timeout(self._wait_seconds_max):
-                await had
+                await entry.had
         except BaseException as error:
-            self._leave(size_bytes, had)
+            is_share = not self._has_share(entry)
+            self._leave(entry)
             if isinstance(error, TimeoutError):
-                raise BudgetExhausted from None
+                raise BudgetExhausted(is_share=is_share) from None
             raise
 
-    def give_back(self, size_bytes: int) -> None:
+    def give_back(self, owner: str, size_bytes: int) -> None:
         """What was taken is free."""
         self._free_bytes += size_bytes
-        self._grant_next()
+        self._taken_bytes[owner] -= size_bytes
+        if not self._taken_bytes[owner]:
+            del self._taken_bytes[owner]
+        self._grant()
 
-    def _leave(self, size_bytes: int, had: asyncio.Future[None]) -> None:
-        if had.done() and not had.cancelled():
+    def _leave(self, entry: _Waiting) -> None:
+        if entry.had.done() and not entry.had.cancelled():
             # It came in the moment when nobody waited any more.
-            self.give_back(size_bytes)
+            self.give_back(entry.owner, entry.size_bytes)
             return
-        self._waiting = deque(one for one in self._waiting if one[1] is not had)
-        self._grant_next()
+        self._waiting.remove(entry)
+        self._grant()
 
-    def _grant_next(self) -> None:
-        while self._waiting:
-            size_bytes, had = self._waiting[0]
-            if not had.done():
-                if size_bytes > self._free_bytes:
-                    return
-                self._free_bytes -= size_bytes
-                had.set_result(None)
-            self._waiting.popleft()
+    def _has_share(self, entry: _Waiting) -> bool:
+        return self._taken_bytes[entry.owner] + entry.size_bytes <= self._share_bytes_max
+
+    def _grant(self) -> None:
+        left: list[_Waiting] = []
+        is_full = False
+        for entry in self._waiting:
+            if is_full or entry.had.done() or not self._has_share(entry):
+                left.append(entry)
+            elif entry.size_bytes > self._free_bytes:
+                is_full = True
+                left.append(entry)
+            else:
+                self._free_bytes -= entry.size_bytes
+                self._taken_bytes[entry.owner] += entry.size_bytes
+                entry.had.set_result(None)
+        self._waiting = left
 
 
 BODY_BYTES_MAX = 16 * 1024 * 1024
@@ -101,6 +143,10 @@ DISCARDED_BYTES_MAX = 64 * 1024 * 1024
 DISCARD_SECONDS_MAX = 5.0
 LENGTH_DIGITS_MAX = 20
 _FULL = "the service holds as many large requests as it can; ask again in a moment"
+_SHARE_FULL = (
+    f"this token has large requests of {SHARE_BYTES_MAX >> 20} MiB under way, as many as one token"
+    " may; ask again when one of them was answered"
+)
 
 
 class BodyIntake:
@@ -110,10 +156,20 @@ class BodyIntake:
     def __init__(self, receive: Receive, budget: BodyBudget) -> None:
         self._receive = receive
         self._budget = budget
+        self._owner = NOBODY
         self._declared_bytes = 0
         self._had_bytes = 0
         self._taken_bytes = 0
         self._discards = False
+
+    def offer_in(self, scope: MutableMapping[str, Any]) -> None:
+        """Let the application say whose body it is, once it knows: with `note_owner`."""
+        scope[_SCOPE_NAME] = self
+
+    def note_owner(self, owner: str) -> None:
+        """Count the body as this owner's, before any of it is taken in."""
+        if not self._had_bytes:
+            self._owner = owner
 
     def declare(self, length: str) -> None:
         """The length that the request says it has. 413 for one that is none or is too large."""
@@ -139,7 +195,8 @@ class BodyIntake:
     def release(self) -> None:
         """Nothing of the body is held any more."""
         had, self._had_bytes = self._had_bytes, 0
-        self._budget.give_back(had)
+        if had:
+            self._budget.give_back(self._owner, had)
 
     async def _must_have_room(self, has_more: bool) -> None:
         """Room for all of it at once: those who had a part each would wait for each other."""
@@ -149,10 +206,12 @@ class BodyIntake:
         if has_more and self._taken_bytes > self._declared_bytes:
             needed = BODY_BYTES_MAX
         try:
-            await self._budget.take(needed - self._had_bytes)
-        except BudgetExhausted:
+            await self._budget.take(self._owner, needed - self._had_bytes)
+        except BudgetExhausted as why:
             self._discards = has_more
             headers = {"Connection": "close"} if has_more else {}
+            if why.is_share:
+                raise HttpProblem("bodies_busy", _SHARE_FULL, headers=headers) from None
             raise HttpProblem("unavailable", _FULL, headers=headers) from None
         self._had_bytes = needed
 
@@ -185,3 +244,10 @@ class BodyIntake:
             f"a request body may have {BODY_BYTES_MAX} bytes at most; send less",
             headers={"Connection": "close"},
         )
+
+
+def note_owner(scope: MutableMapping[str, Any], owner: str) -> None:
+    """Say whose body a request has. Do so before it is read."""
+    intake: BodyIntake | None = scope.get(_SCOPE_NAME)
+    if intake is not None:
+        intake.note_owner(owner)

@@ -39,6 +39,12 @@ def connection_dropper(scope: MutableMapping[str, Any]) -> Callable[[], None] | 
     return drop
 
 
+def uses_reserved_file(scope: MutableMapping[str, Any]) -> bool:
+    """Return True if the connection of a request uses one of the files that are kept free."""
+    extension = scope.get("extensions", {}).get(EXTENSION, {})
+    return bool(extension.get("is_reserved", False))
+
+
 def presence_check(scope: MutableMapping[str, Any]) -> Callable[[], bool]:
     """What tells whether the caller of a request still listens; asked for when its body was read.
     Where the server offers nothing like it, the caller is believed to be there."""

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infrastructure.inbound.http.middleware.body_limits import BodyBudget, BodyIntake
+from infrastructure.inbound.http.middleware.disconnects import uses_reserved_file
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.responses.path_encoding import protect_encoded_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response
@@ -39,6 +40,8 @@ def host_of(authority: str) -> str:
 
 
 METHOD_NOT_ALLOWED = 405
+HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+STOP_ENDING = "/stop"
 
 
 class RequestGuard:
@@ -68,6 +71,7 @@ class RequestGuard:
             return
         scope = {**scope, "path": protect_encoded_slashes(scope)}
         intake = BodyIntake(receive, self._budget)
+        intake.offer_in(scope)
         started = False
         began = time.monotonic()
 
@@ -105,6 +109,12 @@ class RequestGuard:
         self._on_answer(scope["method"], route, status, seconds)
 
     def _check_request(self, scope: Scope, intake: BodyIntake) -> None:
+        if uses_reserved_file(scope) and not _is_essential(scope):
+            raise HttpProblem(
+                "unavailable",
+                "nearly all files that the server may open are in use; ask again in a moment",
+                headers={"Connection": "close"},
+            )
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or host_of(hosts[0]) not in self._hosts:
@@ -121,6 +131,12 @@ class RequestGuard:
             if name == b"content-length":
                 intake.declare(value)
         _require_usable_path(scope)
+
+
+def _is_essential(scope: Scope) -> bool:
+    """Return True for requests about health, and for stops."""
+    path: str = scope["path"]
+    return path in HEALTH_PATHS or (scope["method"] == "POST" and path.endswith(STOP_ENDING))
 
 
 def _route_of(scope: Scope) -> str | None:

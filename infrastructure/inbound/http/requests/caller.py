@@ -17,6 +17,7 @@ from application.queries.access import ALL_SCOPES, Caller
 from application.queries.errors import invalid_value
 from application.queries.views.view import Answer, View
 from application.queries.wait import reach_position
+from infrastructure.inbound.http.middleware.body_limits import note_owner
 from infrastructure.inbound.http.requests.parameters import RUN_ID_SCHEMA, MinPosition
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
@@ -42,6 +43,7 @@ async def caller_of(request: Request) -> Caller:
     caller = await services.tokens.caller_of(token_of(request))
     if caller is None:
         raise HttpProblem("unauthorized", "this token is unknown, or its run is over")
+    note_owner(request.scope, f"{caller.actor.kind}:{caller.actor.token}:{caller.run_id}")
     return caller
 
 

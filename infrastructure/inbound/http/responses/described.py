@@ -13,7 +13,7 @@ from infrastructure.inbound.http.responses.problems import (
     TYPE_PREFIX,
 )
 
-BODY_PROBLEMS = ("malformed_json", "not_json", "too_large")
+BODY_PROBLEMS = ("malformed_json", "not_json", "too_large", "bodies_busy", "too_slow")
 KEY_PROBLEMS = ("idempotency_in_flight", "idempotency_key_reused")
 _COMMON_PROBLEMS = (
     "invalid_request",

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from starlette.responses import StreamingResponse
@@ -13,6 +14,7 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import Tail
 from application.queries.views.event import event_view
 from infrastructure.inbound.http.middleware.disconnects import connection_dropper
+from infrastructure.inbound.http.responses.problems import HttpProblem
 
 MEDIA_TYPE = "text/event-stream"
 CHECKPOINT_EVENTS = 100
@@ -28,6 +30,32 @@ class StreamLimits:
     comment_seconds: float = 15.0
     stuck_seconds: float = 10.0
     closing_look_seconds: float = 0.25
+
+
+class OpenStreams:
+    """How many streams are open, and how many may be: the rest of the files is for others."""
+
+    def __init__(self, streams_max: int) -> None:
+        self._streams_max = streams_max
+        self._open = 0
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Count a stream as long as the block lasts. Raises `HttpProblem` when there are too
+        many."""
+        if self._open >= self._streams_max:
+            raise HttpProblem(
+                "unavailable",
+                f"this server has {self._streams_max} event streams open, half of the files that it"
+                " may open (ulimit -n), and takes no more; close one, or start it with a higher"
+                " limit",
+                headers={"Retry-After": "10"},
+            )
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
 
 
 class Frames:
@@ -80,12 +108,14 @@ class EventStream(StreamingResponse):
         closing: Callable[[], bool],
         *,
         headers: Mapping[str, str],
+        streams: OpenStreams,
         pace: StreamLimits | None = None,
     ) -> None:
         self._frames = frames
         self._tail = tail
         self._after = after
         self._closing = closing
+        self._streams = streams
         self._pace = pace or StreamLimits()
         self._buffer: asyncio.Queue[RecordedEvent | None] = asyncio.Queue(
             self._pace.buffer_events_max
@@ -98,6 +128,10 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Fill, send and listen for the reader's leaving, until one of them is over."""
+        with self._streams.slot():
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         tasks = [
             asyncio.create_task(self._fill(connection_dropper(scope))),
             asyncio.create_task(self.stream_response(send)),

@@ -113,6 +113,7 @@ async def _stream(
         start,
         services.closing,
         headers=position_headers(services, head),
+        streams=request.app.state.streams,
     )
 
 

@@ -5,13 +5,16 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
 
+import pytest
 from starlette.types import Message
 
 from application.log.envelope import RecordedEvent
+from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.routes.event_stream import (
     CHECKPOINT_EVENTS,
     EventStream,
     Frames,
+    OpenStreams,
     StreamLimits,
 )
 from tests.support.http.tail import GrowingLog
@@ -77,16 +80,19 @@ async def reading(
     after: int = 0,
     closing: Callable[[], bool] = lambda: False,
     pace: StreamLimits = PACE,
+    streams: OpenStreams | None = None,
 ) -> AsyncIterator[tuple[Reader, "asyncio.Task[None]"]]:
     reader = Reader()
     frames = Frames(takes, after=after, filtered=takes is not everything)
-    response = EventStream(frames, log, after, closing, headers={}, pace=pace)
+    response = EventStream(
+        frames, log, after, closing, headers={}, streams=streams or OpenStreams(1), pace=pace
+    )
     serving = asyncio.create_task(response({"type": "http"}, reader.receive, reader.send))
     try:
         yield reader, serving
     finally:
         serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
+        with contextlib.suppress(asyncio.CancelledError, HttpProblem):
             await serving
 
 
@@ -214,3 +220,17 @@ async def test_a_log_that_is_lost_ends_the_stream_after_what_there_is() -> None:
     assert b"id: 3\n" in reader.taken
     assert reader.complete
     assert b"database" not in reader.taken
+
+
+async def test_stream_beyond_the_limit_is_503_until_one_ends() -> None:
+    log, streams = GrowingLog(), OpenStreams(1)
+    async with reading(log, streams=streams) as (reader, serving):
+        await reader.until(b"retry: 1000")
+        async with reading(log, streams=streams) as (_, refused):
+            with pytest.raises(HttpProblem, match=r"ulimit -n") as problem:
+                await ended(refused)
+            assert (problem.value.status, problem.value.code) == (503, "unavailable")
+        reader.leave()
+        await ended(serving)
+    async with reading(log, streams=streams) as (reader, _):
+        await reader.until(b"retry: 1000")

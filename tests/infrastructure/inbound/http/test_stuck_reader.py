@@ -14,7 +14,12 @@ from starlette.types import Receive, Scope, Send
 from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
-from infrastructure.inbound.http.routes.event_stream import EventStream, Frames, StreamLimits
+from infrastructure.inbound.http.routes.event_stream import (
+    EventStream,
+    Frames,
+    OpenStreams,
+    StreamLimits,
+)
 from tests.support.http.tail import GrowingLog
 from tests.support.http.wire import head
 
@@ -49,7 +54,9 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
     async def events() -> EventStream:
         frames = Frames(lambda _: True, after=0, filtered=False)
         pace = StreamLimits(buffer_events_max=100, stuck_seconds=0.3)
-        return EventStream(frames, log, 0, lambda: False, headers={}, pace=pace)
+        return EventStream(
+            frames, log, 0, lambda: False, headers={}, streams=OpenStreams(1), pace=pace
+        )
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
         await RequestGuard(application, {"127.0.0.1"}, marks)(scope, receive, send)

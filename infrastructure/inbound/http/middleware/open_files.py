@@ -1,0 +1,63 @@
+"""How many files the process may open, and how many of them connections may use.
+
+A connection is an open file, and so are the pipes of a child and the database's connections. The
+system gives a new file the lowest free number: a high number says that the table is nearly full,
+whoever filled it.
+"""
+
+import logging
+import resource
+import time
+from dataclasses import dataclass, field
+
+FILES_RESERVED = 64
+"""Files that connections leave to children, the database, and requests about health and control."""
+FILES_LAST = 8
+"""Of the reserved files, those that no connection gets at all."""
+UNLIMITED_FILES = 1_000_000
+LOG_PAUSE_SECONDS = 60.0
+_log = logging.getLogger("spawnlog.http")
+
+
+@dataclass(slots=True)
+class OpenFiles:
+    """The limit of open files of this process, and what connections may use of it."""
+
+    files_max: int
+    _logged_at: float = field(default=float("-inf"), init=False)
+
+    @classmethod
+    def of_process(cls) -> "OpenFiles":
+        """Return the limit that the system gives this process now (`ulimit -n`)."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return cls(UNLIMITED_FILES if soft == resource.RLIM_INFINITY else soft)
+
+    @property
+    def reserved(self) -> int:
+        """How many files are kept free of ordinary connections."""
+        return min(FILES_RESERVED, self.files_max // 4)
+
+    @property
+    def streams_max(self) -> int:
+        """How many event streams are served at once."""
+        return self.files_max // 2
+
+    def is_reserved(self, number: int) -> bool:
+        """Return True if a connection with this file number takes one of the reserved files. Log
+        that, once in `LOG_PAUSE_SECONDS`."""
+        if number < self.files_max - self.reserved:
+            return False
+        now = time.monotonic()
+        if now - self._logged_at >= LOG_PAUSE_SECONDS:
+            self._logged_at = now
+            _log.warning(
+                "nearly all files that this process may open are in use (ulimit -n is %d): new"
+                " connections are refused, all but requests about health and stops; close idle"
+                " connections, or start the server with a higher limit",
+                self.files_max,
+            )
+        return True
+
+    def is_last(self, number: int) -> bool:
+        """Return True if not even a refusal may use this file."""
+        return number >= self.files_max - min(FILES_LAST, self.reserved // 2)

@@ -1,0 +1,158 @@
+"""A connection whose requests have to arrive in time, and that leaves files for others.
+
+The framework limits how long a connection is idle between two requests, and nothing else: one that
+says nothing, half a header, or a body byte by byte would be open for ever.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from infrastructure.inbound.http.middleware.disconnects import EXTENSION, DroppableConnection
+from infrastructure.inbound.http.middleware.open_files import OpenFiles
+from infrastructure.inbound.http.responses.problems import MEDIA_TYPE, HttpProblem
+
+HEADERS_SECONDS_MAX = 10.0
+"""From the beginning of a connection, or of a later request on it, to the end of the headers."""
+REFUSED_HEADERS_SECONDS_MAX = 2.0
+"""The same of a connection that uses a reserved file."""
+BODY_SILENCE_SECONDS_MAX = 10.0
+"""Between two parts of a body, while the server reads."""
+BODY_SECONDS_MAX = 120.0
+"""For a whole body, without the time in which the server did not read."""
+CHECK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalLimits:
+    """How long a request may take to arrive, and how often that is looked at."""
+
+    headers_seconds: float = HEADERS_SECONDS_MAX
+    refused_headers_seconds: float = REFUSED_HEADERS_SECONDS_MAX
+    body_silence_seconds: float = BODY_SILENCE_SECONDS_MAX
+    body_seconds: float = BODY_SECONDS_MAX
+    check_seconds: float = CHECK_SECONDS
+
+
+class TimedConnection(DroppableConnection):
+    """For `uvicorn.Config(http=...)`. A request that arrives at once costs no timer."""
+
+    def __init__(
+        self, *args: Any, files: OpenFiles, limits: ArrivalLimits | None = None, **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self._files = files
+        self._limits = limits or ArrivalLimits()
+        self._awaits: Literal["nothing", "headers", "body"] = "headers"
+        self._has_begun = False
+        self._is_reserved = False
+        self._began = self._heard = self.loop.time()
+        self._check: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Accept the connection, unless no file is left for others."""
+        super().connection_made(transport)  # type: ignore[arg-type]
+        number = transport.get_extra_info("socket").fileno()
+        self._is_reserved = self._files.is_reserved(number)
+        if self._is_reserved and self._files.is_last(number):
+            self.transport.abort()
+            return
+        self._check_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        super().connection_lost(exc)
+        self._awaits = "nothing"
+        if self._check is not None:
+            self._check.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request, and expect the rest of it in time."""
+        self._heard = self.loop.time()
+        if self._awaits == "nothing":
+            self._awaits, self._began = "headers", self._heard
+        super().data_received(data)
+        if self._awaits != "nothing" and self._check is None:
+            self._check_later()
+
+    def on_message_begin(self) -> None:
+        """Expect headers."""
+        super().on_message_begin()
+        self._awaits, self._began = "headers", self._heard
+        self._has_begun = True
+
+    def on_headers_complete(self) -> None:
+        """Expect the body."""
+        self._awaits, self._began = "body", self._heard
+        super().on_headers_complete()
+        if self._is_reserved:
+            self.scope["extensions"][EXTENSION]["is_reserved"] = True
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        """Expect nothing until the next request."""
+        self._awaits, self._has_begun = "nothing", False
+        super().on_message_complete()
+
+    def _check_later(self) -> None:
+        self._check = self.loop.call_later(self._limits.check_seconds, self._check_progress)
+
+    def _check_progress(self) -> None:
+        self._check = None
+        if self._awaits == "nothing" or self.transport.is_closing():
+            return
+        if self._is_held_up:
+            # The time in which the server itself does not read or is still answering is free.
+            self._began += self._limits.check_seconds
+            self._heard = self.loop.time()
+        elif self._is_too_slow:
+            self._end()
+            return
+        self._check_later()
+
+    @property
+    def _is_held_up(self) -> bool:
+        cycle = self.cycle
+        if self.flow.read_paused:
+            return True
+        if cycle is None or cycle.response_complete:
+            return False
+        return self._awaits == "headers" or cycle.response_started
+
+    @property
+    def _is_too_slow(self) -> bool:
+        now, limits = self.loop.time(), self._limits
+        if self._awaits == "headers":
+            usual, refused = limits.headers_seconds, limits.refused_headers_seconds
+            return now - self._began > (refused if self._is_reserved else usual)
+        is_silent = now - self._heard > limits.body_silence_seconds
+        return is_silent or now - self._began > limits.body_seconds
+
+    def _end(self) -> None:
+        """Say why, to a caller that said something and was not answered; then hang up."""
+        limits = self._limits
+        if self._awaits == "body" and not self.cycle.response_complete:
+            text = (
+                f"a body must arrive within {limits.body_seconds:g} s, and without a pause of"
+                f" {limits.body_silence_seconds:g} s; send it again"
+            )
+            self._refuse(text, self.scope["path"])
+        elif self._awaits == "headers" and self._has_begun:
+            seconds = limits.headers_seconds
+            self._refuse(f"the headers of a request must arrive within {seconds:g} s", "/")
+        else:
+            self.transport.abort()
+
+    def _refuse(self, text: str, path: str) -> None:
+        problem = HttpProblem("too_slow", text)
+        body = orjson.dumps(problem.body(path))
+        self.transport.write(
+            STATUS_LINE[problem.status]
+            + f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n".encode()
+            + b"connection: close\r\n\r\n"
+            + body
+        )
+        self.transport.close()

@@ -1,0 +1,255 @@
+"""Connections that are silent or slow, and connections that use the last files, on real sockets."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+
+import pytest
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from infrastructure.inbound.http.middleware.open_files import OpenFiles
+from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard
+from infrastructure.inbound.http.middleware.timed_connection import ArrivalLimits, TimedConnection
+
+pytestmark = pytest.mark.server
+
+SECONDS_MAX = 20.0
+QUICK = ArrivalLimits(
+    headers_seconds=0.3,
+    refused_headers_seconds=0.3,
+    body_silence_seconds=0.3,
+    body_seconds=1.0,
+    check_seconds=0.05,
+)
+MANY = OpenFiles(1_000_000)
+HEAD = "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+GOOD = HEAD.format(method="GET", path="/v1/runs") + "\r\n"
+HALF = HEAD.format(method="GET", path="/v1/runs") + "X-Half: "
+
+
+def posted(length: int, path: str = "/v1/spawns") -> str:
+    return HEAD.format(method="POST", path=path) + f"Content-Length: {length}\r\n\r\n"
+
+
+class Server(uvicorn.Server):
+    """Leaves the signals of the test's process alone."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def head() -> int:
+    return 7
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with the length of the body; `/unread` reads none, `/stream` goes on for a while."""
+    request = Request(scope, receive)
+    answer: JSONResponse | StreamingResponse
+    if scope["path"] == "/stream":
+        answer = StreamingResponse(counted())
+    elif scope["path"] == "/unread":
+        answer = JSONResponse({}, 401)
+    else:
+        answer = JSONResponse({"bytes": len(await request.body())})
+    await answer(scope, receive, send)
+
+
+async def counted() -> AsyncIterator[bytes]:
+    for number in range(12):
+        yield b"%d\n" % number
+        await asyncio.sleep(0.1)
+
+
+class Line:
+    """A connection to the server, as a hostile client has it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def say(self, text: str) -> None:
+        self.writer.write(text.encode())
+
+    async def drip(self, text: str, seconds: float) -> None:
+        """Send a byte now and then until the server hangs up."""
+        with contextlib.suppress(OSError):
+            while not self.reader.at_eof():
+                self.say(text)
+                await self.writer.drain()
+                await asyncio.sleep(seconds)
+
+    async def rest(self) -> str:
+        """Everything that comes until the server hangs up."""
+        with contextlib.suppress(ConnectionResetError):
+            return (await self.reader.read()).decode()
+        return ""
+
+    async def answer(self) -> tuple[int, dict[str, object]]:
+        """One whole answer with a length."""
+        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
+        sizes = [line.partition(": ")[2] for line in lines if line.startswith("content-length")]
+        return int(lines[0].split()[1]), json.loads(await self.reader.readexactly(int(sizes[0])))
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    files: OpenFiles = MANY, limits: ArrivalLimits = QUICK
+) -> AsyncIterator[tuple[str, int]]:
+    guard = RequestGuard(application, {"127.0.0.1"}, PositionHeaders("a-log", head, lambda: 0))
+    config = uvicorn.Config(
+        guard,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        http=partial(TimedConnection, files=files, limits=limits),  # type: ignore[arg-type]
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = Server(config)
+        task = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                yield listening.getsockname()
+        finally:
+            server.should_exit = True
+            await task
+
+
+@contextlib.asynccontextmanager
+async def line_to(address: tuple[str, int]) -> AsyncIterator[Line]:
+    line = Line(*await asyncio.open_connection(*address))
+    try:
+        yield line
+    finally:
+        line.writer.close()
+
+
+def problem_in(answer: str) -> str:
+    return str(json.loads(answer.partition("\r\n\r\n")[2])["code"])
+
+
+async def test_silent_connection_is_closed() -> None:
+    async with serving() as address, line_to(address) as line:
+        assert await line.rest() == ""
+
+
+async def test_half_header_is_408() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(HALF)
+        answer = await line.rest()
+    assert answer.startswith("HTTP/1.1 408 ")
+    assert problem_in(answer) == "too_slow"
+
+
+async def test_dripping_header_is_408() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(HALF)
+        dripping = asyncio.create_task(line.drip("x", 0.05))
+        assert "HTTP/1.1 408 " in await line.rest()
+        await dripping
+
+
+async def test_half_header_of_second_request_is_408() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(GOOD)
+        assert (await line.answer())[0] == 200
+        line.say(HALF)
+        assert (await line.rest()).startswith("HTTP/1.1 408 ")
+
+
+async def test_blank_lines_between_requests_keep_nothing_open() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(GOOD)
+        assert (await line.answer())[0] == 200
+        dripping = asyncio.create_task(line.drip("\r\n", 0.05))
+        await line.rest()
+        await dripping
+
+
+@pytest.mark.parametrize("length", [100, 16 * 1024 * 1024])
+async def test_silent_body_is_408(length: int) -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(posted(length) + "{")
+        answer = await line.rest()
+    assert answer.startswith("HTTP/1.1 408 ")
+    assert problem_in(answer) == "too_slow"
+
+
+async def test_dripping_body_is_408() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(posted(1_000_000))
+        dripping = asyncio.create_task(line.drip(" ", 0.05))
+        assert "HTTP/1.1 408 " in await line.rest()
+        await dripping
+
+
+async def test_dripping_body_that_was_refused_unread_is_hung_up() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(posted(1_000_000, "/unread"))
+        assert (await line.answer())[0] == 401
+        dripping = asyncio.create_task(line.drip(" ", 0.05))
+        assert await line.rest() == ""
+        await dripping
+
+
+async def test_body_in_parts_is_taken() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(posted(6))
+        for _ in range(6):
+            line.say("x")
+            await asyncio.sleep(0.1)
+        assert await line.answer() == (200, {"bytes": 6})
+
+
+async def test_long_answer_is_not_cut_by_a_body_that_nobody_reads() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(posted(10, "/stream"))
+        answer = await line.reader.readuntil(b"0\r\n\r\n")
+    assert b"\r\n11\n\r\n" in answer
+
+
+async def test_reserved_files_are_for_health_and_stops(caplog: pytest.LogCaptureFixture) -> None:
+    async with line_free_number() as number:
+        files = OpenFiles(number + 40)
+        assert files.reserved > 30
+        async with serving(files) as address:
+            for method, path, expected in (
+                ("GET", "/v1/runs", 503),
+                ("GET", "/readyz", 200),
+                ("GET", "/healthz", 200),
+                ("POST", "/v1/runs/a/stop", 200),
+                ("POST", "/v1/spawns", 503),
+            ):
+                async with line_to(address) as line:
+                    line.say(HEAD.format(method=method, path=path) + "Content-Length: 0\r\n\r\n")
+                    answer = await line.rest()
+                    assert answer.startswith(f"HTTP/1.1 {expected} "), path
+                    assert "connection: close" in answer.lower()
+    (warning,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert "ulimit -n is" in warning.getMessage()
+
+
+async def test_last_files_are_for_no_connection() -> None:
+    async with line_free_number() as number:
+        async with serving(OpenFiles(number + 2)) as address, line_to(address) as line:
+            line.say(HEAD.format(method="GET", path="/healthz") + "\r\n")
+            assert await line.rest() == ""
+
+
+@contextlib.asynccontextmanager
+async def line_free_number() -> AsyncIterator[int]:
+    """The number that the next file will have, or one below it."""
+    held = [socket.socket() for _ in range(200)]
+    try:
+        yield max(one.fileno() for one in held)
+    finally:
+        for one in held:
+            one.close()
