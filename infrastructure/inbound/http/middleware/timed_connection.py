@@ -75,7 +75,7 @@ class TimedConnection(DroppableConnection):
         if self._awaits == "nothing":
             self._awaits, self._began = "headers", self._heard
         super().data_received(data)
-        if self._awaits != "nothing" and self._check is None:
+        if self._check is None and self._is_receiving:
             self._check_later()
 
     def on_message_begin(self) -> None:
@@ -102,7 +102,7 @@ class TimedConnection(DroppableConnection):
 
     def _check_progress(self) -> None:
         self._check = None
-        if self._awaits == "nothing" or self.transport.is_closing():
+        if not self._is_receiving or self.transport.is_closing():
             return
         if self._is_held_up:
             # The time in which the server itself does not read or is still answering is free.
@@ -112,6 +112,10 @@ class TimedConnection(DroppableConnection):
             self._end()
             return
         self._check_later()
+
+    @property
+    def _is_receiving(self) -> bool:
+        return self._awaits != "nothing"
 
     @property
     def _is_held_up(self) -> bool:
