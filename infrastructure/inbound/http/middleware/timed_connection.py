@@ -47,7 +47,6 @@ class TimedConnection(DroppableConnection):
         self._files = files
         self._limits = limits or ArrivalLimits()
         self._awaits: Literal["nothing", "headers", "body"] = "headers"
-        self._has_begun = False
         self._is_reserved = False
         self._began = self._heard = self.loop.time()
         self._check: asyncio.TimerHandle | None = None
@@ -82,7 +81,6 @@ class TimedConnection(DroppableConnection):
         """Expect headers."""
         super().on_message_begin()
         self._awaits, self._began = "headers", self._heard
-        self._has_begun = True
 
     def on_headers_complete(self) -> None:
         """Expect the body."""
@@ -94,7 +92,7 @@ class TimedConnection(DroppableConnection):
 
     def on_message_complete(self) -> None:
         """Expect nothing until the next request."""
-        self._awaits, self._has_begun = "nothing", False
+        self._awaits = "nothing"
         super().on_message_complete()
 
     def _check_later(self) -> None:
@@ -136,23 +134,17 @@ class TimedConnection(DroppableConnection):
         return is_silent or now - self._began > limits.body_seconds
 
     def _end(self) -> None:
-        """Say why, to a caller that said something and was not answered; then hang up."""
-        limits = self._limits
-        if self._awaits == "body" and not self.cycle.response_complete:
-            text = (
-                f"a body must arrive within {limits.body_seconds:g} s, and without a pause of"
-                f" {limits.body_silence_seconds:g} s; send it again"
-            )
-            self._refuse(text, self.scope["path"])
-        elif self._awaits == "headers" and self._has_begun:
-            seconds = limits.headers_seconds
-            self._refuse(f"the headers of a request must arrive within {seconds:g} s", "/")
-        else:
+        """Answer a request whose headers came and that was not answered; then hang up."""
+        if self._awaits == "headers" or self.cycle.response_complete:
             self.transport.abort()
-
-    def _refuse(self, text: str, path: str) -> None:
+            return
+        limits = self._limits
+        text = (
+            f"a body must arrive within {limits.body_seconds:g} s, and without a pause of"
+            f" {limits.body_silence_seconds:g} s; send it again"
+        )
         problem = HttpProblem("too_slow", text)
-        body = orjson.dumps(problem.body(path))
+        body = orjson.dumps(problem.body(self.scope["path"]))
         self.transport.write(
             STATUS_LINE[problem.status]
             + f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n".encode()

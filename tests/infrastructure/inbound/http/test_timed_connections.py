@@ -141,28 +141,26 @@ async def test_silent_connection_is_closed() -> None:
         assert await line.rest() == ""
 
 
-async def test_half_header_is_408() -> None:
+async def test_half_header_is_hung_up() -> None:
     async with serving() as address, line_to(address) as line:
         line.say(HALF)
-        answer = await line.rest()
-    assert answer.startswith("HTTP/1.1 408 ")
-    assert problem_in(answer) == "too_slow"
+        assert await line.rest() == ""
 
 
-async def test_dripping_header_is_408() -> None:
+async def test_dripping_header_is_hung_up() -> None:
     async with serving() as address, line_to(address) as line:
         line.say(HALF)
         dripping = asyncio.create_task(line.drip("x", 0.05))
-        assert "HTTP/1.1 408 " in await line.rest()
+        assert await line.rest() == ""
         await dripping
 
 
-async def test_half_header_of_second_request_is_408() -> None:
+async def test_half_header_of_second_request_is_hung_up() -> None:
     async with serving() as address, line_to(address) as line:
         line.say(GOOD)
         assert (await line.answer())[0] == 200
         line.say(HALF)
-        assert (await line.rest()).startswith("HTTP/1.1 408 ")
+        assert await line.rest() == ""
 
 
 async def test_blank_lines_between_requests_keep_nothing_open() -> None:
