@@ -18,6 +18,7 @@ ID_PREFIX_CHARACTERS_MIN = 8
 RUNS_EXAMINED_MAX = 2_000
 RUNS_AT_ONCE = 200
 CANDIDATES_SHOWN_MAX = 5
+NEWEST_SUFFIX = "@last"
 _ID_PREFIX = re.compile(rf"[0-9a-f-]{{{ID_PREFIX_CHARACTERS_MIN},35}}")
 REACHING = {
     stage: tuple(
@@ -42,7 +43,8 @@ async def position_of_stage(services: QueryServices, caller: Caller, text: str, 
         raise QueryError(
             "invalid_request",
             "a moment of a run has the form run:<name>@<stage>, where the name is an id, 8 or more"
-            f" characters of its beginning, or a label, and the stage one of {', '.join(REACHING)}",
+            " characters of its beginning, a label, or <label>@last for the newest run with it, and"
+            f" the stage one of {', '.join(REACHING)}",
         )
     run = await _named_run(services, caller, name, stage, head)
     events = await services.work.log.read(
@@ -64,6 +66,8 @@ async def _named_run(
     """By its whole id, else by its label, else by the beginning of its id. Of the runs of one
     session it is the newest. A refused run has its label too, and is meant by its refusal alone
     when there are others."""
+    is_newest = name.endswith(NEWEST_SUFFIX)
+    name = name.removesuffix(NEWEST_SUFFIX)
     registry, word = services.work.registry, name.lower()
     visible: list[Run] = []
     if UUID_TEXT.fullmatch(word):
@@ -82,7 +86,7 @@ async def _named_run(
             " beginning of it, or its label",
             position=head,
         )
-    if _are_several(meant):
+    if _are_several(meant) and not is_newest:
         raise QueryError("invalid_request", f"several runs have that name: {_candidates(meant)}")
     return meant[0]
 
@@ -127,4 +131,5 @@ def _are_several(runs: Sequence[Run]) -> bool:
 def _candidates(runs: Sequence[Run]) -> str:
     shown = ", ".join(str(run.run_id) for run in runs[:CANDIDATES_SHOWN_MAX])
     further = len(runs) - CANDIDATES_SHOWN_MAX
-    return f"{shown} and {further} more" if further > 0 else f"{shown}; give its id"
+    listed = f"{shown} and {further} more" if further > 0 else shown
+    return f"{listed}; give its id, or <label>@last for the newest"

@@ -9,11 +9,13 @@ from domain.values.agent_id import is_valid_agent_id
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.times import format_instant
 
 # What a person may call a run, and which run is meant.
 #
 # A name is, in this order of precedence: `last`, `#<place>` in the list of runs (newest first,
-# from 1), a full run id, an exact label, a child session key, or the beginning of a run id.
+# from 1), `<label>@last` (the newest run with that label), a full run id, an exact label, a child
+# session key, or the beginning of a run id.
 
 
 PREFIX_CHARACTERS_MIN = 4
@@ -22,6 +24,7 @@ _FULL_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"#([1-9][0-9]{0,4})")
 _PREFIX = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
 _CANDIDATES_SHOWN_MAX = 5
+_NEWEST = "@last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class RunNames:
     run_id: str
     label: str | None = None
     child_session_key: str | None = None
+    created_at: str | None = None
+    status: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,10 @@ class RunMatch:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRunName:
-    """A name by its form. `place` counts from 1; `text` is a label, a key or a beginning."""
+    """A name by its form. `place` counts from 1; `text` is a label, a key or a beginning; of
+    `newest` it is the label."""
 
-    kind: Literal["place", "id", "text"]
+    kind: Literal["place", "newest", "id", "text"]
     text: str
     place: int = 0
 
@@ -68,6 +74,8 @@ def parse_run_name(name: str) -> ParsedRunName:
         if place > PLACE_MAX:
             raise CommandFailed(f"a place in the list of runs is at most #{PLACE_MAX}")
         return ParsedRunName("place", text, place)
+    if text.endswith(_NEWEST) and text != _NEWEST:
+        return ParsedRunName("newest", text.removesuffix(_NEWEST))
     if _FULL_ID.fullmatch(text.lower()):
         return ParsedRunName("id", text.lower())
     return ParsedRunName("text", text)
@@ -84,6 +92,9 @@ def choose_run(name: ParsedRunName, runs: Sequence[RunNames]) -> RunMatch:
         if name.place > len(runs):
             raise NotFound(f"there is no run {name.text}: the list has {len(runs)}")
         return RunMatch(runs[name.place - 1].run_id, exact=False)
+    if name.kind == "newest":
+        labelled = [run for run in runs if run.label == name.text]
+        return _single_match(name, labelled[:1], exact=False)
     if name.kind == "id":
         return _single_match(name, [run for run in runs if run.run_id == name.text], exact=True)
     labelled = [run for run in runs if run.label == name.text]
@@ -116,15 +127,27 @@ def _single_match(name: ParsedRunName, matches: list[RunNames], *, exact: bool) 
             advice = f"the beginning of an id needs {PREFIX_CHARACTERS_MIN} characters"
         raise NotFound(f'no run is called "{shown}"; {advice}')
     if len(matches) > 1:
-        candidates = [
-            f"  {run.run_id}  {printable_line(run.label or run.child_session_key or '', 80)}"
-            for run in matches[:_CANDIDATES_SHOWN_MAX]
-        ]
-        if len(matches) > _CANDIDATES_SHOWN_MAX:
-            candidates.append(f"  and {len(matches) - _CANDIDATES_SHOWN_MAX} more")
-        message = f'"{shown}" names {len(matches)} runs; give the id of one:'
-        raise CommandFailed("\n".join([message, *candidates]))
+        raise CommandFailed("\n".join(_candidate_lines(name, matches)))
     return RunMatch(matches[0].run_id, exact)
+
+
+def _candidate_lines(name: ParsedRunName, matches: Sequence[RunNames]) -> list[str]:
+    """Return the error for a name of several runs, with the newest of them."""
+    shown = printable_line(name.text, 80)
+    is_label = all(run.label == name.text for run in matches)
+    newest = f', or "{shown}{_NEWEST}" for the newest' if is_label else ""
+    lines = [f'"{shown}" names {len(matches)} runs; give the id of one{newest}:']
+    for run in matches[:_CANDIDATES_SHOWN_MAX]:
+        facts = (
+            run.run_id,
+            format_instant(run.created_at)[:19],
+            f"{printable_line(run.status or '', 20):9}",
+            printable_line(run.label or run.child_session_key or "", 80),
+        )
+        lines.append("  " + "  ".join(fact for fact in facts if fact.strip()).rstrip())
+    if len(matches) > _CANDIDATES_SHOWN_MAX:
+        lines.append(f"  and {len(matches) - _CANDIDATES_SHOWN_MAX} more")
+    return lines
 
 
 if TYPE_CHECKING:
@@ -155,6 +178,8 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
     if name.kind == "place":
         runs = client.items("/v1/runs", {}, limit=name.place).items
         return _choose_found(name, runs)
+    if name.kind == "newest":
+        return _choose_found(name, client.items("/v1/runs", {"label": name.text}, limit=1).items)
     labelled = _find_by_label(client, name)
     if not _may_be_id_prefix_or_key(name):
         return _choose_found(name, labelled)
@@ -206,4 +231,10 @@ def _choose_found(name: ParsedRunName, items: list[JsonObject]) -> FoundRun:
 
 
 def _run_names_of(item: JsonObject) -> RunNames:
-    return RunNames(str(item.get("runId")), item.get("label"), item.get("childSessionKey"))
+    return RunNames(
+        str(item.get("runId")),
+        item.get("label"),
+        item.get("childSessionKey"),
+        item.get("createdAt"),
+        item.get("status"),
+    )

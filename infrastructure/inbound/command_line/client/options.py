@@ -43,8 +43,8 @@ RunName = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Full id, unique beginning of one (4 or more), label, '#2' (second of `run list`), "
-        "last, or child key.",
+        help="Full id, unique beginning of one (4 or more), label, LABEL@last (its newest run), "
+        "'#2' (second of `run list`), last, or child key.",
         show_default=False,
     ),
 ]

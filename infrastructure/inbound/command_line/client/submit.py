@@ -12,6 +12,7 @@ import typer
 from infrastructure.inbound.command_line.client.wait import wait_for_run
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
+    Interrupted,
     RequestRefused,
     RunFailed,
     Unreachable,
@@ -106,15 +107,22 @@ def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
 
 def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) -> None:
     """Wait for the run's announcement and print its result. RunFailed when it did not end well,
-    RequestRefused when it came to nothing."""
+    RequestRefused when it came to nothing, Interrupted on Ctrl-C."""
     run_id = str(accepted.get("runId"))
     print_note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
-    run = wait_for_run(client, run_id, until="announced")
-    while run.get("continuedBy") and (run.get("announcement") or {}).get("state") == "skipped":
-        # It yielded, or was steered: the result is that of the run in its place.
-        print_note(f"run {printable_line(run['continuedBy'])} goes on in its place")
-        run_id = str(run["continuedBy"])
+    try:
         run = wait_for_run(client, run_id, until="announced")
+        while run.get("continuedBy") and (run.get("announcement") or {}).get("state") == "skipped":
+            # It yielded, or was steered: the result is that of the run in its place.
+            print_note(f"run {printable_line(run['continuedBy'])} goes on in its place")
+            run_id = str(run["continuedBy"])
+            run = wait_for_run(client, run_id, until="announced")
+    except KeyboardInterrupt:
+        shown = printable_line(run_id)
+        raise Interrupted(
+            f"run {shown} continues; see it with `spawnlog run get {shown}`, end it with"
+            f" `spawnlog run stop {shown}`"
+        ) from None
     if not print_object(run, output):
         print_block(str(run.get("resultText") or "(not available)"))
     status = printable_line(run.get("status"), 20)

@@ -23,6 +23,7 @@ from infrastructure.inbound.command_line.commands.spawn_arguments import (
 )
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
+    Interrupted,
     RequestRefused,
     RunFailed,
 )
@@ -83,11 +84,17 @@ def follow_batch(client: "CommandClient", accepted: JsonObject, output: Output) 
     """Wait for every run and print its result, in their order. When any did not end well, each of
     those is told of, and the first decides how this ends."""
     failures: list[CommandFailed] = []
-    for run in accepted.get("runs") or ():
+    runs = accepted.get("runs") or ()
+    for number, run in enumerate(runs):
         try:
             follow_run(client, run, output)
         except (RunFailed, RequestRefused) as failure:
             failures.append(failure)
+        except Interrupted as interrupted:
+            rest = [printable_line(one.get("runId")) for one in runs[number + 1 :]]
+            if rest:
+                print_note(f"not waited for any more: run {', run '.join(rest)}")
+            raise interrupted from None
     for further in failures[1:]:
         print_note(f"{further.word}: {printable_line(further, 2000)}")
     if failures:

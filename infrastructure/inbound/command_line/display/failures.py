@@ -44,6 +44,13 @@ class RunFailed(CommandFailed):
     exit_code = 1
 
 
+class Interrupted(CommandFailed):
+    """Ctrl-C ended a wait; the run that was waited for continues."""
+
+    exit_code = 130
+    word = "interrupted"
+
+
 class RequestRefused(CommandFailed):
     """The server understood and said no: a spawn that is not permitted, a session that takes no
     message, or a missing right."""

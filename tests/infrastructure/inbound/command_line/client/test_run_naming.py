@@ -106,3 +106,25 @@ def test_many_candidates_are_told_in_part() -> None:
     runs = [RunNames(f"dddd000{i}-0000-4000-8000-000000000000", "many") for i in range(8)]
     with pytest.raises(CommandFailed, match="and 3 more"):
         chosen("many", runs)
+
+
+def test_label_at_last_is_its_newest_run() -> None:
+    runs = [RunNames(NEWEST, "other"), RunNames(MIDDLE, "same"), RunNames(OLDEST, "same")]
+    assert chosen("same@last", runs) == RunMatch(MIDDLE, exact=False)
+    with pytest.raises(NotFound):
+        chosen("nothing@last", runs)
+
+
+def test_label_of_several_runs_lists_them_with_time_and_status() -> None:
+    runs = [
+        RunNames(NEWEST, "same", None, "2026-03-02T09:00:00Z", "running"),
+        RunNames(MIDDLE, "same", None, "2026-03-01T09:00:00Z", "failed"),
+    ]
+    with pytest.raises(CommandFailed) as failure:
+        chosen("same", runs)
+    head, *candidates = failure.value.message.splitlines()
+    assert 'or "same@last" for the newest' in head
+    assert [" ".join(line.split()) for line in candidates] == [
+        f"{NEWEST} 2026-03-02 09:00:00 running same",
+        f"{MIDDLE} 2026-03-01 09:00:00 failed same",
+    ]
