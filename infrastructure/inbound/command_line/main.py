@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from infrastructure.contract.errors import UserError
+from infrastructure.inbound.command_line.client.command_groups import CommandGroup, RootGroup
 from infrastructure.inbound.command_line.client.moments import CommandOfMoments
 from infrastructure.inbound.command_line.client.option_groups import flat_command
+from infrastructure.inbound.command_line.client.options import DataDir, OutputOption, Url
 from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
@@ -24,6 +25,7 @@ from infrastructure.inbound.command_line.commands import (
     serve,
     sessions,
     spawn,
+    status,
     what_if,
 )
 from infrastructure.inbound.command_line.commands.run import (
@@ -39,6 +41,7 @@ from infrastructure.inbound.command_line.commands.run import (
 )
 from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block
 from spawnlog.core.errors import SpawnlogError
 
@@ -48,7 +51,7 @@ EPILOG = (
 )
 
 
-class _Commands(TyperGroup):
+class _Commands(RootGroup):
     """Turns a failure into its text on stderr and its exit status."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -77,9 +80,7 @@ def _print_error(text: str) -> None:
 
 def _print_version(value: bool) -> None:
     if value:
-        from importlib.metadata import version
-
-        print(f"spawnlog {version('spawnlog')}")
+        status.show_version()
         raise typer.Exit()
 
 
@@ -88,6 +89,9 @@ def _root(
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Control plane and black-box recorder for AI sub-agent runs."""
 
@@ -101,7 +105,7 @@ class _FlatCommands(typer.Typer):
 
 
 def _group(name: str, about: str) -> typer.Typer:
-    group = _FlatCommands(help=about, no_args_is_help=True)
+    group = _FlatCommands(cls=CommandGroup, help=about, no_args_is_help=True)
     app.add_typer(group, name=name)
     return group
 
@@ -117,6 +121,8 @@ app = _FlatCommands(
 )
 app.callback()(_root)
 app.command("serve")(serve.serve)
+app.command("status")(status.show_status)
+app.command("version")(status.show_version)
 app.command("migrate")(serve.migrate)
 app.command("demo")(demo.demo)
 app.command("mcp")(mcp.relay_mcp)
@@ -168,7 +174,7 @@ _config.command("show")(config.show_configuration)
 _config.command("history")(config.list_revisions)
 _config.command("diff")(config.compare_revisions)
 _group("script", "Context scripts.").command("test")(scripts.run_scripts)
-_log = _group("log", "Verify, export and import the log, and rebuild its read tables.")
+_log = _group("log", "Verify, export, import and rebuild the log.")
 _log.command("head")(log.show_head)
 _log.command("rebuild")(log.rebuild_log)
 _log.command("verify")(log.verify_log)

@@ -36,7 +36,7 @@ DataDir = Annotated[
 ]
 OutputOption = Annotated[
     Output,
-    typer.Option("--output", "-o", help="A table, one JSON document, or one JSON line per item."),
+    typer.Option("--output", "-o", help="A table, one JSON or YAML document, or JSON lines."),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")]
 RunName = Annotated[

@@ -12,9 +12,9 @@ from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
     Output,
+    print_document,
     print_listing,
     print_note,
-    print_object,
     print_table,
 )
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
@@ -35,8 +35,7 @@ def list_agents(
     with api.client() as client:
         answer = client.get("/v1/agents", {"requester": requester, "at": at})
     agents = Listing(answer.value.get("agents") or [], more=False)
-    if api.output is Output.JSON:
-        print_object(answer.value, api.output)
+    if print_document(answer.value, api.output):
         return
     print_listing(agents, _AGENT_COLUMNS, api.output)
     if api.output is Output.TABLE and answer.value.get("allowAny"):
@@ -57,8 +56,7 @@ _LANE_COLUMNS = (
 
 
 def list_lanes(at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show each lane: its width, the runs that have a place, and those that wait for one; as it is
-    or as it was."""
+    """Show what runs in each lane, and what waits for a place."""
     with api.client() as client:
         listing = client.items("/v1/lanes", {"at": at}, limit=10_000)
     if api.output is not Output.TABLE:

@@ -90,8 +90,11 @@ def list_announcements(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show what a session was told about the children it asked for; without a session the ledger of
-    all that was announced, or what could not be delivered to webhooks."""
+    """Show the inbox of a session, or all announcements.
+
+    Without a session it is the ledger of everything that was announced, or what could not be
+    delivered to webhooks.
+    """
     if session is not None and (parked or state is not None):
         raise CommandFailed("--parked and --state are about all sessions: leave the session out")
     if parked and state not in (None, "parked"):
@@ -119,7 +122,10 @@ def redrive(
     *,
     api: ApiOptions,
 ) -> None:
-    """Send a parked announcement again, to the addresses of the configuration in force."""
+    """Send a parked announcement again.
+
+    It goes to the addresses of the configuration in force.
+    """
     body: JsonObject = {"reason": reason}
     if webhook is not None:
         body["webhook"] = webhook

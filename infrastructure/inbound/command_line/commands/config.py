@@ -17,7 +17,7 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed, 
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
-    print_json,
+    print_document,
     print_json_line,
     print_listing,
     print_note,
@@ -46,8 +46,10 @@ File = Annotated[
 
 
 def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None:
-    """Check a configuration file: its problems, its warnings, its agents, and the
-    values kept as secrets."""
+    """Check a configuration file.
+
+    Shows its problems, its warnings, its agents, and the values kept as secrets.
+    """
     from infrastructure.server.operations import check_configuration as check
 
     report = check(file)
@@ -97,10 +99,10 @@ def show_configuration(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show what a configuration says, as JSON, with references in the place of secrets.
+    """Show what a configuration says, without its secrets.
 
-    It is what the file says; flags and variables of `spawnlog serve` are not counted. With --at it
-    is what was active on a server then.
+    References stand in the place of secrets. Flags and variables of `spawnlog serve` are not
+    counted. With --at it is what was active on a server then.
     """
     # A file that a variable names is not meant by who asks a server.
     source = context.get_parameter_source("file")
@@ -111,10 +113,8 @@ def show_configuration(
         _show_agent(shown, agent, api.output)
         return
     values = shown.effective if effective else shown.stored
-    if api.output is Output.JSONL:
-        print_json_line(values)
-    else:
-        print_json(values)
+    # What a configuration says has no table: it is JSON.
+    print_object(values, Output.JSON if api.output is Output.TABLE else api.output)
 
 
 def _configuration_of(file: Path | None, at: str | None, api: ApiPlace) -> "ConfigurationShown":
@@ -139,9 +139,9 @@ def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> N
     rows: list[dict[str, Any]] = [
         {"key": value.key, "value": value.value, "from": value.source} for value in values
     ]
-    if output is Output.JSON:
-        print_json(rows)
-    elif output is Output.JSONL:
+    if print_document(rows, output):
+        return
+    if output is Output.JSONL:
         for row in rows:
             print_json_line(row)
     else:
@@ -210,16 +210,18 @@ def compare_revisions(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show what one revision of the configuration says otherwise than another; exit status 1 when
-    they differ. As JSON it is a patch (RFC 6902)."""
+    """Show what differs between two configurations.
+
+    Exit status 1 when two revisions differ. As JSON it is a patch (RFC 6902).
+    """
     from application.queries.changes.json_patch import difference
 
     with api.client() as client:
         revision = right if right is not None else _newest_revision(client, None)
         before, after = _content(client, left), _content(client, revision)
     operations = difference(before, after)
-    if api.output is Output.JSON:
-        print_json(operations)
+    if print_document(operations, api.output):
+        pass
     elif api.output is Output.JSONL:
         for operation in operations:
             print_json_line(operation)

@@ -14,8 +14,8 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed, 
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
+    print_document,
     print_fields,
-    print_json,
     print_json_line,
     print_note,
     print_table,
@@ -133,8 +133,11 @@ def find_events(
     *,
     api: ApiOptions,
 ) -> None:
-    """Find the first position at which a condition begins to hold, a field of a state becomes a
-    value, or something was recorded; not found is exit status 4."""
+    """Find since when something is so.
+
+    That is the first position at which a condition begins to hold, a field of a state becomes a
+    value, or something was recorded. Not found is exit status 4.
+    """
     if last and limit != 1:
         raise CommandFailed("--last is one: leave --limit out")
     condition.require_complete(events)
@@ -179,9 +182,9 @@ def _search(
 
 def _print_answer(answer: JsonObject, output: Output) -> None:
     items = answer["items"]
-    if output is Output.JSON:
-        print_json(answer)
-    elif output is Output.JSONL:
+    if print_document(answer, output):
+        return
+    if output is Output.JSONL:
         for item in items:
             print_json_line(item)
     elif len(items) > 1:

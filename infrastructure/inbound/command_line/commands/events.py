@@ -95,7 +95,7 @@ def list_events(
     events: EventOptions,
     api: ApiOptions,
 ) -> None:
-    """Show the log in order, from its beginning, or the newest first; with --follow from now on."""
+    """Show the log in order, or follow it."""
     with api.client() as client:
         parameters = {"after": after, "actor": actor, **events.query(client)}
         if follow and (newest or before is not None or at is not None):
@@ -107,7 +107,7 @@ def list_events(
             return
         from infrastructure.inbound.command_line.client.follow import follow_events as followed
 
-        if api.output is not Output.JSONL and api.output is not Output.TABLE:
+        if api.output not in (Output.JSONL, Output.TABLE):
             raise CommandFailed("a stream has no end: follow it with --output jsonl or table")
         print_note("following the log; Ctrl-C ends it")
         for event in followed(client, parameters):

@@ -12,7 +12,7 @@ from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
     Output,
-    print_json,
+    print_document,
     print_listing,
     print_note,
 )
@@ -49,7 +49,7 @@ def event_histogram(
     events: EventOptions,
     api: ApiOptions,
 ) -> None:
-    """Count what happened when: events, outcomes of runs that ended, rules that refused."""
+    """Count events, outcomes and refusals over time."""
     with api.client() as client:
         parameters = {
             "buckets": buckets,
@@ -59,8 +59,7 @@ def event_histogram(
             **events.query(client),
         }
         found = client.get("/v1/events/histogram", parameters).value
-    if api.output is Output.JSON:
-        print_json(found)
+    if print_document(found, api.output):
         return
     items = [one for one in found.get("items") or () if isinstance(one, dict)]
     print_listing(Listing(items, more=False), histogram_columns(items), api.output)

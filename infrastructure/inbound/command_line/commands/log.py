@@ -96,9 +96,10 @@ _VERIFICATION_COLUMNS = (
 
 
 def show_head(at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show where the log ends, as `log verify --head` takes it, and what verifications found.
+    """Show where the log ends, and what verifications found.
 
-    With --at the head is as it was then; the verifications are those of now.
+    The head is printed as `log verify --head` takes it. With --at the head is as it was then; the
+    verifications are those of now.
     """
     with api.client() as client:
         head = client.get("/v1/log", {"at": at}).value
@@ -165,8 +166,10 @@ def verify_log(
     *,
     home: HomeOptions,
 ) -> None:
-    """Compare the log with its chain of hashes, and texts and read tables with the log; or a file
-    of `log export` with its own chain, seal and keys.
+    """Verify the log, or a file of `log export`.
+
+    The log is compared with its chain of hashes, and texts and read tables with the log; a file
+    with its own chain, seal and keys.
 
     Exits with 1 at the first difference and names its position. Servers go on meanwhile.
     """
@@ -356,7 +359,9 @@ class ExportFlags:
 def export_events(
     flags: ExportFlags, output: OutputOption = Output.TABLE, *, home: HomeOptions
 ) -> None:
-    """Write the log as lines of CloudEvents, in one snapshot; servers go on meanwhile.
+    """Write the log as lines of CloudEvents.
+
+    It is one snapshot; servers go on meanwhile.
 
     The file is FILE.part until it is whole. Import it again with --contents --transcripts.
     """
@@ -411,7 +416,9 @@ def import_events(
     *,
     home: HomeOptions,
 ) -> None:
-    """Store an exported log in an empty one: the same rows, the same chain, the same log id.
+    """Store an exported log in an empty one.
+
+    It has the same rows, the same chain and the same log id.
 
     What is wrong with the file is found before anything of it is there. Stop the log's servers
     before the copy is served: both would do its work.

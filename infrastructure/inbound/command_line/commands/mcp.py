@@ -26,8 +26,10 @@ SessionOption = Annotated[
 
 
 def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
-    """Speak the Model Context Protocol over standard input and output, as a server that an agent
-    starts does. What is asked goes to a running spawnlog."""
+    """Speak the Model Context Protocol over standard streams.
+
+    As a server that an agent starts does: requests go to a running spawnlog.
+    """
     # Here and not above: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.mcp_relay import McpRelay
     from spawnlog.core.location import locate_server

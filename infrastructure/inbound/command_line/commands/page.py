@@ -13,7 +13,10 @@ BrowserOption = Annotated[
 
 
 def open_page(browser: BrowserOption = True, *, api: ApiPlace) -> None:
-    """Open the page, signed in as whose token this is; the address works once, for a minute."""
+    """Open the page, signed in with this token.
+
+    The address works once, for a minute.
+    """
     from spawnlog.operations.server import make_page_code
 
     with api.client() as client:

@@ -56,8 +56,9 @@ def run_scripts(
     data_dir: HomeDir = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Run an agent's context scripts without a spawn: what each gives, what would stand in front of
-    the task and behind it, and which agent would run.
+    """Run an agent's context scripts without a spawn.
+
+    Shows what each gives, what would stand before the task and after it, and which agent would run.
 
     The scripts run for real, on this machine, with SPAWNLOG_SCRIPT_TEST=1; no server is asked, and
     nothing is recorded. Without --config there are no scripts. Exits with 1 when a script fails.

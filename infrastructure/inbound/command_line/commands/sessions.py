@@ -31,7 +31,7 @@ _RUN_COLUMNS = (
 
 
 def get_session(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show a session: its depth and role, its own runs, and its children."""
+    """Show a session, its own runs, and its children."""
     with api.client() as client:
         found = client.get(path_of("sessions", session), {"at": at}).value
     if print_object(found, api.output):
@@ -102,7 +102,10 @@ _STARTED_COLUMNS = (
 
 
 def get_context(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show what a session shares with its children: the values, who wrote them, who has which."""
+    """Show what a session shares with its children.
+
+    The values, who wrote them, and which run started with which version.
+    """
     with api.client() as client:
         found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).value
     if print_object(found, api.output):

@@ -20,6 +20,7 @@ from infrastructure.inbound.command_line.display.output import (
     print_json,
     print_json_line,
     print_note,
+    print_yaml,
 )
 from infrastructure.inbound.command_line.display.what_if import (
     WhatIfReport,
@@ -34,11 +35,12 @@ FILE_BYTES_MAX = 512 * 1024
 
 
 class WhatIfOutput(StrEnum):
-    """How the answer is printed: a table for a person, JSON for a program, JUnit for a build."""
+    """How the answer is printed: for a person, for a program, or JUnit for a build."""
 
     TABLE = "table"
     JSON = "json"
     JSONL = "jsonl"
+    YAML = "yaml"
     JUNIT = "junit"
 
 
@@ -168,15 +170,15 @@ def what_if(
     ] = False,
     output: Annotated[
         WhatIfOutput,
-        typer.Option("--output", "-o", help="A table, JSON, a line for each decision, JUnit XML."),
+        typer.Option("--output", "-o", help="A table, JSON, YAML, JSON lines, or JUnit XML."),
     ] = WhatIfOutput.TABLE,
     *,
     api: ApiPlace,
 ) -> None:
-    """Decide the recorded spawns and messages again under another configuration.
+    """Decide recorded spawns again under another configuration.
 
-    Decisions only: no script, runtime or hook is asked, and nothing is written. What is not on
-    record is named and not guessed.
+    Messages too. Decisions only: no script, runtime or hook is asked, and nothing is written. What
+    is not on record is named and not guessed.
     """
     body = candidate.members()
     if not everything or output in (WhatIfOutput.TABLE, WhatIfOutput.JUNIT):
@@ -188,12 +190,15 @@ def what_if(
         for line in _shown(client.lines("/v1/what-if", body), report):
             if output is WhatIfOutput.JSONL:
                 print_json_line(line)
-            elif output is WhatIfOutput.JSON:
+            elif output in (WhatIfOutput.JSON, WhatIfOutput.YAML):
                 lines.append(line)
     if report.totals is None:
         raise CommandFailed("the answer broke off before its end; try again")
+    whole = {"items": lines, "totals": report.totals}
     if output is WhatIfOutput.JSON:
-        print_json({"items": lines, "totals": report.totals})
+        print_json(whole)
+    elif output is WhatIfOutput.YAML:
+        print_yaml(whole)
     elif output is WhatIfOutput.JSONL:
         print_json_line({"totals": report.totals})
     elif output is WhatIfOutput.JUNIT:

@@ -9,6 +9,7 @@ from typing import Any
 
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, table_lines
+from infrastructure.inbound.command_line.display.yaml_text import yaml_lines
 
 JsonObject = dict[str, Any]
 
@@ -29,18 +30,20 @@ class Listing:
 
 
 class Output(StrEnum):
-    """How an answer is printed: a table for a person, or JSON for a program."""
+    """How an answer is printed: a table or YAML for a person, or JSON for a program."""
 
     TABLE = "table"
     JSON = "json"
     JSONL = "jsonl"
+    YAML = "yaml"
 
 
 def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:
     """A list in the wanted form; for a person with a note when there is more of it."""
-    if output is Output.JSON:
-        print_json({"items": listing.items, "more": listing.more, "nextAfter": listing.next_after})
-    elif output is Output.JSONL:
+    whole = {"items": listing.items, "more": listing.more, "nextAfter": listing.next_after}
+    if print_document(whole, output):
+        return
+    if output is Output.JSONL:
         for item in listing.items:
             print_json_line(item)
     else:
@@ -97,12 +100,26 @@ def print_json_line(value: object) -> None:
 
 
 def print_object(value: Item, output: Output) -> bool:
-    """Print the object when JSON is wanted; whether it was."""
+    """Print the object unless a table is wanted. Return True if it was printed."""
+    if output is Output.JSONL:
+        print_json_line(value)
+        return True
+    return print_document(value, output)
+
+
+def print_document(value: object, output: Output) -> bool:
+    """Print one JSON or YAML document if that is wanted. Return True if it was printed."""
     if output is Output.JSON:
         print_json(value)
-    elif output is Output.JSONL:
-        print_json_line(value)
-    return output is not Output.TABLE
+    elif output is Output.YAML:
+        print_yaml(value)
+    return output in (Output.JSON, Output.YAML)
+
+
+def print_yaml(value: object) -> None:
+    """Print one YAML document."""
+    for line in yaml_lines(value):
+        print(line)
 
 
 def print_note(text: str) -> None:

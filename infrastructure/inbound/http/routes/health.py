@@ -44,9 +44,10 @@ ANSWER_SECONDS = 2.0
     responses=endpoint_responses(needs_token=False),
     openapi_extra={"security": []},
 )
-async def healthz() -> Response:
+async def healthz(request: Request) -> Response:
     """Alive."""
-    return Response(orjson.dumps({"status": "ok"}), media_type="application/json")
+    body = {"status": "ok", "version": request.app.version}
+    return Response(orjson.dumps(body), media_type="application/json")
 
 
 @router.get(

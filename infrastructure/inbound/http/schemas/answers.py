@@ -165,9 +165,10 @@ class TranscriptProvidedAnswer(View):
 
 
 class HealthAnswer(View):
-    """The process answers."""
+    """The process answers; `version` is its release."""
 
     status: Literal["ok"]
+    version: str
 
 
 class ReadinessAnswer(View):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx2
@@ -52,7 +53,7 @@ def test_readiness_follows_the_database_and_health_does_not(
 
 def away(nobody: httpx2.Client) -> None:
     """The database has stopped."""
-    assert nobody.get("/healthz").json() == {"status": "ok"}
+    assert nobody.get("/healthz").json() == {"status": "ok", "version": version("spawnlog")}
     for _ in range(2):
         began = time.monotonic()
         answer = nobody.get("/readyz")

@@ -21,7 +21,7 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
-    print_json,
+    print_document,
     print_json_line,
     print_note,
     print_object,
@@ -100,8 +100,11 @@ def diff(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show what changed between two moments, of the whole registry or a part of it. Exit status 1
-    when something did; of the whole registry also when another configuration was in force."""
+    """Show what changed between two moments.
+
+    Of the whole registry or a part of it. Exit status 1 when something did; of the whole registry
+    also when another configuration was in force.
+    """
     with api.client() as client:
         query: dict[str, str | int | None] = {
             "from": left,
@@ -114,9 +117,9 @@ def diff(
     span = {name: page.get(name) for name in _SPAN}
     revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
     more = page.get("nextCursor") is not None
-    if api.output is Output.JSON:
-        found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
-        print_json({**span, **found, "more": more})
+    found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
+    if print_document({**span, **found, "more": more}, api.output):
+        pass
     elif api.output is Output.JSONL:
         for item in items:
             print_json_line(item)
@@ -184,7 +187,7 @@ def show_history(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show the states of a run one after the other: which event changed what."""
+    """Show the states of a run, and which event changed what."""
     items: list[JsonObject] = []
     with api.client() as client:
         path = path_of("runs", find_run(client, name).run_id, "history")
@@ -202,9 +205,10 @@ def show_history(
     more = page.get("nextAfter") is not None
     setters = [{"field": one, **who} for one, who in (page.get("setBy") or {}).items()]
     shown, columns = (setters, _SET_BY_COLUMNS) if set_by else (items, _HISTORY_COLUMNS)
-    if api.output is Output.JSON:
-        print_json({"items": items, "setBy": page.get("setBy"), "more": more and not set_by})
-    elif api.output is Output.JSONL:
+    whole = {"items": items, "setBy": page.get("setBy"), "more": more and not set_by}
+    if print_document(whole, api.output):
+        return
+    if api.output is Output.JSONL:
         for one in shown:
             print_json_line(one)
     else:
@@ -214,8 +218,11 @@ def show_history(
 
 
 def compare_runs(left: RunName, right: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show what differs between two runs: request, decisions, plan, prompt, transcript, outcome.
-    Exit status 1 when something does."""
+    """Show what differs between two runs.
+
+    Their requests, decisions, plans, prompts, transcripts and outcomes are compared. Exit status 1
+    when something differs.
+    """
     with api.client() as client:
         one, other = find_run(client, left).run_id, find_run(client, right).run_id
         compared = client.get(path_of("runs", one, "compare"), {"with": other, "at": at}).value

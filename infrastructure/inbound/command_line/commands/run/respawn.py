@@ -97,8 +97,11 @@ def respawn_run(
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
-    """Spawn anew from an earlier run, also from one that was refused: its request, but for what is
-    given here. A refusal exits with 3, a failed run under --wait with 1."""
+    """Spawn again from an earlier run, with changes.
+
+    It may be a refused one. Its request is sent again, but for what is given here. A refusal exits
+    with 3, a failed run under --wait with 1.
+    """
     changes: JsonObject = {} if task is None else {"task": read_text_argument(task, "task")}
     changes |= child.members()
     if requester is not None:

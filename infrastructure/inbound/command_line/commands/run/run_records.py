@@ -42,7 +42,7 @@ _PART_COLUMNS = (
 
 
 def run_events(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show the events of a run: the story of its life, in order; or what there was of it then."""
+    """Show the events of a run, in order."""
     with api.client() as client:
         found = find_run(client, name)
         listing = client.items(
@@ -87,8 +87,10 @@ def run_log(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show the transcript of a run, both sides of it, in order: its last entries (500 at most), or
-    those behind --after."""
+    """Show the transcript of a run.
+
+    Both sides of it, in order: its last entries (500 at most), or those after --after.
+    """
     with_tools = "true" if tools else None
     with api.client() as client:
         found = find_run(client, name)
@@ -123,7 +125,7 @@ def run_log(
 
 
 def run_prompt(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show the prompt exactly as the child got it, and where each part of it came from."""
+    """Show the prompt of a run, and where each part came from."""
     with api.client() as client:
         found = find_run(client, name)
         prompt = client.get(path_of("runs", found.run_id, "prompt"), {"at": at}).value
@@ -173,8 +175,10 @@ _COLUMNS = (
 
 
 def explain_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show how a spawn, or a message, was decided: each rule, and what it compared; for a refusal
-    the rule that refused."""
+    """Show why a run was permitted or refused, rule by rule.
+
+    Each rule stands with what it compared.
+    """
     with api.client() as client:
         found = find_run(client, name)
         explanation = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).value

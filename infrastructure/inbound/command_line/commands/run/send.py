@@ -30,8 +30,11 @@ def send_message(
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
-    """Go on with the session of a run; while that is at work the message waits. A refusal exits
-    with 3, a run that failed under --wait with 1."""
+    """Send a message to the session of a run.
+
+    It becomes the next run; while a run is at work the message waits. A refusal exits with 3, a
+    run that failed under --wait with 1.
+    """
     _send(name, {"message": read_text_argument(message, "message")}, submit, api)
 
 
@@ -44,8 +47,10 @@ def steer_run(
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
-    """End what a run is at, and go on with the message in its place; the run is not announced. One
-    that is over stays as it is."""
+    """End a run and continue with a message in its place.
+
+    The run that is ended is not announced. One that is over stays as it is.
+    """
     text = read_text_argument(message, "message")
     _send(name, {"message": text, "mode": "steer"}, submit, api)
 

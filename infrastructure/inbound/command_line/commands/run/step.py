@@ -63,9 +63,12 @@ TreeLines = Callable[[Walk], Sequence[str]]
 
 
 def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Walk through the states of a run: n or Enter is next, b back, a version, a stage or g
-    POSITION jumps, s shows the state, d the difference, t what else its tree did, q ends. Without
-    a terminal commands are read from standard input, one a line."""
+    """Walk through the states of a run, by keys.
+
+    n or Enter is next, b back, a version, a stage or g POSITION jumps, s shows the state, d the
+    difference, t what else its tree did, q ends. Without a terminal commands are read from
+    standard input, one a line.
+    """
     with api.client() as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "history")

@@ -39,7 +39,10 @@ def stop_run(
     *,
     api: ApiOptions,
 ) -> None:
-    """Stop a run and everything it has spawned; `all` stops what the requester has at work."""
+    """Stop a run and everything it has spawned.
+
+    `all` stops everything that the requester has at work.
+    """
     if name in ALL_RUNS:
         _stop_all(requester, reason, api, yes=yes)
         return
@@ -85,8 +88,10 @@ def stop_and_wait(client: "CommandClient", run_id: str, reason: str | None = Non
 def stop_session(
     session: SessionName, reason: ReasonOption = None, yes: AssumeYes = False, *, api: ApiOptions
 ) -> None:
-    """Stop a session's own run and everything below it. A child that stays open is closed: it
-    takes no more messages."""
+    """Stop a session's own run and everything below it.
+
+    A child that stays open is closed: it takes no more messages.
+    """
     with api.client() as client:
         found = client.get(path_of("sessions", session)).value
         key = str(found.get("sessionKey") or session)

@@ -14,7 +14,7 @@ from infrastructure.inbound.command_line.client.options import (
 from infrastructure.inbound.command_line.display.failures import NotFound
 from infrastructure.inbound.command_line.display.output import (
     Output,
-    print_json,
+    print_document,
     print_json_line,
     print_note,
 )
@@ -42,7 +42,7 @@ def session_tree(
     *,
     api: ApiOptions,
 ) -> None:
-    """Draw a session and all below it, with status and bars of time; now, or as it was."""
+    """Draw a session and all below it, with bars of time."""
     with api.client() as client:
         _show(client, session, at, limit, depth, api.output)
 
@@ -55,7 +55,7 @@ def run_tree(
     *,
     api: ApiOptions,
 ) -> None:
-    """Draw the session of a run and all below it; now, or as it was."""
+    """Draw the session of a run and all below it."""
     with api.client() as client:
         run_id = find_run(client, name).run_id
         key = client.get(path_of("runs", run_id)).value.get("childSessionKey")
@@ -72,9 +72,9 @@ def _show(
     query: dict[str, str | int | None] = {"at": at, "limit": limit, "depth": depth}
     answer = client.get(path_of("sessions", session, "tree"), query)
     found = answer.value
-    if output is Output.JSON:
-        print_json(found)
-    elif output is Output.JSONL:
+    if print_document(found, output):
+        return
+    if output is Output.JSONL:
         for node in flat_nodes(found.get("root") or {}):
             print_json_line(node)
     else:

@@ -409,6 +409,7 @@ export interface GivenTextsView {
 
 export interface HealthAnswer {
   status: 'ok'
+  version: string
 }
 
 export interface HeartbeatAnswer {

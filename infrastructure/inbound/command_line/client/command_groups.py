@@ -1,0 +1,115 @@
+"""Groups of commands: options before the command, and suggestions for a wrong word."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+# Its base is the error of a wrong command line, whichever library Typer has it from.
+UsageError: Any = typer.BadParameter.__base__
+GLOBAL_OPTIONS = ("--url", "--data-dir", "--output", "-o")
+_SUGGESTIONS_MAX = 3
+_COMMAND_SYNONYMS = {
+    "ls": "list",
+    "ps": "list",
+    "logs": "log",
+    "tail": "log",
+    "kill": "stop",
+    "cancel": "stop",
+    "describe": "get",
+    "show": "get",
+    "info": "status",
+}
+_OPTION_SYNONYMS: Mapping[str, Sequence[str]] = {
+    "--json": ("--output json",),
+    "--jsonl": ("--output jsonl",),
+    "--yaml": ("--output yaml",),
+    "--format": ("--output",),
+    "-f": ("--follow", "--file", "--config"),
+    "-w": ("--follow", "--wait"),
+    "--watch": ("--follow", "--wait"),
+    "-n": ("--limit",),
+    "--tail": ("--limit",),
+    "-l": ("--label",),
+}
+
+
+class CommandGroup(TyperGroup):
+    """A group that proposes what was meant by a word that is none of its commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command of the first word. UsageError with suggestions if there is none."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            meant = " or ".join(f"'{one}'" for one in _meant_commands(self, args[0]))
+            hint = f" Did you mean {meant}?" if meant else ""
+            raise UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class RootGroup(CommandGroup):
+    """The program: takes the options of every command also before the command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Move options from before the command behind it, which accepts or refuses them."""
+        return super().parse_args(ctx, _moved_behind_command(self, args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an option that it does not have is refused with suggestions."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            name = getattr(error, "option_name", None)
+            if hasattr(error, "possibilities") and error.ctx is not None:
+                error.possibilities = _meant_options(error.ctx.command, str(name))
+            raise
+
+
+def _moved_behind_command(group: Any, args: Sequence[str]) -> list[str]:
+    moved, rest = _leading_options(args)
+    place, command = 0, group
+    while place < len(rest) and (inner := getattr(command, "commands", {}).get(rest[place])):
+        place, command = place + 1, inner
+    if not moved or getattr(command, "commands", None):
+        return list(args)
+    return [*rest[:place], *moved, *rest[place:]]
+
+
+def _leading_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split off the global options at the beginning, each with its value."""
+    place = 0
+    while place < len(args):
+        word = args[place]
+        if word in GLOBAL_OPTIONS and place + 1 < len(args):
+            place += 2
+        elif word.startswith(tuple(f"{one}=" for one in GLOBAL_OPTIONS)) or (
+            word.startswith("-o") and len(word) > 2
+        ):
+            place += 1
+        else:
+            break
+    return list(args[:place]), list(args[place:])
+
+
+def _meant_commands(group: Any, word: str) -> list[str]:
+    words = [word, *filter(None, [_COMMAND_SYNONYMS.get(word)])]
+    own = [one for one in words if one in group.commands]
+    below = [
+        f"{name} {one}"
+        for one in words
+        for name, inner in group.commands.items()
+        if one in getattr(inner, "commands", {})
+    ]
+    return (own + below or get_close_matches(word, list(group.commands)))[:_SUGGESTIONS_MAX]
+
+
+def _meant_options(command: Any, name: str) -> list[str]:
+    known = list(_options_of(command))
+    meant = [one for one in _OPTION_SYNONYMS.get(name, ()) if one.split()[0] in known]
+    return meant[:1] or get_close_matches(name, known, cutoff=0.7)[:_SUGGESTIONS_MAX]
+
+
+def _options_of(command: Any) -> Iterator[str]:
+    for parameter in command.params:
+        yield from (one for one in parameter.opts if one.startswith("--"))

@@ -1,0 +1,71 @@
+"""YAML of what JSON can say: answers for a person who reads long documents.
+
+PyYAML is no dependency of the product, and writing is the small half of YAML: block mappings and
+sequences, with JSON strings wherever a plain word could be read as anything else.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+# Words that YAML 1.1 or 1.2 reads as something other than text.
+_READ_OTHERWISE = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./@+()=-]| (?=[A-Za-z0-9_./@+()=-]))*")
+_INDENT = "  "
+
+
+def yaml_lines(value: object) -> Iterator[str]:
+    """Yield the lines of a document. ASCII alone: a terminal that shows it obeys nothing in it."""
+    yield "---"
+    yield from _block(value, "")
+
+
+def _block(value: object, indent: str) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for key, member in value.items():
+            yield from _entry(f"{indent}{_scalar(str(key))}:", member, indent + _INDENT)
+    elif _is_list(value) and value:
+        assert isinstance(value, Sequence)
+        for member in value:
+            yield from _item(member, indent)
+    else:
+        yield indent + _scalar(value)
+
+
+def _entry(lead: str, value: object, indent: str) -> Iterator[str]:
+    if value and (isinstance(value, Mapping) or _is_list(value)):
+        yield lead
+        yield from _block(value, indent)
+    else:
+        yield f"{lead} {_scalar(value)}"
+
+
+def _item(value: object, indent: str) -> Iterator[str]:
+    """Yield an item of a list: its first line begins behind the dash, the others below it."""
+    lines = _block(value, indent + _INDENT)
+    yield f"{indent}- {next(lines).removeprefix(indent + _INDENT)}"
+    yield from lines
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str):
+        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _READ_OTHERWISE
+        return value if is_plain else _quoted(value)
+    if isinstance(value, Mapping):
+        return "{}"
+    if _is_list(value):
+        return "[]"
+    number = json.dumps(value)
+    # Without a point YAML 1.1 reads `1e-05` as text.
+    return number.replace("e", ".0e") if isinstance(value, float) and "." not in number else number
+
+
+def _quoted(text: str) -> str:
+    """Return a JSON string, save for letters that JSON writes as two halves and YAML as one."""
+    return "".join(
+        f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else json.dumps(sign)[1:-1] for sign in text
+    ).join(('"', '"'))
