@@ -1,7 +1,9 @@
-"""JSON from outside that can be kept: bounded in values and depth, Unicode without NUL."""
+"""JSON from outside that can be kept: bounded in values and depth, no key twice, Unicode without
+NUL."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -21,6 +23,10 @@ class MalformedJson(ValueError):
         self.errors = errors
 
 
+class RepeatedKey(MalformedJson):
+    """A JSON text in which an object has a key twice."""
+
+
 def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
     """The values of a JSON text; `what` is how errors call it. Raises `MalformedJson`."""
     if _has_too_many_values(raw, values_max):
@@ -29,6 +35,14 @@ def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
         values = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise MalformedJson(f"{what} is not JSON in UTF-8: {_shorten(str(error))}") from None
+    if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:
+        _require_keepable(values, what)
+    if _may_repeat_keys(raw, values):
+        require_distinct_keys(raw, what=what)
+    return values
+
+
+def _require_keepable(values: Any, what: str) -> None:
     for pointer, text, depth in _walk(values, "", 1):
         if depth > DEPTH_MAX:
             raise MalformedJson(f"{what} is nested deeper than {DEPTH_MAX}")
@@ -37,7 +51,79 @@ def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
                 "texts must not contain NUL",
                 ({"pointer": pointer, "detail": "contains NUL"},),
             )
-    return values
+
+
+def _may_repeat_keys(raw: bytes, values: Any) -> bool:
+    """Return False only if no key is repeated: each colon of the text is in a string that is among
+    the values, or stands behind one of their keys. The parser keeps the last value of a repeated
+    key and says nothing. A colon that is written as an escape is counted by nobody, so a text with
+    one is looked at more closely."""
+    left = raw.count(b":")
+    stack = [values]
+    while stack:
+        value = stack.pop()
+        kind = type(value)
+        if kind is str:
+            left -= value.count(":")
+        elif kind is dict:
+            left -= len(value)
+            for key, inner in value.items():
+                if ":" in key:
+                    left -= key.count(":")
+                if type(inner) is str:
+                    left -= inner.count(":")
+                else:
+                    stack.append(inner)
+        elif kind is list:
+            stack += value
+    return left != 0 or b"\\u003" in raw
+
+
+def require_distinct_keys(raw: bytes | str, *, what: str) -> None:
+    """Refuse a JSON text in which an object has a key twice. Raises `RepeatedKey` with the place
+    of the first one."""
+    try:
+        place = _repeated_place(json.loads(raw, object_pairs_hook=_Members.of))
+    except RecursionError:
+        raise MalformedJson(f"{what} is nested too deep") from None
+    if place is not None:
+        raise RepeatedKey(
+            f"{what} has the key {_shorten(place)} twice; give it once",
+            ({"pointer": place, "detail": "is given twice"},),
+        )
+
+
+class _Members(dict[str, Any]):
+    """An object, and a key that it has twice; None when it has none."""
+
+    repeated: str | None = None
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, Any]]) -> "_Members":
+        """Return the object with these members."""
+        members = cls()
+        for key, value in pairs:
+            if key in members and members.repeated is None:
+                members.repeated = key
+            members[key] = value
+        return members
+
+
+def _repeated_place(values: Any) -> str | None:
+    """Return the pointer of a key that stands twice; None without one."""
+    stack = [("", values)]
+    while stack:
+        pointer, value = stack.pop()
+        if isinstance(value, _Members):
+            if value.repeated is not None:
+                return f"{pointer}/{escape_pointer(value.repeated)}"
+            inside: Iterable[tuple[Any, Any]] = value.items()
+        elif isinstance(value, list):
+            inside = enumerate(value)
+        else:
+            continue
+        stack += [(f"{pointer}/{escape_pointer(str(key))}", inner) for key, inner in inside]
+    return None
 
 
 def _has_too_many_values(raw: bytes, values_max: int) -> bool:

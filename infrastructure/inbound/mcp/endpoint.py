@@ -46,7 +46,7 @@ class McpEndpoint:
         try:
             parse_json(body, what="the message")
         except MalformedJson as error:
-            await _send_parse_error(send, str(error))
+            await _send_parse_error(send, error)
             return
         manager = await self._started()
         scope = {**scope, REQUEST: request}
@@ -111,8 +111,11 @@ def _repeat(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _send_parse_error(send: Send, text: str) -> None:
-    message = {"jsonrpc": "2.0", "id": None, "error": {"code": PARSE_ERROR, "message": text}}
+async def _send_parse_error(send: Send, error: MalformedJson) -> None:
+    members: dict[str, object] = {"code": PARSE_ERROR, "message": str(error)}
+    if error.errors:
+        members["data"] = {"errors": list(error.errors)}
+    message = {"jsonrpc": "2.0", "id": None, "error": members}
     await send(
         {
             "type": "http.response.start",

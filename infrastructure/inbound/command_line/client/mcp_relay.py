@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx2
 
+from infrastructure.contract.json_values import MalformedJson, require_distinct_keys
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
 from spawnlog.async_client import AsyncClient
@@ -93,6 +94,9 @@ def read_message(line: bytes) -> RelayedMessage | None:
     """The message in a line; None for what no server asked for: an answer. Raises `NotAMessage`."""
     try:
         body = json.loads(line)
+        require_distinct_keys(line, what="the message")
+    except MalformedJson as error:
+        raise NotAMessage(PARSE_ERROR, str(error)) from None
     except (ValueError, RecursionError):
         raise NotAMessage(PARSE_ERROR, "the line is no JSON") from None
     if not isinstance(body, dict):

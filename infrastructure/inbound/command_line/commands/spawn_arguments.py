@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from domain.values.moments import DURATION_FORMS, parse_duration
+from infrastructure.contract.json_values import RepeatedKey, require_distinct_keys
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
@@ -254,13 +255,15 @@ def read_request(path: Path) -> JsonObject:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. ValueError for what is none."""
+    """The value of a JSON text. ValueError for what is none, `RepeatedKey` for a key that an
+    object has twice."""
     try:
         value = json.loads(text)
         # What the parser takes beyond JSON, and numbers that are too large for it.
         json.dumps(value, allow_nan=False)
     except RecursionError:
         raise ValueError("it is too deep") from None
+    require_distinct_keys(text, what="the JSON")
     return value
 
 
@@ -301,6 +304,8 @@ def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
 def _object(text: str, name: str) -> JsonObject:
     try:
         value = parse_json(text)
+    except RepeatedKey as error:
+        raise CommandFailed(f"{name}: {error}") from None
     except ValueError:
         raise CommandFailed(f"{name} is not JSON") from None
     if not isinstance(value, dict):

@@ -1,6 +1,5 @@
 """`spawnlog what-if`: what another configuration would have decided."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from domain.values.moments import MOMENT_FORMS
+from infrastructure.contract.json_values import RepeatedKey
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiPlace, RunOption, TreeOption
 from infrastructure.inbound.command_line.commands.spawn_arguments import parse_json
@@ -98,7 +98,9 @@ class CandidateOptions:
             return candidate_of(_read(self.config), name)
         if self.patch is not None:
             try:
-                operations = json.loads(_read(self.patch))
+                operations = parse_json(_read(self.patch))
+            except RepeatedKey as error:
+                raise CommandFailed(f"{self.patch}: {error}") from None
             except ValueError as error:
                 raise CommandFailed(f"{self.patch} is not JSON: {error}") from None
             if not isinstance(operations, list):
@@ -238,6 +240,8 @@ def _operation(change: str) -> dict[str, Any]:
         )
     try:
         value = parse_json(text)
+    except RepeatedKey as error:
+        raise CommandFailed(f"--set {pointer}: {error}") from None
     except ValueError:
         raise CommandFailed(
             f'--set {change}: what stands behind = is no JSON; a text needs quotes: ="text"'

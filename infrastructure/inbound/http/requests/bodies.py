@@ -13,6 +13,7 @@ from domain.configuration.problems import render_error
 from infrastructure.contract.json_values import (
     VALUES_MAX,
     MalformedJson,
+    RepeatedKey,
     escape_pointer,
     parse_json,
 )
@@ -56,6 +57,8 @@ async def read_body(
 def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> BodyModel:
     try:
         values = parse_json(raw, values_max, what="the body") if raw else {}
+    except RepeatedKey as error:
+        raise HttpProblem("invalid_request", str(error), errors=error.errors) from None
     except MalformedJson as error:
         raise HttpProblem("malformed_json", str(error), errors=error.errors) from None
     if not isinstance(values, dict):

@@ -56,6 +56,26 @@ def test_a_nul_is_malformed_wherever_it_stands(house: House, unrecorded: str) ->
     problem_of(answer, 400, "malformed_json")
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "pointer"),
+    [
+        ("/v1/spawns", b'{"task": "pay 10", "task": "pay 1000", "requester": {}}', "/task"),
+        ("/v1/spawns", b'{"requester": {"to": "a", "to": "b"}, "task": "x"}', "/requester/to"),
+        ("/v1/what-if", b'{"config": {"agents": {}, "agents": {}}}', "/config/agents"),
+        ("/v1/page-tokens", b'{"code": "a", "code": "b"}', "/code"),
+    ],
+)
+def test_key_that_stands_twice_is_refused_with_its_place(
+    house: House, unrecorded: str, path: str, body: bytes, pointer: str
+) -> None:
+    json_body = {"Content-Type": "application/json"}
+    problem = problem_of(
+        house.http.post(path, content=body, headers=json_body), 422, "invalid_request"
+    )
+    assert problem["errors"] == [{"pointer": pointer, "detail": "is given twice"}]
+    assert problem["detail"] == f"the body has the key {pointer} twice; give it once"
+
+
 def test_a_body_that_is_nested_too_deep_is_malformed(house: House, unrecorded: str) -> None:
     for depth in (101, 2_000, 200_000):
         nested = "[" * depth + "]" * depth

@@ -34,6 +34,12 @@ def last(answer: httpx2.Response) -> dict[str, Any]:
     return found
 
 
+def test_key_that_stands_twice_in_config_text_is_refused(house: House) -> None:
+    text = "{\n agents: {defaults: {}, defaults: {}}}"
+    problem = problem_of(ask(house.http, configText=text), 422, "invalid_request")
+    assert "/agents/defaults" in str(problem) or "agents.defaults" in str(problem)
+
+
 @pytest.mark.parametrize("name", ["reader", "texts", "spawner", "controller"])
 def test_who_does_not_see_everything_may_not_ask(house: House, name: str) -> None:
     with house.with_token(house.secrets[name]) as http:

@@ -57,6 +57,19 @@ def test_what_no_record_can_hold_does_not_come_in(house: House, body: bytes) -> 
     assert answer.json()["id"] is None
 
 
+def test_key_that_stands_twice_in_arguments_is_refused(house: House) -> None:
+    caller = McpCaller(house.server.url, house.server.token)
+    body = (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name":'
+        b' "sessions_spawn", "arguments": {"task": "pay 10", "task": "pay 1000"}}}'
+    )
+    answer = caller.send(body, {"MCP-Protocol-Version": VERSION})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["code"] == -32700
+    assert error["data"]["errors"][0]["pointer"] == "/params/arguments/task"
+
+
 def test_a_message_has_a_limit(house: House) -> None:
     caller = McpCaller(house.server.url, house.server.token)
     answer = caller.send(json.dumps("x" * 17 * 1024 * 1024).encode(), {})

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from infrastructure.contract.json_values import RepeatedKey
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
 from infrastructure.inbound.command_line.client.submit import (
@@ -129,6 +130,8 @@ def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
             raise CommandFailed(f"--set {shown}: write FIELD=JSON, such as label='\"second\"'")
         try:
             value = parse_json(text)
+        except RepeatedKey as error:
+            raise CommandFailed(f"--set {field}: {error}") from None
         except ValueError:
             raise CommandFailed(
                 f"--set {field}: what stands behind = is not JSON; a text needs its quotes, as in"

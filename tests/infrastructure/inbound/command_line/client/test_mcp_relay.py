@@ -28,6 +28,11 @@ def headers_of(agreed: str | None = None, **message: Any) -> dict[str, str]:
     return read.headers(agreed)
 
 
+def test_key_that_stands_twice_is_no_message() -> None:
+    with pytest.raises(NotAMessage, match=r"/params/task twice"):
+        read_message(b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"task":1,"task":2}}')
+
+
 def test_a_message_that_names_its_version_says_its_method_and_name_too() -> None:
     meta = {"_meta": {VERSION: "2026-07-28"}}
     plain = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}

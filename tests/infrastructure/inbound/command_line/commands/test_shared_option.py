@@ -47,6 +47,10 @@ def test_nothing_is_shared_that_was_not_given(spawnlog: Command, accepting: Reco
     ("given", "says"),
     [
         ("goal=a", "error: --shared is not JSON"),
+        (
+            '{"a": {"b": 1, "b": 2}}',
+            "error: --shared: the JSON has the key /a/b twice; give it once",
+        ),
         ('{"a": NaN}', "error: --shared is not JSON"),
         ('{"a": 1e999}', "error: --shared is not JSON"),
         ("[" * 100_000, "error: --shared is not JSON"),
