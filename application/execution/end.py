@@ -51,32 +51,44 @@ class WrittenTranscript:
             count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=self.path
         )
 
-    def rows(self, _: Run) -> tuple[TranscriptRows, ...]:
+    def rows(self, _: Run, __: datetime) -> tuple[TranscriptRows, ...]:
         """There are no further ones."""
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class UnwrittenOutput:
+    """Output of a run whose transcript has one row, that of its `message`: all other entries are
+    written with the end."""
+
+    message: str
+    entries: Sequence[TranscriptEntry]
+
+
 @dataclass(slots=True)
 class UnwrittenTranscript:
-    """A transcript that has no rows as yet: they are written with the end, and at that moment."""
+    """A transcript of which one row is written, whose line is `told`."""
 
+    told: bytes
     entries: UnwrittenEntries
     path: str
     key: bytes
     lines: bytes | None = None
 
-    last_entry = 0
+    last_entry = 1
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:
-        """Of what will be written."""
-        self.lines = self.entries.lines(recorded_at)
+        """Seal what is written and what will be."""
+        self.lines = self.told + self.entries.lines(2, recorded_at)
         digest = hmac.new(self.key, self.lines, hashlib.sha256).hexdigest()
-        count = len(self.entries.kinds)
+        count = 1 + len(self.entries.kinds)
         return TranscriptSeal(count=count, bytes=len(self.lines), hmac=digest, path=self.path)
 
-    def rows(self, run: Run) -> tuple[TranscriptRows, ...]:
-        """All of them."""
-        return (TranscriptRows(run.run_id, self.entries.kinds, self.entries.bodies),)
+    def rows(self, run: Run, recorded_at: datetime) -> tuple[TranscriptRows, ...]:
+        """All of them but the first."""
+        entries = self.entries
+        instants = entries.instants(recorded_at)
+        return (TranscriptRows(run.run_id, 2, instants, entries.kinds, entries.bodies),)
 
 
 class RunFinalizer:
@@ -100,12 +112,12 @@ class RunFinalizer:
         self,
         run: Run,
         end: RuntimeEnd,
-        unwritten: Sequence[TranscriptEntry] | None = None,
+        unwritten: UnwrittenOutput | None = None,
         *,
         actor: Actor = SYSTEM,
     ) -> Run:
-        """Seal and record. `actor` is who reported it, `unwritten` are all entries of a run of
-        which none is written. May be repeated: the second append is refused. Raises
+        """Seal and record. `actor` is who reported it, `unwritten` are the entries of a run of
+        which only the first is written. May be repeated: the second append is refused. Raises
         `LogUnavailable` when entries come faster than they are sealed."""
         return await with_fresh_reads(
             lambda _: self._seal_and_end(run, end, unwritten, actor=actor),
@@ -129,7 +141,7 @@ class RunFinalizer:
         self,
         run: Run,
         end: RuntimeEnd,
-        unwritten: Sequence[TranscriptEntry] | None,
+        unwritten: UnwrittenOutput | None,
         alive_until: datetime | None = None,
         actor: Actor = SYSTEM,
     ) -> Run:
@@ -209,7 +221,7 @@ class RunFinalizer:
             _log.warning("run %s: a file of its transcript stays: %s", run.run_id, failure)
 
     async def _transcript(
-        self, run: Run, key: bytes, unwritten: Sequence[TranscriptEntry] | None
+        self, run: Run, key: bytes, unwritten: UnwrittenOutput | None
     ) -> WrittenTranscript | UnwrittenTranscript:
         assert run.agent_id is not None
         path = self._transcripts.file_path(
@@ -218,13 +230,9 @@ class RunFinalizer:
             agent_id=run.agent_id,
             continues=run.continues is not None,
         )
-        if unwritten is not None:
-            return UnwrittenTranscript(self._transcripts.unwritten(unwritten), path, key)
-        sealed = await self._transcripts.seal(run.run_id, key=key)
-        if sealed.last == 0 and run.message is not None:
-            # Its holder died before the first entries were written: what it was told is known.
-            message = await self._work.contents.text(run.message)
-            if message is not None:
-                told = self._transcripts.unwritten([message_entry(message)])
-                return UnwrittenTranscript(told, path, key)
-        return WrittenTranscript(sealed, path)
+        if unwritten is not None and run.started_at is not None:
+            told = self._transcripts.unwritten((message_entry(unwritten.message),))
+            line = told.lines(1, run.started_at)
+            entries = self._transcripts.unwritten(unwritten.entries)
+            return UnwrittenTranscript(line, entries, path, key)
+        return WrittenTranscript(await self._transcripts.seal(run.run_id, key=key), path)

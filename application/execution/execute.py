@@ -7,19 +7,23 @@ the child executes. Whoever dies in between leaves a record that says exactly ho
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from application.concurrency.batches import iterate_batches
 from application.concurrency.tasks import wait_or_cancel
 from application.coordination.lane import QueuedChild
-from application.execution.end import RunFinalizer
+from application.execution.end import RunFinalizer, UnwrittenOutput
+from application.execution.entry_writer import EntryWriter
 from application.execution.launch import LaunchComposer, PreparedLaunch
 from application.log.event_log import Decision, LogUnavailable, Submission, World
 from application.log.retry import retry_while_unavailable
 from application.log.texts import TextStore
-from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
+from application.log.unit_of_work import (
+    RunCommands,
+    UnitOfWork,
+    decide_commands,
+    with_first_entry,
+)
 from application.ports.configurations import SecretMissing
 from application.ports.runtimes import (
     AgentRuntimes,
@@ -27,11 +31,10 @@ from application.ports.runtimes import (
     Launch,
     RuntimeEnd,
     RuntimeSession,
-    TranscriptEntry,
     message_entry,
 )
 from application.ports.transcripts import Transcripts
-from domain.context.fork import inherited_rows
+from domain.context.fork import told_entry
 from domain.run.events import RunClaimed
 from domain.run.state import Run
 from domain.spawn.batch import is_as_assumed, speculative_run
@@ -62,9 +65,6 @@ def evaluate_end(
     return end
 
 
-FLUSH_ENTRIES = 200
-FLUSH_SECONDS = 1.0
-FLUSH_CHARACTERS = 64 * 1024
 ENDING_SECONDS_MAX = 15.0
 YIELD_SECONDS_MAX = 5.0
 """So long a run that has yielded may take to end by itself, so that nothing it said is lost."""
@@ -84,7 +84,8 @@ class _Execution:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     yielded: asyncio.Event = field(default_factory=asyncio.Event)
     interrupted: str | None = None
-    unwritten: list[TranscriptEntry] | None = None
+    unwritten: UnwrittenOutput | None = None
+    writer: EntryWriter | None = None
     let_go: bool = False
     task: "asyncio.Task[None] | None" = None
 
@@ -199,6 +200,9 @@ class RunExecutor:
             if execution.session is not None:
                 await execution.session.kill()
             self._held.pop(run_id, None)
+            self._transcripts.flushes.remove(run_id)
+            if execution.writer is not None:
+                execution.writer.end()
 
     async def _record_failure(self, execution: _Execution) -> None:
         end = RuntimeEnd(
@@ -234,6 +238,7 @@ class RunExecutor:
         if launch is None:
             return None
         text_store, prepared = launch
+        told = self._transcripts.unwritten((message_entry(prepared.launch.message),))
 
         def decide(world: World) -> Decision[None]:
             now = world.runs.get(run.run_id)
@@ -241,7 +246,8 @@ class RunExecutor:
             is_sharing = requester is not None and requester.shared_position is not None
             if now is None or is_sharing or not is_as_assumed(now, run):
                 raise NotYet("it was not claimed, or what it is given has to be read first")
-            return decide_commands(world, (RunCommands(now, (prepared.start,), text_store),))
+            decision = decide_commands(world, (RunCommands(now, (prepared.start,), text_store),))
+            return with_first_entry(decision, told, now, world.now)
 
         return StartWithClaim(prepared.launch, self._work.follow_up(run, decide))
 
@@ -271,10 +277,11 @@ class RunExecutor:
         )
         execution.child = None
         execution.message = prepared.launch.message
+        told = self._transcripts.unwritten((message_entry(prepared.launch.message),))
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
         appended = await retry_while_unavailable(
-            lambda: self._work.record(run, (prepared.start,), text_store),
+            lambda: self._work.record_start(run, prepared.start, text_store, told),
             given_up=execution.is_abandoned,
         )
         execution.run = appended.runs[run.run_id]
@@ -321,35 +328,25 @@ class RunExecutor:
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
-        """Write entries in batches, what the child was told first; False when the claim was
-        replaced (the child is killed). What is all there is goes with the end."""
-        written = inherited_rows(execution.run.fork)
-        entries = iterate_batches(
-            _both_sides(execution.message, session.entries()),
-            size=FLUSH_ENTRIES,
-            seconds=FLUSH_SECONDS,
-            weigh=_characters,
-            weight=FLUSH_CHARACTERS,
-        )
-        async for batch, is_last in entries:
-            if is_last and written == 0:
-                execution.unwritten = batch
-            elif not await self._flush(execution, written, batch):
-                await session.kill()
-                return False
-            written += len(batch)
-        if written == 0:
-            execution.unwritten = []
-        return True
-
-    async def _flush(
-        self, execution: _Execution, written: int, batch: list[TranscriptEntry]
-    ) -> bool:
-        run = execution.run
-        return await retry_while_unavailable(
-            lambda: self._transcripts.append(run.run_id, run.epoch, written + 1, batch),
+        """Write what the child says behind what it was told, which its start has written; False
+        when the claim was replaced (the child is killed). Output that is all there when the child
+        ends goes with the end."""
+        run, transcripts = execution.run, self._transcripts
+        told = told_entry(run.fork)
+        writer = EntryWriter(
+            lambda first, entries: transcripts.append(run.run_id, run.epoch, first, entries),
+            written=told,
+            keeps_for_end=told == 1,
             given_up=execution.is_abandoned,
         )
+        execution.writer = writer
+        transcripts.flushes.add(run.run_id, writer.flush)
+        if not await writer.write(session.entries()):
+            await session.kill()
+            return False
+        if writer.unwritten is not None:
+            execution.unwritten = UnwrittenOutput(execution.message, writer.unwritten)
+        return True
 
     async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
         try:
@@ -361,16 +358,3 @@ class RunExecutor:
             raise
         except Rejected as rejected:
             _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
-
-
-async def _both_sides(
-    message: str, said: AsyncIterator[TranscriptEntry]
-) -> AsyncIterator[TranscriptEntry]:
-    """A conversation begins with what its child is told: the task, or the message."""
-    yield message_entry(message)
-    async for entry in said:
-        yield entry
-
-
-def _characters(entry: TranscriptEntry) -> int:
-    return sum(len(value) for value in entry.body.values() if isinstance(value, str))

@@ -32,7 +32,7 @@ from application.ports.runtimes import (
     message_entry,
 )
 from application.ports.transcripts import RecordedEntry, Transcripts
-from domain.context.fork import inherited_rows
+from domain.context.fork import told_entry
 from domain.delivery.transcript import (
     LINE_BYTES_MAX,
     MessageEntry,
@@ -206,7 +206,6 @@ class ExternalRuns:
         run = await self._work.run(run_id)
         if launch is None:
             launch = await self._launch_again(run)
-        await self._tell(run)
         if not _is_to_end(run):
             await self._prolong(run, lease_seconds)
         return ClaimedRun(run.epoch, launch, lease_seconds)
@@ -259,7 +258,8 @@ class ExternalRuns:
         """Its start, with what it is given; what cannot be given is the end of it."""
         try:
             text_store, prepared = await self._launching.prepare_with_texts(run)
-            await self._work.record(run, (prepared.start,), text_store, actor=actor)
+            told = self._transcripts.unwritten((message_entry(prepared.launch.message),))
+            await self._work.record_start(run, prepared.start, text_store, told, actor=actor)
         except (CannotLaunch, SecretMissing) as cannot:
             raise RunOver(await self._sealing.end(run, _not_launched(cannot))) from None
         except StopWanted:
@@ -312,10 +312,8 @@ class ExternalRuns:
         Raises `ClaimOver`, `RunOver`, `TranscriptGap`, `ReportTooLarge`.
         """
         run = await self._claimed(run_id, epoch)
-        told = inherited_rows(run.fork) + 1
+        told = told_entry(run.fork)
         written = await self._written.of(run_id, epoch)
-        if written.last < told:
-            await self._tell(run)
         reported = max(written.last - told, 0)
         if first > reported + 1:
             raise TranscriptGap(reported + 1)
@@ -341,7 +339,6 @@ class ExternalRuns:
         if run.stage in OVER and run.epoch == epoch and await self._is_reported(run):
             return run
         run = await self._claimed(run_id, epoch)
-        await self._tell(run)
         reading = await self._read(run)
         result = end.result if (end.result or "").strip() else reading.result
         if len((result or "").encode()) > RESULT_BYTES_MAX:
@@ -406,16 +403,8 @@ class ExternalRuns:
         if not renewed:
             raise ClaimOver("the time limit of the run is over; stop executing it")
 
-    async def _tell(self, run: Run) -> None:
-        """A conversation begins with what its child is told. Repeating it changes nothing."""
-        assert run.message is not None
-        message = await self._work.contents.text(run.message)
-        if message is not None:
-            first = inherited_rows(run.fork) + 1
-            await self._transcripts.append(run.run_id, run.epoch, first, [message_entry(message)])
-
     async def _read(self, run: Run) -> RuntimeReading:
-        reading, after = RuntimeReading(), inherited_rows(run.fork) + 1
+        reading, after = RuntimeReading(), told_entry(run.fork)
         while page := await self._transcripts.read(
             run.run_id, after=after, limit=_PAGE_ENTRIES, kinds=("message", "usage", "result")
         ):

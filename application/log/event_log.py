@@ -54,10 +54,12 @@ class StagedFile:
 
 
 class TranscriptRows(NamedTuple):
-    """All entries of a run's transcript, to be written with its end and recorded at that moment;
-    each with its kind and the text of its row."""
+    """Entries of a run's transcript to write in an append, from number `first` on; each with its
+    instant, its kind and the text of its row."""
 
     run_id: UUID
+    first: int
+    instants: Sequence[datetime]
     kinds: Sequence[str]
     bodies: Sequence[str]
 

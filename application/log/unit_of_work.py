@@ -25,7 +25,9 @@ from application.log.texts import Contents, ContentsErased, SessionTexts, TextSt
 from application.ports.configurations import Configurations
 from application.ports.identifiers import Identities
 from application.ports.registry import Registry
-from domain.run.commands import EndRun, RunCommand
+from application.ports.transcripts import UnwrittenEntries
+from domain.context.fork import told_entry
+from domain.run.commands import EndRun, RunCommand, StartRun
 from domain.run.events import RunEvent
 from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
@@ -79,11 +81,11 @@ class EndedTranscript(Protocol):
         ...
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:
-        """Of all entries; those that are written with the end are recorded at that moment."""
+        """Seal all entries, those too that are written with the end, recorded at that moment."""
         ...
 
-    def rows(self, run: Run) -> Sequence[TranscriptRows]:
-        """What is written with the end."""
+    def rows(self, run: Run, recorded_at: datetime) -> Sequence[TranscriptRows]:
+        """What is written with the end, if that is recorded at this moment."""
         ...
 
 
@@ -172,6 +174,28 @@ class CommandLog:
             above=above,
         )
 
+    async def record_start(
+        self,
+        run: Run,
+        start: StartRun,
+        text_store: TextStore | None,
+        told: UnwrittenEntries,
+        *,
+        actor: Actor = SYSTEM,
+    ) -> Appended[None]:
+        """Record the start of a run with `told`, the first entry of its own in its transcript."""
+
+        def decide(world: World) -> Decision[None]:
+            decision = decide_commands(world, (RunCommands(run, (start,), text_store),))
+            return with_first_entry(decision, told, run, world.now)
+
+        return await self.submit(
+            tuple(dict.fromkeys(streams_of(run))),
+            decide,
+            provenance_of(run, actor),
+            about=frozenset((run.run_id,)),
+        )
+
     async def record_end(
         self,
         run: Run,
@@ -194,7 +218,7 @@ class CommandLog:
             if last != transcript.last_entry:
                 text = f"sealed up to entry {transcript.last_entry}, and there are {last}"
                 raise TranscriptGrew(text)
-            return decision._replace(entries=transcript.rows(run))
+            return decision._replace(entries=transcript.rows(run, world.now))
 
         return await self.submit(
             tuple(dict.fromkeys(streams_of(run))),
@@ -330,6 +354,18 @@ def decide_commands(
         above.keys if above else (),
         run_answer=(batch_members(run_commands[0].run)[0], answer) if answer else None,
     )
+
+
+def with_first_entry(
+    decision: Decision[None], told: UnwrittenEntries, run: Run, now: datetime
+) -> Decision[None]:
+    """Add what a run is told to the decision that starts it: the first entry of its own, behind
+    those that it took over."""
+    if not decision.changes:
+        return decision
+    first = told_entry(run.fork)
+    rows = TranscriptRows(run.run_id, first, told.instants(now), told.kinds, told.bodies)
+    return decision._replace(entries=(rows,))
 
 
 def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:

@@ -15,10 +15,12 @@ EntryKind = Literal["session", "message", "tool", "usage", "progress", "result",
 class TranscriptEntry:
     """Something the runtime said while it ran. `body` is JSON: `role`, `text`, `name`, `input`,
     `output`, `inputTokens`, `outputTokens`, `model`, as the kind has them. An entry `session` is
-    said by nobody: it stands where a conversation that was forked begins."""
+    said by nobody: it stands where a conversation that was forked begins. `arrived_at` is when this
+    process got it, in seconds of the event loop's clock; None means now."""
 
     kind: EntryKind
     body: Mapping[str, object]
+    arrived_at: float | None = field(default=None, compare=False)
 
 
 def message_entry(message: str) -> TranscriptEntry:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from application.concurrency.flushes import Flushes
 from application.ports.runtimes import TranscriptEntry
 
 
@@ -47,7 +48,7 @@ class TranscriptFile:
 
 
 class UnwrittenEntries(Protocol):
-    """Entries on their way into the rows, as they will stand there."""
+    """Entries to be written by an append, as their rows will have them."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -59,8 +60,12 @@ class UnwrittenEntries(Protocol):
         """Of each, the text of its row."""
         ...
 
-    def lines(self, recorded_at: datetime) -> bytes:
-        """The lines of the file, when these are the first entries, all recorded at that moment."""
+    def instants(self, recorded_at: datetime) -> Sequence[datetime]:
+        """When each came, if the append is recorded at that moment."""
+        ...
+
+    def lines(self, first: int, recorded_at: datetime) -> bytes:
+        """Return the lines of the file if these are the entries from number `first` on."""
         ...
 
 
@@ -85,10 +90,17 @@ class Transcripts(Protocol):
     """Keeps transcripts as rows, which are the truth, and as JSONL files, which are written from
     them. What a forked child begins with lies in a file of its own until its run is over."""
 
+    @property
+    def flushes(self) -> Flushes[UUID]:
+        """How to write what this process knows of a run and has not written yet. Every read of a
+        run's entries does that first."""
+        ...
+
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> bool:
-        """Write entries as number `first` and on. False when the claim `epoch` was replaced."""
+        """Write entries as number `first` and on, each at the moment at which it arrived. False
+        when the claim `epoch` was replaced."""
         ...
 
     async def read(
@@ -109,7 +121,7 @@ class Transcripts(Protocol):
         ...
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
-        """Entries that go into the rows with the append of the end."""
+        """Entries that an append of the log writes: the start, or the end."""
         ...
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:

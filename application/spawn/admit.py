@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
+from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
@@ -100,12 +101,20 @@ def _version(state: Session | Run | None) -> int:
 
 
 class Admission:
-    """Records each request with its decision, in one append."""
+    """Records each request with its decision, in one append. `flushes` writes the entries of a
+    requester at work that are not written yet."""
 
-    def __init__(self, work: UnitOfWork, holder: Holder, speculation: SpawnSpeculation) -> None:
+    def __init__(
+        self,
+        work: UnitOfWork,
+        holder: Holder,
+        speculation: SpawnSpeculation,
+        flushes: Flushes[UUID],
+    ) -> None:
         self._work = work
         self._holder = holder
         self._speculation = speculation
+        self._flushes = flushes
 
     async def admit(
         self, admission: AdmissionRequest, pinned: PinnedConfiguration
@@ -162,6 +171,9 @@ class Admission:
         )
         command = commands[0]
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
+        if parent is not None and (request.context_argument == "fork" or request.thread):
+            # The child begins with the entries that are written when it is admitted.
+            await self._flushes.flush(parent.run_id)
         root = known.root_session_key if known else command.requester_key
         asks_for = request.dependencies
         # All of a batch wait for the same.

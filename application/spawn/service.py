@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from uuid import UUID
 
+from application.concurrency.flushes import Flushes
 from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
 from application.coordination.lane import LanePlaces
@@ -46,11 +48,17 @@ class SpawnService:
     """Takes requests, and holds their preparation."""
 
     def __init__(
-        self, work: UnitOfWork, preparing: RunPreparer, lanes: LanePlaces, holder: Holder
+        self,
+        work: UnitOfWork,
+        preparing: RunPreparer,
+        lanes: LanePlaces,
+        holder: Holder,
+        flushes: Flushes[UUID],
     ) -> None:
         self._work = work
         self._preparing = preparing
-        self._admitting = Admission(work, holder, SpawnSpeculation(work, preparing, lanes))
+        speculation = SpawnSpeculation(work, preparing, lanes)
+        self._admitting = Admission(work, holder, speculation, flushes)
         self._under_way: set[asyncio.Task[SpawnResult]] = set()
 
     async def spawn(

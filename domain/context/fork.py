@@ -167,6 +167,11 @@ def inherited_rows(fork: ForkFacts | None) -> int:
     return fork.entries + 1 if fork is not None and fork.mode == "fork" else 0
 
 
+def told_entry(fork: ForkFacts | None) -> int:
+    """Return the number of the entry that holds the message of the run: the first of its own."""
+    return inherited_rows(fork) + 1
+
+
 def forked_entries(fork: ForkFacts | None) -> int:
     """How many entries of its requester's conversation a child begins with."""
     return fork.entries if fork is not None and fork.mode == "fork" else 0

@@ -360,7 +360,9 @@ class ServerProcess:
             ),
         )
         self.executing = workers.executing
-        self.spawning = SpawnService(work, workers.preparing, workers.dispatching, holder)
+        self.spawning = SpawnService(
+            work, workers.preparing, workers.dispatching, holder, transcripts.flushes
+        )
         await self._start_supervisor(workers, coordination, holder, launcher, url)
         counts = PostgresEventCounts(pool)
         self._start_counting(counts)

@@ -17,13 +17,13 @@ import pytest
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
-from application.execution.end import RunFinalizer
+from application.execution.end import RunFinalizer, UnwrittenOutput
 from application.execution.written_extents import WrittenExtents
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient
 from application.ports.registry import Registry
-from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry, message_entry
 from application.ports.transcripts import (
     ARCHIVED_MARK,
     SealedTranscript,
@@ -423,17 +423,53 @@ async def test_a_file_that_is_gone_or_cut_short_is_written_again_under_the_name_
     assert [one.name for one in path.parent.iterdir()] == [Path(file.path).name]
 
 
-async def test_all_entries_of_a_run_may_be_written_with_its_end(
+async def begun(transcripts: Transcripts, family: LoggedFamily, message: str) -> Run:
+    """A run that executes, and was told this."""
+    await family.queue("scout")
+    await family.tell("scout", ask.claim())
+    await family.start_told("scout", transcripts.unwritten([message_entry(message)]))
+    return family.run("scout")
+
+
+async def test_the_first_entry_is_written_with_the_start(
     running: ServedLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
-    await family.begin("scout")
-    run = family.run("scout")
-    entries = [TranscriptEntry("text", ODD[name]) for name in sorted(ODD)]
+    run = await begun(transcripts, family, "look around")
+    (started,) = await running.log.read(limit=1, types=("RunStarted",))
+    (first,) = await transcripts.read(run.run_id, after=0, limit=9)
+    assert (first.sequence, first.recorded_at) == (1, started.envelope.recorded_at)
+    assert first.body == {"role": "user", "text": "look around"}
+    assert await transcripts.count_until(run.run_id, first.recorded_at) == 1
+
+
+async def test_entries_bear_the_moment_at_which_they_arrived(
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    run = await begun(transcripts, family, "look around")
+    now = asyncio.get_running_loop().time()
+    entries = [TranscriptEntry("text", {}, arrived_at) for arrived_at in (now - 60, now - 20)]
+    assert await transcripts.append(run.run_id, run.epoch, 2, entries)
+    first, second = await transcripts.read(run.run_id, after=1, limit=9)
+    assert 39.9 < (second.recorded_at - first.recorded_at).total_seconds() < 40.1
+
+
+async def test_all_entries_but_the_first_may_be_written_with_the_end(
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    run = await begun(transcripts, family, "look around")
+    now = asyncio.get_running_loop().time()
+    entries = [
+        TranscriptEntry("text", ODD[name], now - 60 + number)
+        for number, name in enumerate(sorted(ODD))
+    ]
     files = WrittenFiles(running.registry(), transcripts)
-    ended = await finalizer(running, transcripts, files).end(run, INTERRUPTED, entries)
+    output = UnwrittenOutput("look around", entries)
+    ended = await finalizer(running, transcripts, files).end(run, INTERRUPTED, output)
     rows = await transcripts.read(run.run_id, after=0, limit=99)
-    assert [one.sequence for one in rows] == list(range(1, len(ODD) + 1))
-    assert {one.recorded_at for one in rows} == {ended.ended_at}
+    assert [one.sequence for one in rows] == list(range(1, len(ODD) + 2))
+    ages = [(ended.ended_at - one.recorded_at).total_seconds() for one in rows[1:]]
+    expected = [60 - number for number in range(len(ODD))]
+    assert all(0 <= age - at_least < 5 for age, at_least in zip(ages, expected, strict=True))
     key = await running.contents().key(run.session_id)
     assert key is not None
     sealed = await transcripts.seal(run.run_id, key=key)

@@ -55,7 +55,7 @@ class Server:
 
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
         """End a run, and do what is due of it then."""
-        await self.ending.end(run, end, [])
+        await self.ending.end(run, end)
         await self.announcing.announce(run.run_id)
         now = await self.work.run(run.run_id)
         if now.archive_at is not None and now.announced_at == now.archive_at:

@@ -357,7 +357,7 @@ class SimulatedServer:
             ),
         )
         self.spawning = SpawnService(
-            self.work, self.workers.preparing, self.workers.dispatching, holder
+            self.work, self.workers.preparing, self.workers.dispatching, holder, transcripts.flushes
         )
         self.stopping = StopService(self.work, self.workers.preparing)
         self.supervisor = Supervisor(

@@ -1,9 +1,10 @@
 """Reads the rows of transcripts."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Self
 from uuid import UUID
 
@@ -164,19 +165,39 @@ class EncodedEntries:
 
     kinds: tuple[str, ...]
     bodies: tuple[str, ...]
+    ages: tuple[timedelta, ...]
 
     @classmethod
     def of(cls, entries: Sequence[TranscriptEntry]) -> Self:
         """As their rows will have them."""
-        return cls(tuple(one.kind for one in entries), tuple(stored_body(one) for one in entries))
-
-    def lines(self, recorded_at: datetime) -> bytes:
-        """The lines of the file."""
-        told = zip(self.kinds, self.bodies, strict=True)
-        return b"".join(
-            transcript_line(RecordedEntry(number, recorded_at, kind, orjson.loads(body)))
-            for number, (kind, body) in enumerate(told, 1)
+        return cls(
+            tuple(one.kind for one in entries),
+            tuple(stored_body(one) for one in entries),
+            ages_of(entries),
         )
+
+    def instants(self, recorded_at: datetime) -> list[datetime]:
+        """When each arrived."""
+        return [recorded_at - age for age in self.ages]
+
+    def lines(self, first: int, recorded_at: datetime) -> bytes:
+        """The lines of the file."""
+        entries = zip(self.instants(recorded_at), self.kinds, self.bodies, strict=True)
+        return b"".join(
+            transcript_line(RecordedEntry(number, instant, kind, orjson.loads(body)))
+            for number, (instant, kind, body) in enumerate(entries, first)
+        )
+
+
+def ages_of(entries: Sequence[TranscriptEntry]) -> tuple[timedelta, ...]:
+    """Return how long ago each entry arrived."""
+    now = asyncio.get_running_loop().time()
+    return tuple(
+        timedelta(seconds=max(0.0, now - one.arrived_at))
+        if one.arrived_at is not None
+        else timedelta(0)
+        for one in entries
+    )
 
 
 def stored_body(entry: TranscriptEntry) -> str:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
+from application.concurrency.flushes import Flushes
 from application.log.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import (
@@ -35,6 +36,7 @@ from infrastructure.outbound.transcripts.files import (
 )
 from infrastructure.outbound.transcripts.rows import (
     EncodedEntries,
+    ages_of,
     count_until,
     extent_of,
     extent_to,
@@ -55,9 +57,9 @@ _FENCED = (
     "WITH held AS MATERIALIZED (SELECT run_id FROM runs WHERE run_id = %(run_id)s"
     f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started' FOR SHARE)"
     ", written AS (INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
-    " SELECT held.run_id, t.sequence, clock_timestamp(), t.kind, t.body FROM held,"
-    " unnest(%(sequences)s::int[], %(kinds)s::text[], %(bodies)s::text[])"
-    " AS t (sequence, kind, body) ON CONFLICT DO NOTHING)"
+    " SELECT held.run_id, t.sequence, statement_timestamp() - t.age, t.kind, t.body FROM held,"
+    " unnest(%(sequences)s::int[], %(ages)s::interval[], %(kinds)s::text[], %(bodies)s::text[])"
+    " AS t (sequence, age, kind, body) ON CONFLICT DO NOTHING)"
     " SELECT count(*) FROM held"
 )
 _STILL_HELD = (
@@ -75,12 +77,18 @@ class StoredTranscripts:
         self._pool = pool
         self._folders = TranscriptFolders(folder)
         self._writing = asyncio.Lock()
+        self._flushes: Flushes[UUID] = Flushes()
+
+    @property
+    def flushes(self) -> Flushes[UUID]:
+        """How to write what this process knows of a run and has not written yet."""
+        return self._flushes
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> bool:
-        """Write entries as number `first` and on."""
-        values = {
+        """Write entries as number `first` and on, each at the moment at which it arrived."""
+        values: dict[str, object] = {
             "run_id": run_id,
             "epoch": epoch,
             "sequences": list(range(first, first + len(entries))),
@@ -89,6 +97,7 @@ class StoredTranscripts:
         }
         async with borrow_connection(self._pool) as connection:
             for _ in range(ATTEMPTS_MAX):
+                values["ages"] = list(ages_of(entries))
                 held = await (await connection.execute(_FENCED, values)).fetchone()
                 assert held is not None
                 if held[0]:
@@ -103,16 +112,19 @@ class StoredTranscripts:
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """Entries behind number `after`."""
+        await self._flushes.flush(run_id)
         return await read_rows(self._pool, run_id, after=after, limit=limit, kinds=kinds)
 
     async def read_last(
         self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """The last entries, in their order."""
+        await self._flushes.flush(run_id)
         return await read_last_rows(self._pool, run_id, until=until, limit=limit, kinds=kinds)
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
         """How many of the first entries were written down before an instant."""
+        await self._flushes.flush(run_id)
         return await count_until(self._pool, run_id, instant)
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:
@@ -121,10 +133,12 @@ class StoredTranscripts:
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""
+        await self._flushes.flush(run_id)
         return await extent_of(self._pool, run_id, until=until)
 
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
         """What was written down of a run up to entry number `last`."""
+        await self._flushes.flush(run_id)
         return await extent_to(self._pool, run_id, last=last)
 
     async def written_behind(self, run_id: UUID, *, after: int) -> Written:
@@ -164,7 +178,7 @@ class StoredTranscripts:
         )
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
-        """Entries that go into the rows with the append of the end."""
+        """Entries that an append of the log writes."""
         return EncodedEntries.of(entries)
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
 from application.log.envelope import Actor
 from application.log.event_log import LogUnavailable
@@ -42,7 +43,7 @@ class Process:
             self.work, self.configurations.workspaces, running.pool, folder
         )
         self.spawning = SpawnService(
-            self.work, self.preparing, NoPlaces(), Holder(lambda: "server")
+            self.work, self.preparing, NoPlaces(), Holder(lambda: "server"), Flushes()
         )
 
     async def activate(self, *, session: dict[str, str] | None = None, **subagents: Any) -> int:
@@ -208,7 +209,9 @@ async def _left_behind(process: Process, workspace: str) -> Run:
     preparing = preparing_on(
         process.work, process.configurations.workspaces, process.pool, process.folder, Dying
     )
-    process.spawning = SpawnService(process.work, preparing, NoPlaces(), Holder(lambda: "server"))
+    process.spawning = SpawnService(
+        process.work, preparing, NoPlaces(), Holder(lambda: "server"), Flushes()
+    )
     with pytest.raises(RuntimeError, match="dies"):
         await process.spawn(process.configurations.current(), workspace_argument=workspace)
     (last,) = await process.work.log.read(limit=1, types=("SpawnRequested",))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
 from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
@@ -49,7 +50,9 @@ class Door:
         self.configurations = ServerConfigurations(running, folder)
         work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         preparing = preparing_on(work, self.configurations.workspaces, running.pool, folder)
-        self._spawning = SpawnService(work, preparing, NoPlaces(), Holder(lambda: "holder"))
+        self._spawning = SpawnService(
+            work, preparing, NoPlaces(), Holder(lambda: "holder"), Flushes()
+        )
 
     async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:
         """A spawn by a session whose key says that it is of that agent."""

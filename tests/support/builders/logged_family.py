@@ -20,6 +20,7 @@ from application.log.event_log import (
 )
 from application.log.unit_of_work import CommandLog
 from application.ports.registry import LanePlace
+from application.ports.transcripts import UnwrittenEntries
 from application.spawn.admit import decide_admission
 from domain.run.commands import RunCommand
 from domain.run.facts import SUBAGENT_LANE
@@ -203,6 +204,12 @@ class LoggedFamily:
     async def start(self, name: str) -> None:
         """A claimed run executes."""
         await self.tell(name, ask.start(self.run(name).epoch))
+
+    async def start_told(self, name: str, told: UnwrittenEntries) -> None:
+        """A claimed run executes, and its transcript begins with the entry that it is told."""
+        run = self.run(name)
+        commanded = CommandLog(self.log, RandomIdentities())
+        self.heard(await commanded.record_start(run, ask.start(run.epoch), None, told))
 
     async def end(self, name: str, **changes: Any) -> None:
         """The runtime is done."""

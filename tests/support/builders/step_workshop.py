@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead
+from application.concurrency.flushes import Flushes
 from application.context.scripts import ContextGatherer
 from application.coordination.claims import Claims
 from application.coordination.holder import Holder
@@ -130,7 +131,7 @@ class Workshop:
             self.configurations.workspaces,
         )
         self._spawning = SpawnService(
-            self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop")
+            self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop"), Flushes()
         )
         self._stopping = StopService(self.work, self.preparing)
         self.undoing = StepUndoer(self.work, makers, uninterrupted, Bulkhead())

@@ -457,10 +457,11 @@ class Store:
 
     def _keep_transcripts(self, batch: Batch) -> None:
         for rows in batch.entries:
-            self.entries[rows.run_id] = {
-                number: RecordedEntry(number, batch.recorded_at, kind, orjson.loads(body))
-                for number, (kind, body) in enumerate(zip(rows.kinds, rows.bodies, strict=True), 1)
-            }
+            values = zip(rows.instants, rows.kinds, rows.bodies, strict=True)
+            self.entries.setdefault(rows.run_id, {}).update(
+                (number, RecordedEntry(number, instant, kind, orjson.loads(body)))
+                for number, (instant, kind, body) in enumerate(values, rows.first)
+            )
         due_at = self.now() + timedelta(seconds=5)
         for run_id, is_archived in batch.due_files.items():
             self.due_files[run_id] = StoredDueFile(run_id, is_archived, due_at)

@@ -3,12 +3,13 @@
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
 import orjson
 
+from application.concurrency.flushes import Flushes
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import (
     ARCHIVED_MARK,
@@ -21,7 +22,7 @@ from application.ports.transcripts import (
 )
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
-from infrastructure.outbound.transcripts.rows import EncodedEntries, stored_body
+from infrastructure.outbound.transcripts.rows import EncodedEntries, ages_of, stored_body
 from tests.support.memory.store import Fault, Line, Store
 
 FOLDER = "/transcripts"
@@ -33,11 +34,14 @@ class MemoryTranscripts:
     def __init__(self, store: Store, line: Line) -> None:
         self._store = store
         self._line = line
+        self.flushes: Flushes[UUID] = Flushes()
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> bool:
         """Write entries as number `first` and on. False when the claim was replaced."""
+
+        ages = ages_of(entries)
 
         def written() -> bool:
             run = self._store.run(run_id)
@@ -45,20 +49,23 @@ class MemoryTranscripts:
             if not is_held and Fault.NO_TRANSCRIPT_FENCE not in self._store.faults:
                 return False
             kept = self._store.entries.setdefault(run_id, {})
-            for sequence, entry in enumerate(entries, first):
-                kept.setdefault(sequence, self._recorded(sequence, entry))
+            for sequence, (entry, age) in enumerate(zip(entries, ages, strict=True), first):
+                kept.setdefault(sequence, self._recorded(sequence, entry, age))
             return True
 
         return await self._line.ask(written, lambda: self._store.transcript_lock(run_id))
 
-    def _recorded(self, sequence: int, entry: TranscriptEntry) -> RecordedEntry:
+    def _recorded(
+        self, sequence: int, entry: TranscriptEntry, age: timedelta = timedelta(0)
+    ) -> RecordedEntry:
         body = orjson.loads(stored_body(entry))
-        return RecordedEntry(sequence, self._store.now(), entry.kind, body)
+        return RecordedEntry(sequence, self._store.now() - age, entry.kind, body)
 
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """Entries behind number `after`."""
+        await self.flushes.flush(run_id)
 
         def found() -> list[RecordedEntry]:
             behind = [one for one in self._entries(run_id) if one.sequence > after]
@@ -70,6 +77,7 @@ class MemoryTranscripts:
         self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """The last entries, in their order."""
+        await self.flushes.flush(run_id)
 
         def found() -> list[RecordedEntry]:
             known = [one for one in self._entries(run_id) if until is None or one.sequence <= until]
@@ -79,6 +87,7 @@ class MemoryTranscripts:
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
         """How many of the first entries were written down by an instant."""
+        await self.flushes.flush(run_id)
 
         def found() -> int:
             entries = self._entries(run_id)
@@ -92,7 +101,7 @@ class MemoryTranscripts:
         return [kept[sequence] for sequence in sorted(kept)]
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
-        """Entries that go into the rows with the append of the end."""
+        """Entries that an append of the log writes."""
         return EncodedEntries.of(entries)
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
@@ -147,6 +156,7 @@ class MemoryTranscripts:
         return Written(last, sum(len(orjson.dumps(one.body)) for one in behind))
 
     async def _extent(self, run_id: UUID, is_in: Callable[[RecordedEntry], bool]) -> Extent:
+        await self.flushes.flush(run_id)
         count = size = 0
         tokens: int | None = None
         for one in await self._line.ask(lambda: self._entries(run_id)):

@@ -259,9 +259,11 @@ def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
 
 def _entry_columns(batch: Batch) -> list[BinaryColumn]:
     rows = [
-        (one.run_id, sequence, batch.recorded_at, kind, body)
+        (one.run_id, sequence, instant, kind, body)
         for one in batch.entries
-        for sequence, (kind, body) in enumerate(zip(one.kinds, one.bodies, strict=True), 1)
+        for sequence, (instant, kind, body) in enumerate(
+            zip(one.instants, one.kinds, one.bodies, strict=True), one.first
+        )
     ]
     columns = zip(*rows, strict=True) if rows else ((),) * len(_ENTRY_TYPES)
     return [
