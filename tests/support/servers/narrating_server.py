@@ -42,7 +42,7 @@ def spawn(body):
     with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read().decode()
 
-for step in json.loads(told[told.index("["):told.rindex("]") + 1]):
+for step in json.loads(told.rsplit("\\n\\n", 1)[1]):
     if "say" in step:
         print(json.dumps(step["say"]), flush=True)
     if "spawn" in step:
