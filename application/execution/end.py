@@ -9,20 +9,17 @@ from datetime import datetime
 
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
+from application.delivery.spent_tokens import priced_usage
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
-from application.ports.configurations import RevisionErased
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry, message_entry
 from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
-from domain.configuration.models import Models
-from domain.configuration.problems import ConfigurationError
-from domain.delivery.cost import usage_by_models
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
-from domain.run.facts import TranscriptSeal, Usage
+from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
 from domain.values.refusals import TranscriptGrew
 
@@ -164,7 +161,7 @@ class RunFinalizer:
             signal=end.signal,
             result=text_store.store("result", result) if result else None,
             error=text_store.store("error", error) if error else None,
-            usage=await self._usage(run, end),
+            usage=await priced_usage(self._work, run, end.usages),
             alive_until=alive_until,
         )
         # What needs no more than is known now is recorded with the end.
@@ -189,25 +186,11 @@ class RunFinalizer:
             reason=end.reason,
             exit_code=end.exit_code,
             signal=end.signal,
-            usage=await self._usage(run, end),
+            usage=await priced_usage(self._work, run, end.usages),
         )
         appended = await self._work.record(run, (command,), actor=actor)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
-
-    async def _usage(self, run: Run, end: RuntimeEnd) -> Usage | None:
-        """The tokens with the prices of the run's revision; without prices where that was erased or
-        cannot be read."""
-        if not end.usages:
-            return None
-        models = Models()
-        try:
-            pinned = await self._work.configurations.at(run.config_revision)
-            assert run.agent_id is not None
-            models = pinned.configuration.effective_agent(run.agent_id).models
-        except (RevisionErased, ConfigurationError) as unread:
-            _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
-        return usage_by_models(end.usages, models, run.plan.model_reference if run.plan else None)
 
     async def _drop_fork_snapshot(self, run: Run) -> None:
         """The file of what it began with is not needed any more. One that stays goes with the

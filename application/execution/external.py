@@ -40,6 +40,7 @@ from domain.delivery.transcript import (
     ResultEntry,
     RuntimeReading,
     UsageEntry,
+    usage_of_body,
 )
 from domain.run.commands import ClaimRun
 from domain.run.decide import NOT_CLAIMED, decide
@@ -524,17 +525,7 @@ def _parsed(entry: RecordedEntry) -> ParsedEntry:
     if entry.kind == "message":
         says = body.get("role") == "assistant"
         return MessageEntry("assistant" if says else "user", str(body["text"]))
-    return UsageEntry(
-        input_tokens=_count(body.get("inputTokens")),
-        output_tokens=_count(body.get("outputTokens")),
-        model=str(body["model"]) if body.get("model") else None,
-        cache_read_tokens=_count(body.get("cacheReadTokens")),
-        cache_write_tokens=_count(body.get("cacheWriteTokens")),
-    )
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return usage_of_body(body)
 
 
 def _is_to_end(run: Run) -> bool:

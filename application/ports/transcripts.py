@@ -1,6 +1,6 @@
 """What a child said while it ran, as rows; and the file of it, which is written behind the end."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -113,6 +113,22 @@ class Transcripts(Protocol):
         self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """The last entries, in their order; of those up to number `until`, if that is given."""
+        ...
+
+    async def last_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
+        """Return the number of the last written entry of each run that has any."""
+        ...
+
+    async def read_on(
+        self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+    ) -> Mapping[UUID, Sequence[RecordedEntry]]:
+        """Return the written entries of several runs, of each those behind a number, at most
+        `limit` of each."""
+        ...
+
+    async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
+        """Wait for an entry behind number `after`, whichever server writes it. Returns False when
+        the time is over."""
         ...
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:

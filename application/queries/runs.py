@@ -1,12 +1,15 @@
 """Runs: which a caller may see, the registry in pages, one run, and what is kept of it."""
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
+from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.ports.registry import Registry, RunQuery
 from application.ports.run_search import RunWords
@@ -23,6 +26,7 @@ from application.queries.paging import (
     foreign_question,
     read_cursor,
 )
+from application.queries.runs_at_work import OutputSoFar, shown_now, with_output
 from application.queries.search.run_totals import run_totals
 from application.queries.search.run_words import run_words, runs_with_words
 from application.queries.services import QueryServices
@@ -39,6 +43,7 @@ from application.queries.views.run import (
     run_metadata,
     run_summaries,
     run_view,
+    status_of,
 )
 from application.queries.views.run_records import (
     PromptPartView,
@@ -47,9 +52,17 @@ from application.queries.views.run_records import (
     TranscriptView,
 )
 from application.queries.views.view import Answer
-from application.queries.wait import WaitStage, reach_position, wait_seconds, wait_until
+from application.queries.wait import (
+    REACHING,
+    WaitStage,
+    reach_position,
+    wait_for_growth,
+    wait_seconds,
+    wait_until,
+)
 from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.facts import RunOutcome
+from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.values.moments import RunStageName
 from domain.values.record import run_stream
@@ -231,8 +244,11 @@ async def list_runs(
     query = await narrow_to_tree(services.work.registry, caller, query)
     page = await _page(services, caller, query, wanted, place, limit, ascending=order == "asc")
     following = replace(place, behind=page.behind) if page.behind is not None else None
+    is_now = at is None and cursor is None
+    outputs = await _outputs_so_far(services, page.runs) if is_now else None
+    shown = await _shown(services, page.runs, place.at, outputs)
     view = RunListView(
-        items=await run_summaries(page.runs, services.work.contents, services.run_bars),
+        items=await run_summaries(shown, services.work.contents, services.run_bars),
         next_cursor=encode_cursor(following, log_id, question) if following else None,
         totals=(
             await run_totals(
@@ -243,6 +259,26 @@ async def list_runs(
         ),
     )
     return Answer(view, place.at)
+
+
+async def _outputs_so_far(services: QueryServices, runs: Sequence[Run]) -> dict[UUID, OutputSoFar]:
+    """Return what those of the runs that are at work have told by now."""
+    at_work = [run for run in runs if run.stage == "started"]
+    return dict(await services.outputs.so_far(services.transcripts, at_work))
+
+
+async def _shown(
+    services: QueryServices,
+    runs: Sequence[Run],
+    position: int,
+    outputs: Mapping[UUID, OutputSoFar] | None,
+) -> list[Run]:
+    """Return runs as they read: those at work with the time taken, and the tokens told in their
+    `outputs`, by now; without outputs with the time taken by a position."""
+    instant = await services.work.log.recorded_at(position) if outputs is None else None
+    now = instant or datetime.now(UTC)
+    known = outputs or {}
+    return [await shown_now(services.work, run, known.get(run.run_id), now) for run in runs]
 
 
 async def _page(
@@ -374,12 +410,18 @@ async def get_run(
     if version is not None:
         shown_at = await _position_of(services, run, version)
     respawns = await _visible_respawns(services, caller, run, shown_at)
+    outputs = None
+    if moment.now and version is None:
+        await services.transcripts.flushes.flush(run.run_id)
+        outputs = await _outputs_so_far(services, (run,))
+    (shown,) = await _shown(services, (run,), shown_at, outputs)
     view: RunView | RunMetadataView
     if caller.may("content") and await services.access.covers_run(caller, run):
-        view = await run_view(run, work.log, work.contents, services.run_bars, respawns)
+        view = await run_view(shown, work.log, work.contents, services.run_bars, respawns)
     else:
-        view = await run_metadata(run, work.contents, services.run_bars, respawns)
-    return Answer(view, moment.position)
+        view = await run_metadata(shown, work.contents, services.run_bars, respawns)
+    output = (outputs or {}).get(run.run_id)
+    return Answer(with_output(view, output) if output is not None else view, moment.position)
 
 
 async def _position_of(services: QueryServices, run: Run, version: int) -> int:
@@ -512,33 +554,162 @@ async def get_run_transcript(
     tools: bool = False,
     last: int | None = None,
     at: str | None = None,
+    wait: str | None = None,
 ) -> Answer[TranscriptView]:
     """A page of what was said, or its `last` entries; with tool calls and token counts for
-    `tools`. As of a position it has what had been written down when that was recorded."""
+    `tools`. As of a position it has the entries that had come when that was recorded. With `wait`
+    a page without entries waits for the first one behind `after`, or for the end of the run."""
     require_scope(caller, "content")
+    seconds = wait_seconds(wait)
+    if wait is not None and (at is not None or last is not None):
+        raise invalid_value("/query/wait", "is for entries to come; leave at and last out")
+    if last is not None and after:
+        raise invalid_value("/query/last", "is for the end; leave after out")
     moment = await resolve_as_of(services, caller, at)
     run = await readable_run(services, caller, run_id, moment)
     kinds = None if tools else SPOKEN_KINDS
+    await require_transcript(services, run, moment.position)
+    if moment.now and last is None:
+        position = moment.position
+        page = await newest_entries(services, run, after=after, limit=limit, kinds=kinds)
+        if seconds and not (page.entries or page.is_complete):
+            await wait_for_entry(services, run, after=page.last, seconds=seconds)
+            page = await newest_entries(services, run, after=page.last, limit=limit, kinds=kinds)
+            position = max(position, services.tail.position)
+        return Answer(_transcript_view(page), position)
+    until = await entries_until(services, run, moment)
+    if last is not None:
+        found = await services.transcripts.read_last(
+            run.run_id, until=until, limit=last, kinds=kinds
+        )
+        end = found[-1].sequence if found else 0
+        return Answer(_transcript_view(EntryPage(run, found, None, end)), moment.position)
+    assert until is not None
+    page = await entries_between(services, run, after, until, limit=limit, kinds=kinds)
+    return Answer(_transcript_view(page), moment.position)
+
+
+class EntryPage(NamedTuple):
+    """Entries of a transcript. `following` is the number behind which the next page begins, if
+    there is one; up to `last` everything is known. Nothing comes behind the last page of a
+    transcript that `is_complete`."""
+
+    run: Run
+    entries: Sequence[RecordedEntry]
+    following: int | None
+    last: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Return True if the run was over when the page was read."""
+        return self.run.stage in OVER
+
+    @property
+    def status(self) -> RunStatus:
+        """The status of the run when the page was read."""
+        return status_of(self.run)
+
+
+async def newest_entries(
+    services: QueryServices, run: Run, *, after: int, limit: int, kinds: Sequence[str] | None
+) -> EntryPage:
+    """Return the entries behind number `after` that are there now."""
+    # The state first: a run that is over by then has all its entries.
+    now = services.tail.newest(run.run_id) or await services.work.run(run.run_id)
+    if now.transcript is not None:
+        last = now.transcript.count
+    else:
+        await services.transcripts.flushes.flush(run.run_id)
+        last = (await services.transcripts.last_entries((run.run_id,))).get(run.run_id, 0)
+    page = await entries_between(services, run, after, last, limit=limit, kinds=kinds)
+    return page._replace(run=now)
+
+
+async def entries_between(
+    services: QueryServices,
+    run: Run,
+    after: int,
+    last: int,
+    *,
+    limit: int,
+    kinds: Sequence[str] | None,
+) -> EntryPage:
+    """Return entries behind number `after`, up to number `last`."""
+    if last <= after:
+        return EntryPage(run, (), None, max(after, last))
+    entries = await services.transcripts.read(run.run_id, after=after, limit=limit + 1, kinds=kinds)
+    entries = [one for one in entries if one.sequence <= last]
+    following = entries[limit - 1].sequence if len(entries) > limit else None
+    return EntryPage(run, entries[:limit], following, last)
+
+
+async def wait_for_entry(services: QueryServices, run: Run, *, after: int, seconds: float) -> None:
+    """Return when there is an entry behind number `after`, the run is over, the time is, or the
+    service stops."""
+    deadline = time.monotonic() + seconds
+    position = services.tail.position
+    now = services.tail.newest(run.run_id) or await services.work.run(run.run_id)
+    if now.stage in OVER:
+        return
+    waits = (
+        asyncio.ensure_future(
+            services.transcripts.grown(run.run_id, after=after, timeout_seconds=seconds)
+        ),
+        asyncio.ensure_future(
+            wait_for_growth(
+                services,
+                (run.run_id,),
+                after=position,
+                deadline=deadline,
+                types=REACHING["ended"],
+            )
+        ),
+    )
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel_all(waits)
+
+
+FOLLOW_SECONDS = 15.0
+FOLLOW_ENTRIES = 50
+
+
+async def follow_transcript(
+    services: QueryServices, caller: Caller, run_id: str, *, after: int = 0, tools: bool = False
+) -> AsyncIterator[EntryPage]:
+    """Return the pages of a transcript as it grows, until the run is over or the service stops; an
+    empty one now and then while nothing comes."""
+    require_scope(caller, "content")
+    moment = await resolve_as_of(services, caller, None)
+    run = await readable_run(services, caller, run_id, moment)
+    await require_transcript(services, run, moment.position)
+    return _follow(services, run, after, None if tools else SPOKEN_KINDS)
+
+
+async def _follow(
+    services: QueryServices, run: Run, after: int, kinds: Sequence[str] | None
+) -> AsyncIterator[EntryPage]:
+    while not services.closing():
+        page = await newest_entries(services, run, after=after, limit=FOLLOW_ENTRIES, kinds=kinds)
+        yield page
+        if page.following is not None:
+            after = page.following
+        elif page.is_complete:
+            return
+        else:
+            after = page.last
+            await wait_for_entry(services, run, after=after, seconds=FOLLOW_SECONDS)
+
+
+async def require_transcript(services: QueryServices, run: Run, position: int) -> None:
+    """`QueryError` if the entries of a run were erased."""
     if await is_transcript_gone(services, run):
         raise QueryError(
             "erased",
             "the transcript of this run is gone: it was erased, or left out of this copy",
-            position=moment.position,
+            position=position,
         )
-    until = await entries_until(services, run, moment)
-    if last is not None:
-        if after:
-            raise invalid_value("/query/last", "is for the end; leave after out")
-        found = await services.transcripts.read_last(
-            run.run_id, until=until, limit=last, kinds=kinds
-        )
-        return Answer(TranscriptView(items=_entry_views(found), next_after=None), moment.position)
-    entries = await services.transcripts.read(run.run_id, after=after, limit=limit + 1, kinds=kinds)
-    if until is not None:
-        entries = [one for one in entries if one.sequence <= until]
-    items = _entry_views(entries[:limit])
-    following = items[-1].sequence if len(entries) > limit else None
-    return Answer(TranscriptView(items=items, next_after=following), moment.position)
 
 
 async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | None:
@@ -568,10 +739,17 @@ async def is_transcript_gone(services: QueryServices, run: Run) -> bool:
     return not first or await services.work.contents.key(run.session_id) is None
 
 
-def _entry_views(entries: Sequence[RecordedEntry]) -> list[TranscriptEntryView]:
-    return [
-        TranscriptEntryView(
-            sequence=one.sequence, recorded_at=one.recorded_at, kind=one.kind, body=one.body
-        )
-        for one in entries
-    ]
+def _transcript_view(page: EntryPage) -> TranscriptView:
+    return TranscriptView(
+        items=[entry_view(one) for one in page.entries],
+        next_after=page.following,
+        last_sequence=page.last,
+        complete=page.is_complete,
+    )
+
+
+def entry_view(entry: RecordedEntry) -> TranscriptEntryView:
+    """Return an entry as readers get it."""
+    return TranscriptEntryView(
+        sequence=entry.sequence, recorded_at=entry.recorded_at, kind=entry.kind, body=entry.body
+    )

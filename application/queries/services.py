@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from application.concurrency.bulkhead import Bulkhead
 from application.log.event_log import Tail
@@ -13,6 +13,7 @@ from application.ports.run_bars import RunBars
 from application.ports.run_search import RunSearch
 from application.ports.transcripts import Transcripts
 from application.queries.access import Access
+from application.queries.runs_at_work import OutputReadings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +33,4 @@ class QueryServices:
     run_search: RunSearch
     closing: Callable[[], bool]
     stopped: "asyncio.Future[None]"
+    outputs: OutputReadings = field(default_factory=OutputReadings)

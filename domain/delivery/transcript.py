@@ -1,5 +1,6 @@
 """One line of what a runtime writes, read into an entry of the transcript."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -159,6 +160,21 @@ def _count(value: object) -> int | None:
     if value < 0 or value > TOKENS_MAX or value != int(value):
         return None
     return int(value)
+
+
+def usage_of_body(body: Mapping[str, object]) -> UsageEntry:
+    """Return the entry that a recorded body of kind `usage` was made from."""
+    return UsageEntry(
+        input_tokens=_recorded_count(body.get("inputTokens")),
+        output_tokens=_recorded_count(body.get("outputTokens")),
+        model=str(body["model"]) if body.get("model") else None,
+        cache_read_tokens=_recorded_count(body.get("cacheReadTokens")),
+        cache_write_tokens=_recorded_count(body.get("cacheWriteTokens")),
+    )
+
+
+def _recorded_count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 # What a run's output comes down to: its result and the tokens it used.

@@ -245,10 +245,11 @@ def get_run_transcript(
     limit: int | None = None,
     tools: bool | None = None,
     last: int | None = None,
+    wait: float | None = None,
     at: str | datetime | None = None,
     min_position: int | None = None,
 ) -> PageRequest[TranscriptView, TranscriptEntryView]:
-    """What the child said."""
+    """What the child said; with `wait` seconds, wait for an entry behind `after`."""
     return page_request(
         "getRunTranscript",
         path_of("runs", run_id, "transcript"),
@@ -257,6 +258,7 @@ def get_run_transcript(
             "limit": limit,
             "tools": tools,
             "last": last,
+            "wait": wait,
             "at": at,
             "minPosition": min_position,
         },

@@ -465,6 +465,7 @@ async def test_all_entries_but_the_first_may_be_written_with_the_end(
     files = WrittenFiles(running.registry(), transcripts)
     output = UnwrittenOutput("look around", entries)
     ended = await finalizer(running, transcripts, files).end(run, INTERRUPTED, output)
+    assert ended.ended_at is not None
     rows = await transcripts.read(run.run_id, after=0, limit=99)
     assert [one.sequence for one in rows] == list(range(1, len(ODD) + 2))
     ages = [(ended.ended_at - one.recorded_at).total_seconds() for one in rows[1:]]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support.servers.databases import Databases
 from tests.support.servers.narrating_server import Narrating, narrating_on, said, texts
+from tests.support.servers.running_server import RunningServer, wait_for
 
 pytestmark = pytest.mark.server
 
@@ -78,3 +80,153 @@ def test_entries_bear_their_own_times(server: Narrating, ends: bool) -> None:
     _, first, second = instants(server.entries(run_id))
     assert (second - first).total_seconds() > pause * 0.8
     server.lets("times.go")
+
+
+# Following a run.
+
+
+def events_of(server: Narrating, run_id: str, **more: Any) -> list[tuple[int, str, dict[str, Any]]]:
+    """The whole stream of a transcript: number, name and data of each event."""
+    found = []
+    number, name = 0, ""
+    headers = {"Accept": "text/event-stream", **more.pop("headers", {})}
+    path = f"/v1/runs/{run_id}/transcript"
+    with server.http.stream("GET", path, headers=headers, params=more) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            field, _, value = line.partition(": ")
+            if field == "id":
+                number = int(value)
+            elif field == "event":
+                name = value
+            elif field == "data":
+                found.append((number, name, json.loads(value)))
+    return found
+
+
+def usage(taken: int, given: int) -> dict[str, Any]:
+    return {"say": {"type": "usage", "inputTokens": taken, "outputTokens": given}}
+
+
+def test_wait_returns_with_the_next_entry(server: Narrating) -> None:
+    run_id = server.narrates({"await": "next.go"}, said("here"), {"await": "next.end"})
+    page = server.transcript(run_id, wait="30s").json()
+    assert (page["nextAfter"], page["lastSequence"], page["complete"]) == (None, 1, False)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(server.transcript, run_id, after=1, wait="30s")
+        server.lets("next.go")
+        page = waiting.result(timeout=20).json()
+    assert (texts(page["items"]), page["lastSequence"]) == (["here"], 2)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(server.transcript, run_id, after=2, wait="30s")
+        server.lets("next.end")
+        page = waiting.result(timeout=20).json()
+    assert (page["items"], page["lastSequence"], page["complete"]) == ([], 2, True)
+
+
+def test_wait_is_for_entries_to_come(server: Narrating) -> None:
+    run_id = server.narrates(said("over"))
+    server.run(run_id, "ended")
+    queries: list[dict[str, Any]] = [
+        {"wait": "1s", "at": "pos:1"},
+        {"wait": "1s", "last": 1},
+        {"wait": "soon"},
+    ]
+    for query in queries:
+        answer = server.http.get(f"/v1/runs/{run_id}/transcript", params=query)
+        assert answer.status_code == 422, answer.text
+
+
+def test_stream_has_every_entry_and_the_end(server: Narrating) -> None:
+    run_id = server.narrates(
+        said("one"), {"note": "streamed", "await": "stream.go"}, usage(3, 4), said("two")
+    )
+    server.noted("streamed")
+    with ThreadPoolExecutor() as threads:
+        reading = threads.submit(events_of, server, run_id, tools="true")
+        server.lets("stream.go")
+        events = reading.result(timeout=30)
+    assert [name for _, name, _ in events] == ["entry"] * 4 + ["end"]
+    assert [number for number, _, _ in events] == [1, 2, 3, 4, 4]
+    assert texts([data for _, _, data in events[1:4]]) == ["one", None, "two"]
+    run = server.run(run_id, "ended")
+    end = events[-1][2]
+    assert end.pop("stage") in ("ended", "announced", "archived")
+    assert end == {
+        "runId": run_id,
+        "status": "done",
+        "outcome": "success",
+        "continuedBy": None,
+        "lastSequence": 4,
+    }
+    assert [data for _, _, data in events[:4]] == server.entries(run_id)
+    assert run["transcriptEntries"] == 4
+    behind = events_of(server, run_id, headers={"Last-Event-ID": "3"})
+    assert [number for number, _, _ in behind] == [4, 4]
+    assert [number for number, _, _ in events_of(server, run_id, after=4)] == [4]
+
+
+def test_stream_needs_the_number_of_an_entry(server: Narrating) -> None:
+    run_id = server.narrates(said("over"))
+    stream = {"Accept": "text/event-stream"}
+    wrong: list[tuple[dict[str, str], dict[str, Any]]] = [
+        ({"Last-Event-ID": "x"}, {}),
+        ({}, {"last": 1}),
+        ({}, {"wait": "1s"}),
+    ]
+    for more, query in wrong:
+        answer = server.http.get(
+            f"/v1/runs/{run_id}/transcript", headers=stream | more, params=query
+        )
+        assert answer.status_code == 422, answer.text
+
+
+def test_run_at_work_shows_usage_progress_and_time(server: Narrating) -> None:
+    progress = {"say": {"type": "progress", "text": "half way"}}
+    run_id = server.narrates(
+        usage(1_000_000, 10), progress, {"note": "spent", "await": "spend.more"},
+        usage(0, 90), {"note": "spent more", "await": "spend.go"},
+    )  # fmt: skip
+    server.noted("spent")
+    first = server.http.get(f"/v1/runs/{run_id}")
+    run = first.json()
+    assert (run["status"], run["transcriptEntries"]) == ("running", 3)
+    assert (run["usage"]["inputTokens"], run["usage"]["outputTokens"]) == (1_000_000, 10)
+    assert run["estimatedCostUsd"] == pytest.approx(2.00008)
+    assert run["progress"]["text"] == "half way"
+    (listed,) = server.http.get("/v1/runs", params={"status": "running"}).json()["items"]
+    assert listed["usage"] == run["usage"]
+    known = {"If-None-Match": first.headers["ETag"]}
+    assert server.http.get(f"/v1/runs/{run_id}", headers=known).status_code == 304
+    server.lets("spend.more")
+    server.noted("spent more")
+    again = server.http.get(f"/v1/runs/{run_id}", headers=known)
+    later = again.json()
+    assert later["usage"]["outputTokens"] == 100
+    assert later["runtimeMs"] > run["runtimeMs"] >= 0
+    started = position_of(server, run_id, "RunStarted")
+    then = server.http.get(f"/v1/runs/{run_id}", params={"at": f"pos:{started}"}).json()
+    assert (then["runtimeMs"], then["usage"], then["progress"]) == (0, None, None)
+    server.lets("spend.go")
+    ended = server.run(run_id, "ended")
+    assert (ended["usage"]["outputTokens"], ended["progress"]) == (100, None)
+
+
+def test_entries_reach_readers_at_another_server(server: Narrating) -> None:
+    run_id = server.narrates(
+        {"await": "other.go"}, usage(7, 1), said("heard"), {"await": "other.end"}
+    )
+    server.run(run_id, "started")
+    with RunningServer(server.data_dir, server.config, database_url=server.database_url) as other:
+        path = f"/v1/runs/{run_id}/transcript"
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(
+                other.http.get, path, params={"after": 1, "wait": "30s", "tools": "true"}
+            )
+            server.lets("other.go")
+            page = waiting.result(timeout=20).json()
+        assert page["items"][0]["kind"] == "usage"
+        wait_for("the second entry", lambda: other.run(run_id)["transcriptEntries"] == 3, seconds=5)
+        assert other.run(run_id)["usage"]["totalTokens"] == 8
+        server.lets("other.end")
+        assert other.http.get(path, params={"after": 3, "wait": "30s"}).json()["complete"]

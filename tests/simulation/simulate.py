@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from application.execution import execute
+from application.execution import entry_writer
 from application.log.envelope import RecordedEvent
 from application.projections.fold import Fold
 from domain.run import decide, preparation_steps, state
@@ -60,7 +60,7 @@ def _quick_writes() -> Iterator[None]:
     """Entries are written before the end of a run more often than they are outside of here, where
     most runs would be over before the first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "FLUSH_SECONDS", FLUSH_SECONDS)
+        patch.setattr(entry_writer, "FLUSH_SECONDS", FLUSH_SECONDS)
         yield
 
 

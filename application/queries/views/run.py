@@ -232,12 +232,21 @@ class _RunLife(View):
     yielded: bool
 
 
+class ProgressView(View):
+    """The last progress that a run at work has told, and when."""
+
+    text: str
+    at: datetime
+
+
 class _OneRun(View):
     respawns: list[UUID]
     context_preamble: PreambleView | None
+    transcript_entries: int | None
 
 
 class _RunTexts(View):
+    progress: ProgressView | None
     result_text: str | None
     requester_origin: JsonValue
 
@@ -484,6 +493,7 @@ def run_metadata_of(
         **_summary(run, previews, stages),
         respawns=list(respawns),
         context_preamble=_preamble(run),
+        transcript_entries=_transcript_entries(run),
     )
 
 
@@ -518,10 +528,17 @@ def run_view_of(
         **_life(run, texts, errors, stages)
         | {"depends_on": [*dependency_views(run), *_unbound_views(run, texts)]},
         respawns=list(respawns),
+        progress=None,
         result_text=_text(run.result, texts),
         requester_origin=_origin(run, texts),
         context_preamble=_preamble(run),
+        transcript_entries=_transcript_entries(run),
     )
+
+
+def _transcript_entries(run: Run) -> int | None:
+    """Return how many entries the sealed transcript has, or None before the end."""
+    return run.transcript.count if run.transcript is not None else None
 
 
 def view_texts(run: Run) -> list[ContentRef]:

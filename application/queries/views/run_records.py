@@ -29,7 +29,8 @@ class PromptView(View):
 
 
 class TranscriptEntryView(View):
-    """An entry of a transcript; `sequence` counts from 1 within the run."""
+    """An entry of a transcript; `sequence` counts from 1 within the run, `recordedAt` is when the
+    entry came from the agent."""
 
     sequence: int
     recorded_at: datetime
@@ -38,7 +39,11 @@ class TranscriptEntryView(View):
 
 
 class TranscriptView(View):
-    """A page of a transcript; `nextAfter` is null behind the last one."""
+    """A page of a transcript; `nextAfter` is null behind the last one. Up to `lastSequence` all
+    entries were looked at, those of other kinds too: ask again with it as `after`. If `complete`,
+    the run is over, and no entry comes behind the last page."""
 
     items: list[TranscriptEntryView]
     next_after: int | None
+    last_sequence: int
+    complete: bool

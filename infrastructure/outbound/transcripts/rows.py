@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -14,6 +14,7 @@ from psycopg_pool import AsyncConnectionPool
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry, Written
 from domain.values.text import replace_unstorable
+from infrastructure.outbound.log.append.load import LAST_ENTRIES
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
@@ -46,6 +47,29 @@ async def read_rows(
         cursor = await connection.execute(_READ, [run_id, after, names, names, limit])
         rows: list[Any] = await cursor.fetchall()
     return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
+
+
+# Each run by itself along the key.
+_READ_OF_RUNS = (
+    "SELECT t.run_id, one.* FROM unnest(%s::uuid[], %s::int[]) AS t (run_id, after)"
+    " CROSS JOIN LATERAL (SELECT sequence, recorded_at, kind, body FROM transcript_entries"
+    " WHERE transcript_entries.run_id = t.run_id AND sequence > t.after AND kind = ANY(%s)"
+    " ORDER BY sequence LIMIT %s) AS one"
+)
+
+
+async def read_rows_of_runs(
+    pool: Pool, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+) -> Mapping[UUID, Sequence[RecordedEntry]]:
+    """Return entries of several runs, of each those behind a number, at most `limit` of each."""
+    found: dict[UUID, list[RecordedEntry]] = {}
+    async with borrow_connection(pool) as connection:
+        values = [list(afters), list(afters.values()), list(kinds), limit]
+        rows: list[Any] = await (await connection.execute(_READ_OF_RUNS, values)).fetchall()
+    for run_id, sequence, recorded_at, kind, body in rows:
+        entry = RecordedEntry(sequence, recorded_at, kind, orjson.loads(body))
+        found.setdefault(run_id, []).append(entry)
+    return found
 
 
 _READ_LAST = (
@@ -97,6 +121,13 @@ async def pages(
         if len(page) < limit:
             return
         after = page[-1].sequence
+
+
+async def last_entries(pool: Pool, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
+    """Return the number of the last entry of each run that has any."""
+    async with borrow_connection(pool) as connection:
+        cursor = await connection.execute(LAST_ENTRIES, [list(run_ids)])
+        return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 _LAST_RECORDED_AT = (

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -34,16 +34,19 @@ from infrastructure.outbound.transcripts.files import (
     place_of,
     write_known_files,
 )
+from infrastructure.outbound.transcripts.growth import TranscriptGrowth
 from infrastructure.outbound.transcripts.rows import (
     EncodedEntries,
     ages_of,
     count_until,
     extent_of,
     extent_to,
+    last_entries,
     last_recorded_at,
     pages,
     read_last_rows,
     read_rows,
+    read_rows_of_runs,
     stored_body,
     written_behind,
 )
@@ -78,6 +81,7 @@ class StoredTranscripts:
         self._folders = TranscriptFolders(folder)
         self._writing = asyncio.Lock()
         self._flushes: Flushes[UUID] = Flushes()
+        self._growth = TranscriptGrowth(self._current_entries)
 
     @property
     def flushes(self) -> Flushes[UUID]:
@@ -121,6 +125,25 @@ class StoredTranscripts:
         """The last entries, in their order."""
         await self._flushes.flush(run_id)
         return await read_last_rows(self._pool, run_id, until=until, limit=limit, kinds=kinds)
+
+    async def last_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
+        """Return the number of the last written entry of each run that has any."""
+        return await last_entries(self._pool, run_ids)
+
+    async def read_on(
+        self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+    ) -> Mapping[UUID, Sequence[RecordedEntry]]:
+        """Return the written entries of several runs behind a number of each."""
+        return await read_rows_of_runs(self._pool, afters, limit=limit, kinds=kinds)
+
+    async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
+        """Wait for an entry behind number `after`."""
+        return await self._growth.wait(run_id, after=after, timeout_seconds=timeout_seconds)
+
+    async def _current_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
+        for run_id in run_ids:
+            await self._flushes.flush(run_id)
+        return await last_entries(self._pool, run_ids)
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
         """How many of the first entries were written down before an instant."""

@@ -1,8 +1,9 @@
 """Transcripts in memory: entries fenced by the holder's claim, and files by their paths."""
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -84,6 +85,46 @@ class MemoryTranscripts:
             return [one for one in known if kinds is None or one.kind in kinds][-limit:]
 
         return await self._line.ask(found)
+
+    async def last_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
+        """The numbers of the last entries."""
+
+        def found() -> dict[UUID, int]:
+            last = {one: max(self._store.entries.get(one, {}), default=0) for one in run_ids}
+            return {run_id: number for run_id, number in last.items() if number}
+
+        return await self._line.ask(found)
+
+    async def read_on(
+        self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+    ) -> Mapping[UUID, Sequence[RecordedEntry]]:
+        """Entries of several runs."""
+
+        def found() -> dict[UUID, list[RecordedEntry]]:
+            return {
+                run_id: [
+                    one
+                    for one in self._entries(run_id)
+                    if one.sequence > after and one.kind in kinds
+                ][:limit]
+                for run_id, after in afters.items()
+            }
+
+        return await self._line.ask(found)
+
+    async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
+        """Wait for an entry behind number `after`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        while (await self._current(run_id)) <= after:
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(0.01)
+        return True
+
+    async def _current(self, run_id: UUID) -> int:
+        await self.flushes.flush(run_id)
+        return (await self.last_entries((run_id,))).get(run_id, 0)
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
         """How many of the first entries were written down by an instant."""

@@ -120,7 +120,10 @@ PLAIN_QUERY = re.compile(rb"(wait=[0-9]{1,6}(ms|s|m)(&until=(started|ended|annou
     description=(
         "The run now, as of a position or instant, or after so many of its own events. With"
         " `wait` and `until` the answer comes when the stage is reached, on a refusal, or when"
-        " the time is over."
+        " the time is over. Of a run at work `usage`, `estimatedCostUsd`, `transcriptEntries` and,"
+        " for a token with the scope `content`, the last `progress` are those of its transcript so"
+        " far, and `runtimeMs` goes up to now; as of an earlier position `runtimeMs` goes up to"
+        " that, and the others are null."
     ),
     responses=endpoint_responses("not_found"),
 )
@@ -167,7 +170,10 @@ def _run_response(
     view = run.view
     # No event of the run itself says that another one was made from it.
     respawns = f"-{len(view.respawns)}" if view.respawns else ""
-    headers = {"ETag": f'"{view.version}{respawns}"'}
+    # Nor does one say what a run at work has told of tokens and progress.
+    is_told = view.stage == "started" and view.transcript_entries is not None
+    entries = f".{view.transcript_entries}" if is_told else ""
+    headers = {"ETag": f'"{view.version}{respawns}{entries}"'}
     if _is_known(request, headers["ETag"]):
         headers |= position_headers(services, run.position)
         return Response(status_code=304, headers=headers)

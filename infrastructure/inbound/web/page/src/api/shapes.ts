@@ -584,6 +584,11 @@ export interface ProgressCountView {
   decisions: number
 }
 
+export interface ProgressView {
+  text: string
+  at: string
+}
+
 export interface PromptPartSideView {
   bytes: number
   sha256: string | null
@@ -846,6 +851,7 @@ export interface RunMetadataView {
   yielded: boolean
   respawns: string[]
   contextPreamble: PreambleView | null
+  transcriptEntries: number | null
 }
 
 export interface RunSharedContextView {
@@ -973,6 +979,8 @@ export interface RunView {
   yielded: boolean
   respawns: string[]
   contextPreamble: PreambleView | null
+  transcriptEntries: number | null
+  progress: ProgressView | null
   resultText: string | null
   requesterOrigin: JsonValue
 }
@@ -1208,6 +1216,8 @@ export interface TranscriptProvidedAnswer {
 export interface TranscriptView {
   items: TranscriptEntryView[]
   nextAfter: number | null
+  lastSequence: number
+  complete: boolean
 }
 
 export interface TreeNodeView {

@@ -1,0 +1,30 @@
+"""Token counts of a run, with the prices of the revision under which it was admitted."""
+
+import logging
+from collections.abc import Sequence
+
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import RevisionErased
+from domain.configuration.models import Models
+from domain.configuration.problems import ConfigurationError
+from domain.delivery.cost import usage_by_models
+from domain.delivery.transcript import UsageEntry
+from domain.run.facts import Usage
+from domain.run.state import Run
+
+_log = logging.getLogger("spawnlog.usage")
+
+
+async def priced_usage(work: UnitOfWork, run: Run, usages: Sequence[UsageEntry]) -> Usage | None:
+    """Return the sum of what was told of tokens, or None if nothing was. It has no prices if the
+    revision was erased or cannot be read."""
+    if not usages:
+        return None
+    models = Models()
+    try:
+        pinned = await work.configurations.at(run.config_revision)
+        assert run.agent_id is not None
+        models = pinned.configuration.effective_agent(run.agent_id).models
+    except (RevisionErased, ConfigurationError) as unread:
+        _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
+    return usage_by_models(usages, models, run.plan.model_reference if run.plan else None)

@@ -1,0 +1,99 @@
+"""Runs at work: tokens and progress so far, and the time that they have taken."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from application.delivery.spent_tokens import priced_usage
+from application.log.unit_of_work import UnitOfWork
+from application.ports.transcripts import RecordedEntry, Transcripts
+from application.queries.views.run import ProgressView, RunMetadataView, RunView
+from domain.delivery.transcript import RuntimeReading, usage_of_body
+from domain.run.state import Run
+
+KNOWN_RUNS_MAX = 1_000
+PAGE_ENTRIES = 500
+_KINDS = ("usage", "progress")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSoFar:
+    """The fold of a transcript up to entry number `entries`."""
+
+    entries: int = 0
+    reading: RuntimeReading = field(default_factory=RuntimeReading)
+    progress: ProgressView | None = None
+
+
+class OutputReadings:
+    """Reads what runs at work have told of tokens and progress. Each transcript is read on from
+    where it was read last: entries that are written do not change."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[UUID, OutputSoFar] = OrderedDict()
+
+    async def so_far(
+        self, transcripts: Transcripts, runs: Sequence[Run]
+    ) -> Mapping[UUID, OutputSoFar]:
+        """Return the fold of all entries that are written by now, for each of the runs."""
+        known = {run.run_id: self._known.get(run.run_id, OutputSoFar()) for run in runs}
+        last = await transcripts.last_entries(known) if known else {}
+        afters = {
+            run_id: output.entries
+            for run_id, output in known.items()
+            if last.get(run_id, 0) > output.entries
+        }
+        while afters:
+            pages = await transcripts.read_on(afters, limit=PAGE_ENTRIES, kinds=_KINDS)
+            for run_id in tuple(afters):
+                page = pages.get(run_id, ())
+                output = known[run_id] = _fold(known[run_id], page)
+                if len(page) < PAGE_ENTRIES:
+                    del afters[run_id]
+                    entries = max(output.entries, last[run_id])
+                    known[run_id] = replace(output, entries=entries)
+                    self._remember(run_id, known[run_id])
+                else:
+                    afters[run_id] = output.entries
+        return known
+
+    def _remember(self, run_id: UUID, output: OutputSoFar) -> None:
+        self._known[run_id] = output
+        self._known.move_to_end(run_id)
+        if len(self._known) > KNOWN_RUNS_MAX:
+            self._known.popitem(last=False)
+
+
+def _fold(output: OutputSoFar, entries: Sequence[RecordedEntry]) -> OutputSoFar:
+    reading, progress = output.reading, output.progress
+    for entry in entries:
+        if entry.kind == "usage":
+            reading = reading.after(usage_of_body(entry.body))
+        else:
+            text = str(entry.body.get("text") or "")
+            progress = ProgressView(text=text, at=entry.recorded_at)
+    last = entries[-1].sequence if entries else output.entries
+    return OutputSoFar(last, reading, progress)
+
+
+async def shown_now(work: UnitOfWork, run: Run, output: OutputSoFar | None, now: datetime) -> Run:
+    """Return the run as it reads at an instant: if it is at work, with the time that it has taken
+    and the tokens of `output`."""
+    if run.stage != "started" or run.started_at is None:
+        return run
+    seconds = max(0.0, (now - run.started_at).total_seconds())
+    changes: dict[str, object] = {"runtime_ms": round(seconds * 1000)}
+    if output is not None:
+        changes["usage"] = await priced_usage(work, run, output.reading.usages)
+    return run.changed(changes)
+
+
+def with_output(view: RunView | RunMetadataView, output: OutputSoFar) -> RunView | RunMetadataView:
+    """Return the view of a run at work with the number of its entries and, if it shows texts, its
+    progress."""
+    changes: dict[str, object] = {"transcript_entries": output.entries}
+    if isinstance(view, RunView):
+        changes["progress"] = output.progress
+    return view.model_copy(update=changes)
