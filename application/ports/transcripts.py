@@ -1,12 +1,11 @@
 """What a child said while it ran, as rows; and the file of it, which is written behind the end."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from application.concurrency.flushes import Flushes
 from application.ports.runtimes import TranscriptEntry
 
 
@@ -86,12 +85,28 @@ class Written(NamedTuple):
     bytes: int
 
 
+class EntryFlushes(Protocol):
+    """How to write the entries that this process keeps back, by run."""
+
+    def add(self, key: UUID, flush: Callable[[], Awaitable[None]]) -> None:
+        """From now on flush this before a read."""
+        ...
+
+    def remove(self, key: UUID) -> None:
+        """Nothing is kept back any more."""
+        ...
+
+    async def flush(self, key: UUID) -> None:
+        """Write what is kept back of a run; no-op when nothing is."""
+        ...
+
+
 class Transcripts(Protocol):
     """Keeps transcripts as rows, which are the truth, and as JSONL files, which are written from
     them. What a forked child begins with lies in a file of its own until its run is over."""
 
     @property
-    def flushes(self) -> Flushes[UUID]:
+    def flushes(self) -> EntryFlushes:
         """How to write what this process knows of a run and has not written yet. Every read of a
         run's entries does that first."""
         ...

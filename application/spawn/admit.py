@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
@@ -22,6 +21,7 @@ from application.log.event_log import (
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.ports.configurations import PinnedConfiguration
+from application.ports.transcripts import EntryFlushes
 from application.spawn.attachments import EvaluatedAttachments, evaluate_attachments
 from application.spawn.request import (
     SpawnRequest,
@@ -109,7 +109,7 @@ class Admission:
         work: UnitOfWork,
         holder: Holder,
         speculation: SpawnSpeculation,
-        flushes: Flushes[UUID],
+        flushes: EntryFlushes,
     ) -> None:
         self._work = work
         self._holder = holder

@@ -3,9 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from uuid import UUID
 
-from application.concurrency.flushes import Flushes
 from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
 from application.coordination.lane import LanePlaces
@@ -20,6 +18,7 @@ from application.log.envelope import Actor
 from application.log.event_log import LogUnavailable, Reservation, StoredAnswer
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
+from application.ports.transcripts import EntryFlushes
 from application.spawn.admit import Admission, AdmissionRequest
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.outcomes import PreparedSpawn
@@ -53,7 +52,7 @@ class SpawnService:
         preparing: RunPreparer,
         lanes: LanePlaces,
         holder: Holder,
-        flushes: Flushes[UUID],
+        flushes: EntryFlushes,
     ) -> None:
         self._work = work
         self._preparing = preparing

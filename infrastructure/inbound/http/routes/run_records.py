@@ -11,6 +11,7 @@ from application.queries.explain import ExplanationView
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
 from application.queries.views.event import RunEventListView
 from application.queries.views.run_records import PromptView, TranscriptView
+from domain.values.moments import DURATION_FORMS
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     ByCaller,
@@ -122,7 +123,7 @@ async def get_run_transcript(
             max_length=16,
             description=(
                 "How long to wait for an entry behind `after`, or for the end of the run, 60 s at"
-                " most: a time such as `30s`, `500ms` or `1m`. Not with `at` or `last`."
+                f" most: {DURATION_FORMS}. Not with `at` or `last`."
             ),
             examples=["30s"],
         ),
