@@ -75,6 +75,7 @@ def main() -> None:
 
 
 def _print_error(text: str) -> None:
+    sys.stdout.flush()
     print(printable_block(text), file=sys.stderr)
 
 

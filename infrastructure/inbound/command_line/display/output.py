@@ -123,5 +123,7 @@ def print_yaml(value: object) -> None:
 
 
 def print_note(text: str) -> None:
-    """A remark for a person, beside the answer. The caller makes foreign text safe."""
+    """Print a remark for a person, beside the answer. The caller makes foreign text safe."""
+    # Without this a pipe would show remarks before the answers that they follow.
+    sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)

@@ -11,6 +11,7 @@ from infrastructure.inbound.command_line.display.tables import GAP, STATUS_STYLE
 from infrastructure.inbound.command_line.display.times import (
     format_duration,
     format_instant,
+    milliseconds_between,
     parse_instant,
 )
 
@@ -171,13 +172,13 @@ def _name(node: Node, newest: Mapping[str, Any]) -> str:
 
 def _took(runs: Sequence[Mapping[str, Any]], now: datetime | None) -> str:
     """How long its runs have been at work."""
-    seconds = 0.0
+    took = 0
     for run in runs:
         times = _times(run)
         started, ended = times.get("started"), _end_of(times) or now
         if started is not None and ended is not None:
-            seconds += max(0.0, (ended - started).total_seconds())
-    return format_duration(seconds * 1000) if seconds else ""
+            took += max(0, milliseconds_between(started, ended))
+    return format_duration(took) if took else ""
 
 
 def _times(run: Mapping[str, Any]) -> dict[str, datetime]:

@@ -1,6 +1,6 @@
 """Times and durations for people. Times come as RFC 3339 and are shown in UTC."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def parse_instant(text: object) -> datetime | None:
@@ -22,12 +22,17 @@ def format_instant(text: object) -> str:
     return f"{instant:%Y-%m-%d %H:%M:%S}.{instant.microsecond // 1000:03}"
 
 
+def milliseconds_between(start: datetime, end: datetime) -> int:
+    """Return the whole milliseconds from `start` to `end`, as the server counts `runtimeMs`."""
+    return (end - start) // timedelta(milliseconds=1)
+
+
 def format_offset(start: object, end: object) -> str:
-    """How long after `start` was `end`: `+1.250s`; nothing when one of them is unknown."""
+    """Return how long after `start` was `end`, as in `+1.250s`; nothing if one is unknown."""
     first, last = parse_instant(start), parse_instant(end)
     if first is None or last is None:
         return ""
-    return f"{(last - first).total_seconds():+.3f}s"
+    return f"{milliseconds_between(first, last) / 1000:+.3f}s"
 
 
 def format_duration(milliseconds: object) -> str:

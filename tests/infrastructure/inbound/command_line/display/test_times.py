@@ -2,6 +2,7 @@
 
 import pytest
 
+from infrastructure.inbound.command_line.display.session_tree import ASCII, tree_lines
 from infrastructure.inbound.command_line.display.times import (
     format_duration,
     format_instant,
@@ -40,3 +41,15 @@ def test_distances_have_a_sign() -> None:
 )
 def test_durations_are_short(milliseconds: object, shown: str) -> None:
     assert format_duration(milliseconds) == shown
+
+
+def test_tree_counts_milliseconds_as_the_server_does() -> None:
+    begun, ended = "2026-03-01T09:30:00.000100Z", "2026-03-01T09:30:00.024700Z"
+    run = {
+        "runId": "r",
+        "status": "done",
+        "stages": [{"stage": "started", "at": begun}, {"stage": "ended", "at": ended}],
+    }
+    (line, *_) = tree_lines({"root": {"runs": [run]}}, 60, ASCII)
+    assert "  24ms" in line.plain
+    assert format_offset(begun, ended) == "+0.024s"
