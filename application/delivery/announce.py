@@ -10,6 +10,7 @@ from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.hooks import HookClient, HookFailure
+from application.ports.transcripts import Transcripts
 from application.steps.thread_binding import requester_origin, webhooks_of
 from domain.configuration.problems import ConfigurationError
 from domain.context.thread_binding import (
@@ -28,6 +29,7 @@ from domain.delivery.announcement import (
 )
 from domain.delivery.cost import cost_of_usage
 from domain.delivery.hook_payloads import delivery_target_call
+from domain.delivery.output_notes import NOTES_MAX, OutputNote, announced_notes, read_notes
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.facts import RunOutcome
 from domain.run.state import Run
@@ -83,12 +85,19 @@ async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> 
 class Announcer:
     """Announces ended runs, each once."""
 
-    def __init__(self, work: UnitOfWork, hooks: HookClient) -> None:
+    def __init__(self, work: UnitOfWork, hooks: HookClient, transcripts: Transcripts) -> None:
         self._work = work
         self._hooks = hooks
+        self._transcripts = transcripts
 
     async def follow_up(
-        self, run: Run, text_store: TextStore, *, result: str | None, error: str | None
+        self,
+        run: Run,
+        text_store: TextStore,
+        *,
+        result: str | None,
+        error: str | None,
+        output_notes: Sequence[OutputNote] = (),
     ) -> Submission[None] | None:
         """The announcement of a run that is about to end, from what is said of that; None when
         somebody has to be asked where it goes, or it is sent to somebody."""
@@ -108,6 +117,9 @@ class Announcer:
             text = None
             if disposition == "inbox":
                 notes = [error] if error else []
+                notes += announced_notes(
+                    output_notes, has_result=bool(result), has_error=bool(error)
+                )
                 text = announcement_text(now, result, notes, findings=())
                 if text is None:
                     disposition, reason = "skipped", SKIPPED_BY_CHILD
@@ -172,8 +184,22 @@ class Announcer:
             error = run.continuation_error
             text = texts.get(error.id) if error is not None else None
             notes.append(f"its session could not go on: {text or 'its texts were erased'}")
+        notes += await self._output_notes(run)
         result = texts.get(run.result.id) if run.result else None
         return announcement_text(run, result, notes, await self._findings(run))
+
+    async def _output_notes(self, run: Run) -> list[str]:
+        """Return the notes with which its transcript ends, as its requester is told of them."""
+        if run.transcript is None:
+            return []
+        last = await self._transcripts.read_last(
+            run.run_id, until=run.transcript.count, limit=NOTES_MAX
+        )
+        return announced_notes(
+            read_notes([entry.body for entry in last]),
+            has_result=run.result is not None,
+            has_error=run.error is not None,
+        )
 
     async def _findings(self, run: Run) -> tuple[ChildFinding, ...]:
         """What came of the run's own children, for an orchestrator's requester. What came of those

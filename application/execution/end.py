@@ -166,7 +166,11 @@ class RunFinalizer:
         )
         # What needs no more than is known now is recorded with the end.
         announcement = await self._announcing.follow_up(
-            run, text_store, result=result or None, error=error or None
+            run,
+            text_store,
+            result=result or None,
+            error=error or None,
+            output_notes=end.notes,
         )
         archive = self._archiving.follow_up(run) if announcement is not None else None
         follow_ups = [one for one in (announcement, archive) if one is not None]

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from domain.configuration.runtimes import Runtime
+from domain.delivery.output_notes import OutputNote
 from domain.delivery.transcript import UsageEntry
 
 EntryKind = Literal["session", "message", "tool", "usage", "progress", "result", "text"]
@@ -137,7 +138,8 @@ class RuntimeEnd:
     """How the runtime ended. `outcome` comes from signals (exit status), never from the text.
 
     `reason` is one of the words of `RunEnded.reason`. `error` is for people: the tail of stderr.
-    `usages` are the tokens as they were told, one after the other.
+    `usages` are the tokens as they were told, one after the other. `notes` are those with which the
+    entries ended.
     """
 
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"]
@@ -147,6 +149,7 @@ class RuntimeEnd:
     result: str | None = None
     error: str | None = None
     usages: tuple[UsageEntry, ...] = ()
+    notes: tuple[OutputNote, ...] = ()
 
 
 class CannotLaunch(Exception):

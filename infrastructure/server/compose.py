@@ -153,7 +153,8 @@ class WorkerDependencies:
 def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     """Everybody, idle as yet."""
     files = TranscriptFileWriter(work.registry, needs.transcripts, needs.coordination)
-    announcing, archiving = Announcer(work, needs.hooks), Archiver(work, needs.transcripts, files)
+    announcing = Announcer(work, needs.hooks, needs.transcripts)
+    archiving = Archiver(work, needs.transcripts, files)
     sealing = RunFinalizer(work, needs.transcripts, files, announcing, archiving)
     makers = _step_makers(work, needs)
     stepping = StepRunner(work, makers, needs.staged, needs.interruption)

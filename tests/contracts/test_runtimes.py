@@ -26,6 +26,7 @@ from tests.support.builders.launches import (
     model_launch,
     pairs,
     program,
+    text_of,
 )
 from tests.support.servers import model_endpoint
 from tests.support.servers.model_endpoint import HANG, ModelEndpoint
@@ -203,7 +204,7 @@ async def test_a_failure_keeps_what_was_said_and_says_why(theatre: Theatre) -> N
     session = await opened(theatre, HELLO, outcome="error", error="no such model")
     session.go()
     entries, end = await all_of(session)
-    assert len(entries) == 1
+    assert text_of(entries) == "hello"
     assert (end.outcome, end.result) == ("error", "hello")
     assert end.error is not None
     assert "no such model" in end.error

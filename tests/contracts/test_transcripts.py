@@ -244,7 +244,7 @@ def finalizer(
     files = files or WrittenFiles(running.registry(), transcripts)
     archiving = Archiver(work, transcripts, files)
     return RunFinalizer(
-        work, transcripts, files, Announcer(work, cast("HookClient", None)), archiving
+        work, transcripts, files, Announcer(work, cast("HookClient", None), transcripts), archiving
     )
 
 

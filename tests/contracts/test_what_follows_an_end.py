@@ -1,7 +1,7 @@
 """What is recorded with the end of a run is what is recorded behind it otherwise, to the letter."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,8 @@ from application.execution.end import RunFinalizer
 from application.log.event_log import Submission
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient
-from application.ports.runtimes import RuntimeEnd
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry
+from domain.delivery.output_notes import OutputNote, note_body
 from domain.delivery.transcript import UsageEntry
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
@@ -47,11 +48,19 @@ class Server:
         self.work = UnitOfWork(
             running.log, RandomIdentities(), running.registry(), running.contents(), configurations
         )
-        transcripts = running.transcripts(folder / "transcripts")
+        transcripts = self.transcripts = running.transcripts(folder / "transcripts")
         files = TranscriptFileWriter(self.work.registry, transcripts, running.coordination())
-        self.announcing = announcer(self.work, cast("HookClient", None))
+        self.announcing = announcer(self.work, cast("HookClient", None), transcripts)
         self.archiving = Archiver(self.work, transcripts, files)
         self.ending = RunFinalizer(self.work, transcripts, files, self.announcing, self.archiving)
+
+    async def write(self, run: Run, notes: Sequence[OutputNote]) -> None:
+        """Write the notes with which the transcript of a run ends."""
+        entries = [TranscriptEntry("progress", note_body(note)) for note in notes]
+        last = (await self.transcripts.written_behind(run.run_id, after=0)).last
+        assert not entries or await self.transcripts.append(
+            run.run_id, run.epoch, last + 1, entries
+        )
 
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
         """End a run, and do what is due of it then."""
@@ -115,6 +124,10 @@ LIVES: Mapping[str, Prepared] = {
     "the one above it is over": below_one_that_is_over,
     "stopped": stopped,
 }
+NOTES = (
+    OutputNote("warning", "warning: 2 lines are no entries"),
+    OutputNote("stderr", "standard error:\nmodel not found"),
+)
 ENDS: Mapping[str, RuntimeEnd] = {
     "said": RuntimeEnd(outcome="success", reason="exit", exit_code=0, result=" found\0 \ud800 \n"),
     "blank": RuntimeEnd(outcome="success", reason="exit", exit_code=0, result=" \n"),
@@ -132,6 +145,19 @@ ENDS: Mapping[str, RuntimeEnd] = {
         exit_code=0,
         result="cheap",
         usages=(UsageEntry(1_234, 56, None),),
+    ),
+    "noted": RuntimeEnd(outcome="success", reason="exit", exit_code=0, notes=NOTES),
+    "answered and noted": RuntimeEnd(
+        outcome="success", reason="exit", exit_code=0, result="r", notes=NOTES
+    ),
+    "failed and noted": RuntimeEnd(
+        outcome="error", reason="exit", exit_code=3, error="exited: tail", notes=NOTES
+    ),
+    "noisy": RuntimeEnd(
+        outcome="success",
+        reason="exit",
+        exit_code=0,
+        notes=(OutputNote("stderr", "standard error:\n" + "x" * 8_000 + " model not found"),),
     ),
 }
 
@@ -182,6 +208,7 @@ async def test_an_announcement_is_the_same_with_the_end_and_behind_it(
             family = LoggedFamily(running.log, root=root, first=first, max_spawn_depth=5)
             server = Server(running, folder, announcer)
             await LIVES[life](family, "scout")
+            await server.write(family.run("scout"), ENDS[end].notes)
             before = await running.commits()
             run = await server.end(family.run("scout"), ENDS[end])
             commits.append(await running.commits() - before)

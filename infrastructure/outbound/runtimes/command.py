@@ -9,6 +9,7 @@ from application.ports.credentials import Credential
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.secrets import is_secret_name
+from domain.delivery.output_notes import OutputNote, note_body, stderr_note, warning_note
 from domain.delivery.transcript import RuntimeReading
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
@@ -38,6 +39,7 @@ def end_of(
     reading: RuntimeReading,
     stderr: str,
     too_much: str | None,
+    notes: tuple[OutputNote, ...] = (),
 ) -> RuntimeEnd:
     """Outcome and error from the exit alone; `too_much` says which limit it was ended for.
     `stderr` is the last of it, masked."""
@@ -72,6 +74,7 @@ def end_of(
         result=reading.result,
         error=f"{error}: {tail}" if error and tail else error,
         usages=reading.usages,
+        notes=notes,
     )
 
 
@@ -163,14 +166,18 @@ class CommandSession:
         self._output_entries = _OutputEntries(self._stdout, output, threads)
         self._output = output
         self._ending = asyncio.create_task(self._see_to_the_end())
-        self._entries = _CommandEntries(self._output_entries, self._process, self._ending)
+        self._notes = _OutputNotes(output, self._stderr)
+        self._entries = _CommandEntries(
+            self._output_entries, self._process, self._ending, self._notes
+        )
 
     def go(self) -> None:
         """Execute the program now."""
         self._process.go()
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
-        """What it prints. Always the same iterator; a cancelled step loses nothing."""
+        """What it prints, then the notes on that. Always the same iterator; a cancelled step loses
+        nothing."""
         return self._entries
 
     async def end(self) -> RuntimeEnd:
@@ -182,6 +189,7 @@ class CommandSession:
             reading=self._output.reading(),
             stderr=self._stderr.text(),
             too_much=self._output_entries.too_much,
+            notes=self._notes.read(),
         )
 
     async def kill(self) -> None:
@@ -240,15 +248,42 @@ class _OutputEntries:
         return asyncio.ensure_future(self._threads.look(size, lambda: list(read)))
 
 
+class _OutputNotes:
+    """The notes on the output of a process: warnings, and the end of its stderr."""
+
+    def __init__(self, output: CommandOutput, stderr: StderrTail) -> None:
+        self._output = output
+        self._stderr = stderr
+        self._notes: tuple[OutputNote, ...] | None = None
+
+    def read(self) -> tuple[OutputNote, ...]:
+        """Return them. Call it once the output has been read and the process has ended."""
+        if self._notes is None:
+            tail = printable_tail(self._stderr.text())
+            found = (
+                warning_note(self._output.warnings()),
+                stderr_note(tail, is_cut=self._stderr.is_cut),
+            )
+            self._notes = tuple(note for note in found if note is not None)
+        return self._notes
+
+
 class _CommandEntries:
-    """Ends when the process has ended, and ends a process that says too much."""
+    """Ends with the notes on the output, when the process has ended; ends a process that says too
+    much."""
 
     def __init__(
-        self, output: _OutputEntries, process: GuardedProcess, ending: asyncio.Task[Exit]
+        self,
+        output: _OutputEntries,
+        process: GuardedProcess,
+        ending: asyncio.Task[Exit],
+        notes: _OutputNotes,
     ) -> None:
         self._output_entries = output
         self._process = process
         self._ending = ending
+        self._notes = notes
+        self._notes_left: Iterator[OutputNote] | None = None
 
     def __aiter__(self) -> "_CommandEntries":
         return self
@@ -261,4 +296,8 @@ class _CommandEntries:
             await self._process.kill()
         await asyncio.shield(self._ending)
         self._process.stdout.close()
+        if self._notes_left is None:
+            self._notes_left = iter(self._notes.read())
+        for note in self._notes_left:
+            return TranscriptEntry("progress", note_body(note))
         raise StopAsyncIteration

@@ -5,6 +5,7 @@ Each entry is read when it is asked for, so that no more than a chunk waits in m
 
 import codecs
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal, Protocol, assert_never
 
 from application.ports.runtimes import TranscriptEntry
@@ -16,7 +17,7 @@ from domain.delivery.transcript import (
     read_line,
     read_plain_output,
 )
-from domain.values.text import replace_unstorable
+from domain.values.text import replace_unstorable, single_line
 from infrastructure.outbound.masking.lines import TextLines
 from infrastructure.outbound.masking.mask import NO_MASKING, MaskedText, Masker
 
@@ -73,6 +74,17 @@ class CommandOutput(Protocol):
         """Result and tokens so far."""
         ...
 
+    def warnings(self) -> list[str]:
+        """Return what is wrong with the form of the output, in words for its owner."""
+        ...
+
+
+_NOT_UTF8 = (
+    "the output is not valid UTF-8; bytes that cannot be read are shown as"
+    " \N{REPLACEMENT CHARACTER}"
+)
+FIRST_LINE_CHARACTERS_MAX = 200
+
 
 def command_output(form: Literal["text", "jsonl"], masking: Masker = NO_MASKING) -> CommandOutput:
     """The reader of an output of this form, whose entries and result are masked."""
@@ -89,17 +101,30 @@ class TextOutput:
         self.too_long: str | None = None
         self._masked = MaskedText(masking)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._strict_decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        self._is_utf8 = True
         self._waiting = bytearray()
         self._head = bytearray()
 
     def take(self, data: bytes) -> Iterator[TranscriptEntry]:
-        return self._take(self._decoder.decode(data), last=False)
+        return self._take(self._decoded(data), last=False)
 
     def finish(self) -> Iterator[TranscriptEntry]:
-        return self._take(self._decoder.decode(b"", final=True), last=True)
+        return self._take(self._decoded(b"", final=True), last=True)
 
     def reading(self) -> RuntimeReading:
         return read_plain_output(self._head.decode(errors="ignore").rstrip("\r\n"))
+
+    def warnings(self) -> list[str]:
+        return [] if self._is_utf8 else [_NOT_UTF8]
+
+    def _decoded(self, data: bytes, *, final: bool = False) -> str:
+        if self._is_utf8:
+            try:
+                self._strict_decoder.decode(data, final)
+            except UnicodeDecodeError:
+                self._is_utf8 = False
+        return self._decoder.decode(data, final)
 
     def _take(self, text: str, *, last: bool) -> Iterator[TranscriptEntry]:
         masked = self._masked.take(text) + (self._masked.finish() if last else "")
@@ -126,7 +151,8 @@ class TextOutput:
 
 
 class JsonlOutput:
-    """One JSON object a line. The result is the last `result`, else the last assistant message."""
+    """One JSON object a line. The result is the last `result`, else the last assistant message,
+    else the lines that are no entries: at most their first 1 MiB."""
 
     def __init__(self, masking: Masker = NO_MASKING) -> None:
         self.too_long: str | None = None
@@ -134,6 +160,9 @@ class JsonlOutput:
         self._lines = TextLines(masking)
         self._waiting = bytearray()
         self._reading = RuntimeReading()
+        self._is_utf8 = True
+        self._text_lines = 0
+        self._text = bytearray()
 
     def take(self, data: bytes) -> Iterator[TranscriptEntry]:
         searched = len(self._waiting)
@@ -154,14 +183,32 @@ class JsonlOutput:
         yield from self._read(self._lines.finish())
 
     def reading(self) -> RuntimeReading:
-        return self._reading
+        if self._reading.result is not None or not self._text:
+            return self._reading
+        text = self._text.decode(errors="ignore").rstrip("\r\n")
+        return replace(self._reading, last_result=text)
+
+    def warnings(self) -> list[str]:
+        warnings = []
+        if self._text_lines:
+            lines = f"{self._text_lines} lines of the output are no entries"
+            if self._text_lines == 1:
+                lines = "1 line of the output is no entry"
+            first = self._text.decode(errors="ignore").lstrip().partition("\n")[0]
+            shown = single_line(first, characters_max=FIRST_LINE_CHARACTERS_MAX)
+            warnings.append(
+                f'{lines} of "jsonl"; the first: {shown} (if the program prints plain text, set'
+                ' the runtime\'s output to "text")'
+            )
+        return warnings if self._is_utf8 else [*warnings, _NOT_UTF8]
 
     def _entry(self, line: bytearray) -> Iterator[TranscriptEntry]:
-        entry = read_line(line.decode(errors="replace"))
+        entry = read_line(self._decoded(line))
         match entry:
             case None:
                 pass
             case TextEntry():
+                self._text_lines += 1
                 yield from self._read(self._lines.take(entry.text))
             case _:
                 yield from self._read(self._lines.finish())
@@ -170,7 +217,17 @@ class JsonlOutput:
     def _read(self, entries: Iterable[transcript.ParsedEntry]) -> Iterator[TranscriptEntry]:
         for entry in entries:
             self._reading = self._reading.after(entry)
+            if isinstance(entry, TextEntry):
+                room = RESULT_BYTES_MAX - len(self._text)
+                self._text += f"{entry.text}\n".encode()[:room]
             yield entry_of(entry)
+
+    def _decoded(self, line: bytearray) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            self._is_utf8 = False
+            return line.decode(errors="replace")
 
     def _is_too_long(self, length: int) -> bool:
         if length > LINE_BYTES_MAX:

@@ -78,7 +78,8 @@ class OutputThreads:
 
 class StderrTail:
     """Reads all of it and keeps the last `bytes_max` bytes, masked: masked before anything is
-    dropped, so that no credential is cut before it is found."""
+    dropped, so that no credential is cut before it is found. `is_cut` is True if something was
+    dropped."""
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class StderrTail:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._masked = MaskedText(masking)
         self._data = bytearray()
+        self.is_cut = False
 
     async def fill(self) -> None:
         """Until the end of the pipe."""
@@ -118,4 +120,5 @@ class StderrTail:
 
     def _keep(self, text: str) -> None:
         self._data += text.encode(errors="replace")
+        self.is_cut = self.is_cut or len(self._data) > self._bytes_max
         del self._data[: -self._bytes_max]

@@ -34,7 +34,8 @@ async def test_a_finding_is_named_by_the_label_else_by_the_task(
     await ended(family, "talkative", task=f"{'x' * 60} {'y' * 8_000}")
     await family.end("top")
     work = await work_with_hooks(running, tmp_path)
-    await Announcer(work, ScriptedHooks()).announce(family.id("top"))
+    announcer = Announcer(work, ScriptedHooks(), running.transcripts(tmp_path))
+    await announcer.announce(family.id("top"))
     run = await work.run(family.id("top"))
     assert run.inbox is not None
     assert run.inbox.text is not None

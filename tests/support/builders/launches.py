@@ -82,8 +82,8 @@ async def all_of(session: RuntimeSession) -> tuple[list[TranscriptEntry], Runtim
 
 
 def text_of(entries: list[TranscriptEntry]) -> str:
-    """The texts of the entries, joined."""
-    return "".join(str(entry.body["text"]) for entry in entries)
+    """Return the texts of the entries, joined, without the notes of the server."""
+    return "".join(str(entry.body["text"]) for entry in entries if "source" not in entry.body)
 
 
 def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object]]]:

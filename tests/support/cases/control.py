@@ -14,6 +14,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import Configurations, PinnedConfiguration
 from application.ports.hooks import HookClient
 from application.ports.registry import Registry
+from application.ports.transcripts import Transcripts
 from application.queries.access import Access, Caller
 from application.session.stop import StopService
 from application.spawn.prepare import RunPreparer
@@ -113,7 +114,8 @@ def stopped(family: CaseFamily) -> list[Run]:
 async def announced_text(family: CaseFamily, name: str) -> str:
     """What the requester of an ended run is told of it."""
     house = House(family)
-    await Announcer(house.work, cast("HookClient", house)).announce(family.run(name).run_id)
+    announcer = Announcer(house.work, cast("HookClient", house), cast("Transcripts", house))
+    await announcer.announce(family.run(name).run_id)
     entry = family.run(name).inbox
     assert entry is not None
     assert entry.text is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.delivery.output_notes import NOTES_MAX, announced_notes, read_notes
 from infrastructure.inbound.command_line.client.wait import wait_for_run
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
@@ -27,6 +28,7 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_duration
+from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
@@ -125,6 +127,7 @@ def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) ->
         ) from None
     if not print_object(run, output):
         print_block(str(run.get("resultText") or "(not available)"))
+        _print_output_notes(client, run)
     status = printable_line(run.get("status"), 20)
     if run.get("stage") == "refused":
         raise RequestRefused(
@@ -137,3 +140,19 @@ def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) ->
         )
     took = format_duration(run.get("runtimeMs"))
     print_note(f"run {printable_line(run_id)} is {status}{f' after {took}' if took else ''}")
+
+
+def _print_output_notes(client: "CommandClient", run: JsonObject) -> None:
+    """Print the notes on the output of an ended run, as its requester is told of them. Nothing if
+    the token may not read the transcript."""
+    path = path_of("runs", str(run.get("runId")), "transcript")
+    try:
+        page = client.get(path, {"last": NOTES_MAX}).value
+    except CommandFailed:
+        # The run is over, and its result is printed.
+        return
+    notes = read_notes([entry.get("body") or {} for entry in page.get("items") or ()])
+    for text in announced_notes(
+        notes, has_result=bool(run.get("resultText")), has_error=bool(run.get("error"))
+    ):
+        print_note(printable_line(text, 2000))

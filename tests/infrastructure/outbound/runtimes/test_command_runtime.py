@@ -100,7 +100,9 @@ async def test_json_lines_become_entries_usage_and_result(run: Run, tmp_path: Pa
     ]
     (tmp_path / "lines").write_text("\n".join(lines))
     entries, end = await run(command("cat", "lines", output="jsonl"))
-    assert pairs(entries) == [
+    *said, warning = pairs(entries)
+    assert warning[1]["source"] == "warning"
+    assert said == [
         ("text", {"text": "no json"}),
         ("usage", {"inputTokens": 3, "outputTokens": 4, "model": None}),
         ("result", {"text": "r"}),

@@ -69,13 +69,14 @@ print(json.dumps({"type": "message", "role": "assistant", "text": told}))
 print("no json: " + told)
 """
     entries, end = await tell(launcher, tmp_path, script, output="jsonl")
-    tool, message, text = [entry.body for entry in entries]
+    tool, message, text, warning = [entry.body for entry in entries]
     assert tool == {
         "name": "[redacted]",
         "input": '{"key":"[redacted]"}',
         "output": '["[redacted]"]',
     }
     assert (message["text"], text["text"]) == ("[redacted]", "no json: [redacted]")
+    assert "the first: no json: [redacted] (" in str(warning["text"])
     assert end.result == "[redacted]"
 
 

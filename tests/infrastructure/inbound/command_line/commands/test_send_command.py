@@ -65,7 +65,7 @@ def test_waiting_shows_the_result_of_the_new_run(spawnlog: Command, api: Recorde
     api.on("GET", f"/v1/runs/{SECOND}", answered())
     result = spawnlog("run", "send", FIRST, "go on", "--wait")
     assert (result.exit_code, result.stdout) == (0, "the second\n")
-    assert api.asked[-1].query == {"wait": "30s", "until": "announced"}
+    assert api.asked[-2].query == {"wait": "30s", "until": "announced"}
     api.on("GET", f"/v1/runs/{SECOND}", answered(outcome="error", status="failed", error="no"))
     failed = spawnlog("run", "send", FIRST, "go on", "--wait")
     assert failed.exit_code == 1

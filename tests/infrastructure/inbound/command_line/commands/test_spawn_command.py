@@ -113,7 +113,8 @@ def test_waiting_goes_on_until_the_run_is_announced(spawnlog: Command, api: Reco
     assert result.stdout == "12 words\n"
     assert "done after 1.2s" in result.stderr
     assert api.asked[1].query == {"wait": "30s", "until": "announced"}
-    assert len(api.asked) == 4
+    waits = [asked for asked in api.asked if asked.path == f"/v1/runs/{RUN}"]
+    assert len(waits) == 3
 
 
 def test_a_run_that_failed_exits_with_1_and_tells_the_error(
@@ -126,6 +127,29 @@ def test_a_run_that_failed_exits_with_1_and_tells_the_error(
     assert result.exit_code == 1
     assert result.stdout == "(not available)\n"
     assert "the harbour is closed" in result.stderr
+
+
+WARNED = {"text": "warning: 1 line of the output is no entry", "source": "warning"}
+STDERR = {"text": "standard error:\nmodel not found", "source": "stderr"}
+
+
+@pytest.mark.parametrize(
+    ("result", "shown", "hidden"),
+    [(None, ["(not available)", "model not found"], []), ("12 words", ["12 words"], ["model"])],
+)
+def test_waiting_shows_notes_on_output(
+    spawnlog: Command, api: RecordedApi, result: str | None, shown: list[str], hidden: list[str]
+) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    api.on("GET", f"/v1/runs/{RUN}", ended(resultText=result))
+    entries = [{"sequence": 3, "kind": "progress", "body": body} for body in (WARNED, STDERR)]
+    api.on("GET", f"/v1/runs/{RUN}/transcript", Reply({"items": entries, "nextAfter": None}))
+    told = spawnlog("spawn", "Count", "--wait")
+    assert told.exit_code == 0
+    assert api.asked[-1].query == {"last": "2"}
+    assert "warning: 1 line of the output is no entry" in told.output
+    assert all(word in told.output for word in shown)
+    assert not any(word in told.output for word in hidden)
 
 
 def test_a_program_that_waits_gets_the_whole_run(spawnlog: Command, api: RecordedApi) -> None:

@@ -1,0 +1,69 @@
+"""Notes on the output of a run, which the server adds to the end of its transcript: warnings, and
+the end of standard error.
+
+A note is an entry `progress` whose body names its `source`. No child can write one: that key is
+left out of what it prints.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+NoteSource = Literal["warning", "stderr"]
+NOTES_MAX = 2
+_SOURCES: dict[str, NoteSource] = {"warning": "warning", "stderr": "stderr"}
+_STDERR_ANNOUNCED_CHARACTERS_MAX = 900
+
+
+@dataclass(frozen=True, slots=True)
+class OutputNote:
+    """One note; its text says what it is about."""
+
+    source: NoteSource
+    text: str
+
+
+def warning_note(warnings: Sequence[str]) -> OutputNote | None:
+    """Return the note with these warnings, or None without one."""
+    if not warnings:
+        return None
+    return OutputNote("warning", "\n".join(f"warning: {warning}" for warning in warnings))
+
+
+def stderr_note(text: str, *, is_cut: bool) -> OutputNote | None:
+    """Return the note with the end of standard error, or None if nothing was written there."""
+    if not text:
+        return None
+    return OutputNote("stderr", f"standard error{', the end of it' if is_cut else ''}:\n{text}")
+
+
+def note_body(note: OutputNote) -> dict[str, object]:
+    """Return the body of the transcript entry."""
+    return {"text": note.text, "source": note.source}
+
+
+def read_notes(bodies: Sequence[Mapping[str, object]]) -> tuple[OutputNote, ...]:
+    """Return the notes with which a transcript ends, given the bodies of its last entries."""
+    notes: list[OutputNote] = []
+    for body in reversed(bodies):
+        source = _SOURCES.get(str(body.get("source")))
+        if source is None:
+            break
+        notes.append(OutputNote(source, str(body.get("text"))))
+    return tuple(reversed(notes))
+
+
+def announced_notes(notes: Iterable[OutputNote], *, has_result: bool, has_error: bool) -> list[str]:
+    """Return the notes for the requester: warnings, and standard error if nothing else says what
+    came of the run. An error has the end of standard error in it."""
+    return [
+        _shortened(note.text) if note.source == "stderr" else note.text
+        for note in notes
+        if note.source == "warning" or not (has_result or has_error)
+    ]
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _STDERR_ANNOUNCED_CHARACTERS_MAX:
+        return text
+    return f"standard error, the end of it: {text[-_STDERR_ANNOUNCED_CHARACTERS_MAX:]}"

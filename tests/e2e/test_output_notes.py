@@ -1,0 +1,54 @@
+"""Programs that say too little in their form: what their requester is told all the same."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers.data_directories import copied
+from tests.support.servers.running_server import RunningServer, command, configuration
+
+pytestmark = pytest.mark.server
+
+MUTE = "cat >/dev/null; echo model not found >&2"
+PLAIN = "cat >/dev/null; echo the answer; echo is 42; echo tired >&2"
+
+
+@pytest.fixture(scope="module")
+def server(
+    made_data_dir: Path, module_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    data_dir = copied(made_data_dir, tmp_path_factory.mktemp("noted") / "data")
+    agents = configuration(
+        command("main", "sh", "-c", MUTE, output="jsonl"),
+        command("plain", "sh", "-c", PLAIN, output="jsonl"),
+        allowAgents=["*"],
+    )
+    with RunningServer(data_dir, agents, database_url=module_database_url) as running:
+        yield running
+
+
+def announced(server: RunningServer, agent_id: str) -> tuple[dict[str, object], str, str]:
+    """Run an agent; return the run, its announcement and the last entry of its transcript."""
+    requester = {"sessionKey": f"agent:main:{agent_id}"}
+    answer = server.spawn("Say it.", agentId=agent_id, requester=requester)
+    assert answer.status_code == 201, answer.text
+    run = server.run(answer.json()["runId"], "announced")
+    (entry,) = server.inbox(requester["sessionKey"])
+    page = server.http.get(f"/v1/runs/{run['runId']}/transcript", params={"last": 1}).json()
+    return run, entry["text"], page["items"][0]["body"]["text"]
+
+
+def test_stderr_is_announced_if_there_is_no_result(server: RunningServer) -> None:
+    run, text, last = announced(server, "main")
+    assert (run["outcome"], run["resultText"], run["error"]) == ("success", None, None)
+    assert "Notes: standard error: model not found\n" in text
+    assert last == "standard error:\nmodel not found"
+
+
+def test_plain_text_of_jsonl_runtime_is_result_with_warning(server: RunningServer) -> None:
+    run, text, last = announced(server, "plain")
+    assert (run["outcome"], run["resultText"]) == ("success", "the answer\nis 42")
+    assert 'Notes: warning: 2 lines of the output are no entries of "jsonl"; the first: the' in text
+    assert "tired" not in text
+    assert last == "standard error:\ntired"
