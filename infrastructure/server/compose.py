@@ -331,7 +331,9 @@ class ServerProcess:
         await launcher.start()
         self._stack.push_async_callback(launcher.close)
         transcripts = StoredTranscripts(pool, self.directory.transcripts)
-        coordinating = await self._connecting.coordinating()
+        coordinating = await self._connecting.coordinating(
+            lease_seconds=self.settings.lease_seconds
+        )
         self._stack.push_async_callback(coordinating.close)
         holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
         hooks = HttpHooks(self._files)

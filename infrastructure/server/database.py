@@ -12,9 +12,11 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.schema.connections import (
+    ANSWER_SECONDS_MAX,
     LIMITS,
     PLANNING,
     LogConnection,
+    Silences,
     open_connection,
     open_pool,
 )
@@ -124,11 +126,25 @@ READING_CONNECTIONS_MAX = 12
 COORDINATION_CONNECTIONS_MAX = 8
 POOL_WAIT_SECONDS = 10.0
 POOL_SETTINGS = f"{LIMITS}; {PLANNING}"
+DIRECT_ANSWER_SECONDS_MAX = 12.0
+COORDINATION_ANSWER_SECONDS_MIN = 2.0
+COORDINATION_ANSWERS_PER_LEASE = 3
+"""A lease is renewed on another connection before it is over."""
+STATEMENT_SHARE = 0.8
+"""So much of the time for an answer a statement may take: a slow database ends it first."""
+
+
+def _statement_limit(answer_seconds_max: float) -> str:
+    return f"SET statement_timeout = {round(answer_seconds_max * STATEMENT_SHARE * 1000)}"
 
 
 async def check_alive(connection: LogConnection) -> None:
-    """Raises `OperationalError` when the server has hung up meanwhile. Looks at the socket alone,
-    so that it costs no round trip: first there is a last word to be read, then the end."""
+    """Raises `OperationalError` when the server has hung up meanwhile, or another connection waited
+    for it in vain. Looks at the socket alone, so that it costs no round trip: first there is a last
+    word to be read, then the end."""
+    if connection.is_doubtful:
+        await connection.close()
+        raise psycopg.OperationalError("the database may not be there any more")
     for _ in range(2):
         connection.pgconn.consume_input()
 
@@ -138,6 +154,7 @@ class DatabaseConnector:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._silences = Silences()
         self.on_connection: Callable[[], None] = lambda: None
 
     @property
@@ -149,28 +166,52 @@ class DatabaseConnector:
     async def connect(self) -> LogConnection:
         """A connection of its own, for the writer or the tail."""
         try:
-            return await open_connection(self._database.conninfo, application="server")
+            return await self._open()
         except psycopg.OperationalError:
             try:
                 await asyncio.to_thread(self._database.ensure_running)
             except EmbeddedPostgresError as error:
                 raise psycopg.OperationalError(str(error)) from error
-            return await open_connection(self._database.conninfo, application="server")
+            return await self._open()
+
+    async def _open(self) -> LogConnection:
+        return await open_connection(
+            self._database.conninfo,
+            application="server",
+            settings=f"{LIMITS}; {_statement_limit(DIRECT_ANSWER_SECONDS_MAX)}",
+            answer_seconds_max=DIRECT_ANSWER_SECONDS_MAX,
+            silences=self._silences,
+        )
 
     async def reading(self) -> AsyncConnectionPool[LogConnection]:
         """Connections for reading, open and ready."""
         return await self._pool("reads", least=2, most=READING_CONNECTIONS_MAX)
 
-    async def coordinating(self) -> AsyncConnectionPool[LogConnection]:
+    async def coordinating(self, *, lease_seconds: float) -> AsyncConnectionPool[LogConnection]:
         """Connections for leases and claims, which no crowd of readers may keep waiting."""
-        return await self._pool("coordination", least=1, most=COORDINATION_CONNECTIONS_MAX)
+        answer_seconds_max = max(
+            COORDINATION_ANSWER_SECONDS_MIN, lease_seconds / COORDINATION_ANSWERS_PER_LEASE
+        )
+        return await self._pool(
+            "coordination",
+            least=1,
+            most=COORDINATION_CONNECTIONS_MAX,
+            settings=f"{POOL_SETTINGS}; {_statement_limit(answer_seconds_max)}",
+            answer_seconds_max=answer_seconds_max,
+        )
 
     def _connected(self) -> None:
         # Replaced after the pool was opened.
         self.on_connection()
 
     async def _pool(
-        self, purpose: str, *, least: int, most: int
+        self,
+        purpose: str,
+        *,
+        least: int,
+        most: int,
+        settings: str = POOL_SETTINGS,
+        answer_seconds_max: float = ANSWER_SECONDS_MAX,
     ) -> AsyncConnectionPool[LogConnection]:
         return await open_pool(
             self._database.conninfo,
@@ -178,7 +219,9 @@ class DatabaseConnector:
             least=least,
             most=most,
             wait_seconds=POOL_WAIT_SECONDS,
-            settings=POOL_SETTINGS,
+            settings=settings,
+            answer_seconds_max=answer_seconds_max,
+            silences=self._silences,
             on_connection=self._connected,
             check=check_alive,
         )

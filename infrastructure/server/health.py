@@ -37,8 +37,11 @@ class ReadinessCheck:
         except UnknownFormat as newer:
             return Readiness(False, (str(newer),))
         try:
+            await with_timeout(self._log.require_answering_writer(), ANSWER_SECONDS_MAX)
             await with_timeout(self._log.require_writable(), ANSWER_SECONDS_MAX)
-        except (TimeoutError, LogUnavailable) as why:
+        except TimeoutError:
+            return Readiness(False, ("nothing can be recorded: the database does not answer",))
+        except LogUnavailable as why:
             return Readiness(False, (f"nothing can be recorded: {why}",))
         behind = head - self._log.tail.position
         if behind > LAG_EVENTS_MAX:

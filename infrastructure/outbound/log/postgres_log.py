@@ -1,5 +1,6 @@
 """The log of one database schema: writer, readers and tail together."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +11,8 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, LogUnavailable, Submission
+from application.log.envelope import Provenance, RecordedEvent
+from application.log.event_log import Appended, Decision, LogUnavailable, Submission
 from application.telemetry.totals import LogTotals
 from domain.run.state import Run
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
@@ -53,6 +54,7 @@ class PostgresLog:
     ) -> None:
         channel = channel_of(schema)
         self._log_id = log_id
+        self._new_id = new_id
         self._pool = pool
         self._mapper = EventMapper()
         self.remembered = StateCaches()
@@ -74,6 +76,7 @@ class PostgresLog:
         )
         self.tail.own_writer = lambda: self._writer.backend_pid
         self._next_probe = 0.0
+        self._probe: asyncio.Task[LogUnavailable | None] | None = None
 
     @property
     def log_id(self) -> UUID:
@@ -137,6 +140,23 @@ class PostgresLog:
             require_known_format(await format_of(connection))
             await check_known_rows(connection)
         return await self.head()
+
+    async def require_answering_writer(self) -> None:
+        """Wait until the writer has taken a submission that records nothing, in its turn. Only one
+        is under way at a time, however many wait for it. Raises `LogUnavailable`."""
+        if self._probe is None or self._probe.done():
+            nothing = Submission(self._new_id(), (), lambda _: Decision(None), Provenance())
+            self._probe = asyncio.create_task(self._probe_writer(nothing))
+        failure = await asyncio.shield(self._probe)
+        if failure is not None:
+            raise failure
+
+    async def _probe_writer(self, nothing: Submission[None]) -> LogUnavailable | None:
+        try:
+            await self._writer.submit(nothing)
+        except LogUnavailable as why:
+            return why
+        return None
 
     async def require_writable(self) -> None:
         """Raises `LogUnavailable` when nothing can be recorded now. Where the last attempt failed,

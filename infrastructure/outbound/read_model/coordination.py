@@ -117,9 +117,11 @@ PROLONG = (
     f"{_MINE} RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
 )
 FORGET_HOLDER = "DELETE FROM holders WHERE holder = %s"
+FORGET_ANSWERS_MAX = 1_000
 FORGET_ANSWERS = (
-    "DELETE FROM idempotency WHERE created_at < statement_timestamp() - make_interval(days => %s)"
-    " AND kind IS NOT NULL RETURNING 1"
+    "DELETE FROM idempotency WHERE ctid = ANY(ARRAY(SELECT ctid FROM idempotency"
+    " WHERE created_at < statement_timestamp() - make_interval(days => %s) AND kind IS NOT NULL"
+    f" ORDER BY created_at LIMIT {FORGET_ANSWERS_MAX})) RETURNING 1"
 )
 _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 
@@ -230,7 +232,11 @@ class PostgresCoordination:
 
     async def forget_old_answers(self, *, days: int) -> int:
         """Delete idempotency records older than that."""
-        return len(await self._fetch(FORGET_ANSWERS, [days]))
+        forgotten = deleted = len(await self._fetch(FORGET_ANSWERS, [days]))
+        while deleted == FORGET_ANSWERS_MAX:
+            deleted = len(await self._fetch(FORGET_ANSWERS, [days]))
+            forgotten += deleted
+        return forgotten
 
 
 def _columns(claims: Sequence[ClaimKey]) -> dict[str, object]:

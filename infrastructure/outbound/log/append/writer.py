@@ -361,6 +361,8 @@ class LogWriter:
         del taken[decided:]
 
     async def _connected(self) -> LogConnection:
+        if self._connection is not None and self._connection.is_doubtful:
+            await self._disconnect()
         if self._connection is None or self._connection.closed:
             self._remembered.forget()
             self._connection = await self._opened()

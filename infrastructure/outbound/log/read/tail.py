@@ -55,6 +55,7 @@ async def require_same_log(connection: LogConnection, position: int, newest: byt
 
 POLL_SECONDS = 1.0
 PAGE_EVENTS = 500
+LISTEN_SECONDS = 10.0
 RECONNECT_PAUSE_SECONDS = 0.25
 _log = logging.getLogger("spawnlog.tail")
 
@@ -246,6 +247,8 @@ class LogTail:
     async def _follow_on(self) -> None:
         while True:
             try:
+                if self._connection is not None and self._connection.is_doubtful:
+                    await self._disconnect()
                 self._connection = self._connection or await self._connect()
                 await self._catch_up(self._connection)
                 try:
@@ -303,10 +306,13 @@ class LogTail:
                 connection = await self._connect()
                 await connection.execute(f'LISTEN "{self._channel}"')
                 self._hint.set()
-                async for notification in connection.notifies():
-                    # What the writer of this process has committed it hands over itself.
-                    if notification.pid != self.own_writer():
-                        self._hint.set()
+                while True:
+                    async for notification in connection.notifies(timeout=LISTEN_SECONDS):
+                        # What the writer of this process has committed it hands over itself.
+                        if notification.pid != self.own_writer():
+                            self._hint.set()
+                    # A database that is gone tells nothing either.
+                    await connection.execute("SELECT 1")
             except UNAVAILABLE:
                 # Also of a standby, which takes no listeners until it is promoted.
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)

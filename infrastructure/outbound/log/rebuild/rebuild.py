@@ -25,6 +25,7 @@ from infrastructure.outbound.log.rebuild.build import TableBuild
 from infrastructure.outbound.log.rebuild.swap import TableSwap
 from infrastructure.outbound.log.schema.connections import (
     LIMITS,
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
     LogConnection,
     open_connection,
 )
@@ -100,7 +101,10 @@ async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]
         " SET maintenance_work_mem = '128MB'"
     )
     async with await open_connection(
-        conninfo, application="rebuild", settings=settings
+        conninfo,
+        application="rebuild",
+        settings=settings,
+        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
     ) as connection:
         yield connection
 

@@ -14,7 +14,11 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
 from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
-from infrastructure.outbound.log.schema.connections import LIMITS, open_connection
+from infrastructure.outbound.log.schema.connections import (
+    LIMITS,
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
+    open_connection,
+)
 
 NICENESS = 5
 
@@ -77,7 +81,10 @@ async def _work(order: dict[str, Any]) -> None:
     # lost together or not at all, and the exchange, which comes behind them, waits.
     settings = f"{LIMITS}; SET statement_timeout = 0; SET synchronous_commit = off"
     async with await open_connection(
-        order["conninfo"], application="rebuild", settings=settings
+        order["conninfo"],
+        application="rebuild",
+        settings=settings,
+        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
     ) as connection:
         fold = PartFold(
             connection,

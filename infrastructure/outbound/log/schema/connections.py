@@ -1,10 +1,14 @@
 """Connections to the database, as the log needs them."""
 
+import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -12,10 +16,9 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.codec.binary import BinaryColumn, ColumnDumper
 from infrastructure.outbound.log.schema.session import session_statement
 
-LogConnection = psycopg.AsyncConnection[TupleRow]
-SyncLogConnection = psycopg.Connection[TupleRow]
-Connect = Callable[[], Awaitable[LogConnection]]
 CONNECT_TIMEOUT_SECONDS = 10
+CONNECT_SECONDS_MAX = 30.0
+"""For all addresses of the URL together, and to look them up."""
 LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000
@@ -26,6 +29,10 @@ KEEPALIVE: dict[str, Any] = {
     "tcp_user_timeout": 10_000,  # milliseconds
 }
 """For how long a connection to a database on another machine is believed in that says nothing."""
+ANSWER_SECONDS_MAX = 35.0
+"""How long the client waits for an answer. Longer than `STATEMENT_TIMEOUT_MS`: a database that is
+only slow ends the statement itself, and one that says nothing at all is given up."""
+WHOLE_TABLE_ANSWER_SECONDS_MAX = 6 * 3600.0
 LIMITS = (
     f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
     f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS}"
@@ -60,6 +67,90 @@ def refusal_to_write(error: BaseException) -> str | None:
     if isinstance(error, psycopg.errors.DiskFull):
         return "the disk of the database is full; ask again when there is room on it"
     return None
+
+
+_WAIT_INTERVAL_SECONDS = 0.1
+RV = TypeVar("RV")
+
+
+class DatabaseSilent(psycopg.OperationalError):
+    """The database did not answer in time, so the connection was closed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the database did not answer within {seconds:g} s")
+
+
+class Silences:
+    """When a connection of a process last waited in vain, on the monotonic clock. A NAT that forgot
+    one connection has forgotten the others too: those that were not heard since are doubtful."""
+
+    def __init__(self) -> None:
+        self.noted_at = -math.inf
+
+
+class LogConnection(psycopg.AsyncConnection[TupleRow]):
+    """A connection that waits no longer than `answer_seconds_max` for each answer.
+
+    It is closed then, because nothing is known of the statement: a peer that acknowledges what is
+    sent and never answers passes every test of the operating system.
+    """
+
+    answer_seconds_max = ANSWER_SECONDS_MAX
+    heard_at = -math.inf
+    silences = Silences()
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Return True if another connection waited in vain since this one was heard."""
+        return self.heard_at < self.silences.noted_at
+
+    async def wait(
+        self,
+        gen: PQGen[RV],
+        interval: float = _WAIT_INTERVAL_SECONDS,
+        timeout: float | None = None,
+    ) -> RV:
+        """Wait for an answer. With a `timeout` the caller has a limit of its own."""
+        if timeout is not None:
+            return await super().wait(gen, interval, timeout)
+        began = time.monotonic()
+        try:
+            answer = await super().wait(gen, interval, self.answer_seconds_max)
+        except psycopg.OperationalError as error:
+            if time.monotonic() - began < self.answer_seconds_max:
+                raise
+            self.pgconn.finish()
+            self.silences.noted_at = time.monotonic()
+            raise DatabaseSilent(self.answer_seconds_max) from error
+        self.heard_at = time.monotonic()
+        return answer
+
+
+class SyncLogConnection(psycopg.Connection[TupleRow]):
+    """A blocking connection with the same limit."""
+
+    answer_seconds_max = ANSWER_SECONDS_MAX
+
+    def wait(
+        self,
+        gen: PQGen[RV],
+        interval: float = _WAIT_INTERVAL_SECONDS,
+        timeout: float | None = None,
+    ) -> RV:
+        """Wait for an answer. With a `timeout` the caller has a limit of its own."""
+        if timeout is not None:
+            return super().wait(gen, interval, timeout)
+        began = time.monotonic()
+        try:
+            return super().wait(gen, interval, self.answer_seconds_max)
+        except psycopg.OperationalError as error:
+            if time.monotonic() - began < self.answer_seconds_max:
+                raise
+            self.pgconn.finish()
+            raise DatabaseSilent(self.answer_seconds_max) from error
+
+
+Connect = Callable[[], Awaitable[LogConnection]]
 
 
 @contextlib.asynccontextmanager
@@ -99,7 +190,12 @@ async def set_up_session(connection: LogConnection, settings: str) -> None:
 
 
 async def open_connection(
-    conninfo: str, *, application: str, settings: str = LIMITS
+    conninfo: str,
+    *,
+    application: str,
+    settings: str = LIMITS,
+    answer_seconds_max: float = ANSWER_SECONDS_MAX,
+    silences: Silences | None = None,
 ) -> LogConnection:
     """Open a connection outside any transaction, with limits on what it may wait for.
 
@@ -107,10 +203,16 @@ async def open_connection(
         conninfo: The URL of the database.
         application: What the connection is for, as `pg_stat_activity` shows it.
         settings: SQL that sets limits and planning, in the round trip that sets the session up.
+        answer_seconds_max: How long to wait for an answer; longer than a statement may take.
+        silences: Shared by the connections of a process to one database.
     """
-    connection = await psycopg.AsyncConnection.connect(
-        conninfo, **connection_arguments(application)
-    )
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS_MAX):
+            connection = await LogConnection.connect(conninfo, **connection_arguments(application))
+    except TimeoutError as silent:
+        raise DatabaseSilent(CONNECT_SECONDS_MAX) from silent
+    connection.answer_seconds_max = answer_seconds_max
+    connection.silences = silences or Silences()
     try:
         await set_up_session(connection, settings)
     except BaseException:
@@ -120,10 +222,16 @@ async def open_connection(
 
 
 def open_sync_connection(
-    conninfo: str, *, application: str, settings: str = LIMITS, autocommit: bool = True
+    conninfo: str,
+    *,
+    application: str,
+    settings: str = LIMITS,
+    answer_seconds_max: float = ANSWER_SECONDS_MAX,
+    autocommit: bool = True,
 ) -> SyncLogConnection:
     """Open a blocking connection as `open_connection` opens one."""
-    connection: SyncLogConnection = psycopg.connect(conninfo, **connection_arguments(application))
+    connection = SyncLogConnection.connect(conninfo, **connection_arguments(application))
+    connection.answer_seconds_max = answer_seconds_max
     try:
         set_up_sync_session(connection, settings)
         connection.autocommit = autocommit
@@ -147,17 +255,23 @@ async def open_pool(
     most: int,
     wait_seconds: float,
     settings: str,
+    answer_seconds_max: float = ANSWER_SECONDS_MAX,
+    silences: Silences | None = None,
     on_connection: Callable[[], None] = lambda: None,
     check: Callable[[LogConnection], Awaitable[None]] | None = None,
 ) -> AsyncConnectionPool[LogConnection]:
     """Open a pool of such connections; `least` of them are ready when it returns."""
+    shared_silences = silences or Silences()
 
     async def configure(connection: LogConnection) -> None:
         on_connection()
+        connection.answer_seconds_max = answer_seconds_max
+        connection.silences = shared_silences
         await set_up_session(connection, settings)
 
     pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
         conninfo,
+        connection_class=LogConnection,
         min_size=least,
         max_size=most,
         timeout=wait_seconds,

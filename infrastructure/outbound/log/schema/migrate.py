@@ -8,7 +8,11 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from infrastructure.outbound.log.schema.connections import NO_LIMITS, open_sync_connection
+from infrastructure.outbound.log.schema.connections import (
+    NO_LIMITS,
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
+    open_sync_connection,
+)
 from infrastructure.outbound.log.schema.revision import (
     newest_revision,
     require_database_url,
@@ -49,6 +53,7 @@ def migration_engine(conninfo: str) -> Engine:
         conninfo,
         application="migrate",
         settings=NO_LIMITS,
+        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
         autocommit=False,
     )
     return create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)

@@ -38,6 +38,7 @@ from infrastructure.outbound.log.rebuild.fold_part import (
 from infrastructure.outbound.log.rebuild.rebuild import open_rebuild_connection, take_rebuild_lock
 from infrastructure.outbound.log.schema.connections import (
     LIMITS,
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
     LogConnection,
     open_connection,
 )
@@ -267,7 +268,10 @@ async def _fold(part: _PartOfFile, texts: TextCheck, conninfo: str) -> None:
     # Nobody waits for a page to be on disk: what makes the rows those of a log comes behind.
     settings = f"{LIMITS}; SET statement_timeout = 0; SET synchronous_commit = off"
     async with await open_connection(
-        conninfo, application="import", settings=settings
+        conninfo,
+        application="import",
+        settings=settings,
+        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
     ) as connection:
         fold = PagedFold(
             TableStates(connection, "runs_next", "sessions_next"), states_max=STATES_MAX

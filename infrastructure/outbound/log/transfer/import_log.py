@@ -39,7 +39,10 @@ from infrastructure.outbound.log.rebuild.rebuild import (
     open_rebuild_connection,
     rebuild,
 )
-from infrastructure.outbound.log.schema.connections import open_sync_connection
+from infrastructure.outbound.log.schema.connections import (
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
+    open_sync_connection,
+)
 from infrastructure.outbound.log.schema.format import OWNER, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
 from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
@@ -182,6 +185,7 @@ def _open_connection(conninfo: str) -> ReadConnection:
         conninfo,
         application="import",
         autocommit=False,
+        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
         settings=f"SET lock_timeout = {LOCK_WAIT_MS}; SET statement_timeout = 0;"
         " SET idle_in_transaction_session_timeout = 0; SET maintenance_work_mem = '128MB'",
     )

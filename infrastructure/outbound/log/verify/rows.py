@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.schema.connections import (
     LOCK_TIMEOUT_MS,
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
     SyncLogConnection,
     open_sync_connection,
 )
@@ -31,6 +32,7 @@ def open_read_connection(conninfo: str) -> ReadConnection:
     return open_sync_connection(
         conninfo,
         application="verify",
+        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
         settings=f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {PAGE_TIMEOUT_MS};"
         " SET idle_in_transaction_session_timeout = 0; SET default_transaction_read_only = on;"
         " SET enable_hashjoin = off; SET enable_mergejoin = off",
