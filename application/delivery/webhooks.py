@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
@@ -23,9 +23,6 @@ from domain.run.state import Run
 from domain.run.webhook_delivery import decide_delivery, redrive_deliveries
 from domain.values.record import run_stream
 from domain.values.refusals import ConfigurationMoved
-
-CLOCKS_APART = timedelta(seconds=1)
-"""So far the clocks of a server and of its database may be apart without a delay."""
 
 _log = logging.getLogger("spawnlog.webhooks")
 _BROKEN = "nothing was made of the webhook's answer; the log of the server has why"
@@ -49,10 +46,10 @@ class WebhookSender:
         and is tried again later, or not any more when it was tried often enough. Raises
         `BulkheadFull` when too many wait for a receiver."""
         run = await self._work.run(run_id)
-        # What is due was told by the clock of the database.
-        soon = datetime.now(UTC) + CLOCKS_APART
+        # The claim says that the first of them is due, whatever the log's clock is behind.
+        now = max(self._work.log.now(), run.effects_at or datetime.min.replace(tzinfo=UTC))
         states = [
-            one for one in run.deliveries or () if one.due_at is not None and one.due_at <= soon
+            one for one in run.deliveries or () if one.due_at is not None and one.due_at <= now
         ]
         if not states:
             return

@@ -242,6 +242,11 @@ class EventLog(Protocol):
         """When the event at a position was recorded; None when there is none there."""
         ...
 
+    def now(self) -> datetime:
+        """Return the time of the log's own clock, which every instant on record is by, at no cost.
+        Whatever is due, or long ago, is so by this clock and not by that of the machine."""
+        ...
+
     def known_instant(self, position: int) -> datetime | None:
         """The same where it is in memory, at no cost; None where it has to be asked for."""
         ...

@@ -1,7 +1,7 @@
 """As of when a question is: positions of the log, instants, times ago, and moments of runs."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from application.queries.access import Caller
 from application.queries.errors import QueryError, invalid_value
@@ -39,7 +39,7 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
     head = await services.work.log.head()
     if at is None:
         return AsOf(head, now=True)
-    now = datetime.now(UTC)
+    now = services.work.log.now()
     moment = read_moment(at, now)
     if isinstance(moment, int):
         if moment > head:

@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -233,7 +233,7 @@ async def list_runs(
     asked = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
-        place = Cursor(position, -1, counts_back_from=datetime.now(UTC))
+        place = Cursor(position, -1, counts_back_from=services.work.log.now())
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
     # What the keys in the question mean is said by the moment of the first page.
@@ -276,7 +276,7 @@ async def _shown(
     """Return runs as they read: those at work with the time taken, and the tokens told in their
     `outputs`, by now; without outputs with the time taken by a position."""
     instant = await services.work.log.recorded_at(position) if outputs is None else None
-    now = instant or datetime.now(UTC)
+    now = instant or services.work.log.now()
     known = outputs or {}
     return [await shown_now(services.work, run, known.get(run.run_id), now) for run in runs]
 
@@ -342,7 +342,7 @@ async def _creation_bound(
     if not text:
         return None
     try:
-        moment = read_moment(text, place.counts_back_from or datetime.now(UTC))
+        moment = read_moment(text, place.counts_back_from or services.work.log.now())
         if isinstance(moment, RunStageName):
             return await position_of_stage(services, caller, moment.text, place.at)
     except QueryError as error:

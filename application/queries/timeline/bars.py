@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from uuid import UUID
 
 from application.ports.registry import RunQuery
@@ -92,7 +91,7 @@ async def list_bars(
     asked: str | None = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
-        place = Cursor(position, -1, counts_back_from=datetime.now(UTC))
+        place = Cursor(position, -1, counts_back_from=services.work.log.now())
         behind = None
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
@@ -73,8 +73,9 @@ async def log_window(
     """The part of the log between two as-ofs, by default all of it; `QueryError` when it ends
     before it begins. `known` are its positions, where the first page of a listing has said what a
     time ago means."""
+    now = services.work.log.now()
     if known is not None:
-        return LogWindow(*known, _instant(begin), _instant(end))
+        return LogWindow(*known, _instant(begin, now), _instant(end, now))
     until = await resolve_as_of(services, caller, end, pointer="/query/to")
     if head is not None:
         until = AsOf(min(until.position, head), now=False)
@@ -85,14 +86,14 @@ async def log_window(
         raise invalid_value(
             "/query/from", f"is pos:{after.position}, behind the end, pos:{until.position}"
         )
-    return LogWindow(after.position, until.position, _instant(begin), _instant(end))
+    return LogWindow(after.position, until.position, _instant(begin, now), _instant(end, now))
 
 
-def _instant(text: str | None) -> datetime | None:
+def _instant(text: str | None, now: datetime) -> datetime | None:
     """Return the instant that was given; None for a time ago, which each request counts anew."""
     if text is None or is_time_ago(text):
         return None
-    moment = read_moment(text, datetime.now(UTC))
+    moment = read_moment(text, now)
     return moment if isinstance(moment, datetime) else None
 
 

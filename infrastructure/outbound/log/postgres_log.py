@@ -122,6 +122,10 @@ class PostgresLog:
         ends.note(head.position, head.recorded_at if head.position else None)
         return head.position
 
+    def now(self) -> datetime:
+        """The time of the database."""
+        return self.tail.clock.now()
+
     def known_instant(self, position: int) -> datetime | None:
         """When that was, if it is in memory."""
         return self.remembered.ends.recorded_at(position) or self.tail.recorded_at(position)

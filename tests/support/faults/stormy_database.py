@@ -44,12 +44,12 @@ CREATE CONSTRAINT TRIGGER late AFTER INSERT ON sessions
 """
 
 # A clock of that name in front of PostgreSQL's own: the log asks this one.
-_CLOCK = """
+CLOCK = """
 CREATE TABLE clock (ahead double precision NOT NULL);
 INSERT INTO clock VALUES (0);
 CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
     'SELECT pg_catalog.clock_timestamp() + make_interval(secs => ahead) FROM public.clock';
-ALTER DATABASE spawnlog SET search_path = public, pg_catalog;
+ALTER DATABASE {database} SET search_path = public, pg_catalog;
 """
 _LOG_BACKENDS = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
@@ -119,7 +119,7 @@ def stormy_database() -> Iterator[StormyDatabase]:
             migrate(server.conninfo)
             with psycopg.connect(server.conninfo, autocommit=True) as connection:
                 connection.execute(_LATE)
-                connection.execute(_CLOCK)
+                connection.execute(CLOCK.format(database="spawnlog").encode())
             with closing(StormyDatabase(home, server)) as database:
                 yield database
         wait_until(lambda: server_is_gone(home), "the server has stopped")

@@ -293,6 +293,10 @@ class MemoryLog:
         found = await self.read(limit=until, types=types, until=until) if until else ()
         return [one for one in found if one.envelope.stream in wanted]
 
+    def now(self) -> datetime:
+        """The time of the store."""
+        return self._store.now()
+
     def known_instant(self, position: int) -> datetime | None:
         """Nothing is in memory: everything is."""
         return None

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from application.ports.registry import InboxQuery, RunQuery
@@ -55,7 +55,7 @@ async def subagents(call: McpCall, recent: timedelta = RECENT) -> Subagents:
     newest = await _newest_runs(call, _CREATED)
     runs = {one.run_id: one for one in (*await active_runs(call), *newest)}
     summaries = await run_summaries(tuple(runs.values()), services.work.contents, services.run_bars)
-    known = subagents_of([members_of(one) for one in summaries], datetime.now(UTC), recent)
+    known = subagents_of([members_of(one) for one in summaries], services.work.log.now(), recent)
     active = [await _with_pending(call, one) for one in known.active]
     return Subagents(tuple(active), known.recent)
 
@@ -84,7 +84,7 @@ async def find_target(call: McpCall, name: str, recent: timedelta = RECENT) -> S
         work, bars = call.services.work, call.services.run_bars
         newest = await newest_of_session(call, run)
         (summary,) = await run_summaries((newest,), work.contents, bars)
-        return await _with_pending(call, Subagent(members_of(summary), datetime.now(UTC)))
+        return await _with_pending(call, Subagent(members_of(summary), work.log.now()))
     try:
         return find_subagent(await subagents(call, recent), name, TOOL_WORDS)
     except TargetError as error:

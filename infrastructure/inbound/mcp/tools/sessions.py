@@ -1,7 +1,7 @@
 """`sessions_list`, `sessions_history`, `sessions_send` and `session_status`: the sessions that a
 session sees, what was said in them, and a message to one."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from application.commands.control import require_control
@@ -92,7 +92,7 @@ async def list_sessions(call: McpCall) -> ToolAnswer:
         RunFilter(requester=call.session_key, stages=_SPAWNED),
         limit=SESSIONS_MAX,
     )
-    since = datetime.now(UTC) - timedelta(minutes=minutes) if minutes else None
+    since = call.services.work.log.now() - timedelta(minutes=minutes) if minutes else None
     rows: dict[UUID, SpawnedSession] = {}
     for run in page.view.items:
         at = run.stages[-1].at if run.stages else run.created_at

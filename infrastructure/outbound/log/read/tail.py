@@ -6,7 +6,10 @@ Positions have no gaps, so it can tell that it missed nothing; if it ever sees o
 """
 
 import asyncio
+import contextlib
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -19,6 +22,7 @@ from application.log.event_log import LogUnavailable
 from application.ports.run_bars import ReachedStage
 from domain.run.state import Run
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.database_clock import DatabaseClock
 from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.read.followed_runs import FollowedRuns
 from infrastructure.outbound.log.read.followed_stages import FollowedStages
@@ -35,14 +39,26 @@ class LogWentBack(Exception):
 
 
 HEAD_AND_HASH = (
-    "SELECT (SELECT position FROM log_head), (SELECT chain_hash FROM events WHERE position = %s)"
+    "SELECT (SELECT position FROM log_head), (SELECT chain_hash FROM events WHERE position = %s),"
+    " clock_timestamp()"
 )
 
 
-async def require_same_log(connection: LogConnection, position: int, newest: bytes | None) -> None:
-    """Raises `LogWentBack` when the log was put back to an older state, or is another one.
+async def require_same_log(
+    connection: LogConnection, position: int, newest: bytes | None
+) -> datetime:
+    """Require that the log was not put back to an older state, nor is another one.
 
-    `position` is the last that was seen, `newest` the chain's hash there, if it is known.
+    Args:
+        connection: Outside any transaction.
+        position: The last position that was seen.
+        newest: The chain's hash there, if it is known.
+
+    Returns:
+        The time of the database.
+
+    Raises:
+        LogWentBack: It was, or is.
     """
     cursor = await connection.execute(HEAD_AND_HASH, [position])
     row = await cursor.fetchone()
@@ -51,6 +67,8 @@ async def require_same_log(connection: LogConnection, position: int, newest: byt
         raise LogWentBack(f"the log ends at {row[0]}, and has gone to {position} before")
     if newest is not None and row[1] is not None and bytes(row[1]) != newest:
         raise LogWentBack(f"event {position} is another one than before")
+    now: datetime = row[2]
+    return now
 
 
 POLL_SECONDS = 1.0
@@ -72,6 +90,8 @@ class LogTail:
         self._channel = channel
         self._mapper = EventMapper()
         self._position = 0
+        self.clock = DatabaseClock()
+        self._checked_at = -math.inf
         self._recent = RecentEvents()
         self._followed = FollowedRuns()
         self._stages = FollowedStages()
@@ -93,13 +113,16 @@ class LogTail:
         """Begin at the present head."""
         self._connection = await self._connect()
         try:
-            head = await self._connection.execute("SELECT position FROM log_head")
+            head = await self._connection.execute(
+                "SELECT position, clock_timestamp() FROM log_head"
+            )
             row = await head.fetchone()
         except BaseException:
             await self._disconnect()
             raise
         assert row is not None
         self._position = row[0]
+        self.clock.note(row[1])
         self._task = asyncio.create_task(self._follow_on(), name="log tail")
         self._listener = asyncio.create_task(self._listen_on(), name="log listener")
 
@@ -251,11 +274,10 @@ class LogTail:
                     await self._disconnect()
                 self._connection = self._connection or await self._connect()
                 await self._catch_up(self._connection)
-                try:
+                await self._check(self._connection)
+                with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(POLL_SECONDS):
                         await self._hint.wait()
-                except TimeoutError:
-                    await require_same_log(self._connection, self._position, self._recent.newest)
                 self._hint.clear()
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._disconnect()
@@ -267,6 +289,13 @@ class LogTail:
                 self._tell_growth()
                 self.on_failure(f"the log cannot be followed: {error}")
                 return
+
+    async def _check(self, connection: LogConnection) -> None:
+        """Ask whether it is the same log still, and what time it is there, now and then."""
+        if time.monotonic() - self._checked_at < POLL_SECONDS / 2:
+            return
+        self.clock.note(await require_same_log(connection, self._position, self._recent.newest))
+        self._checked_at = time.monotonic()
 
     async def _catch_up(self, connection: LogConnection) -> None:
         while True:
