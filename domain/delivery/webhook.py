@@ -108,18 +108,33 @@ def is_permanent(status_code: int) -> bool:
     return 300 <= status_code < 500 and status_code not in _RETRIED
 
 
-def requested_pause_seconds(retry_after: str | None, now: datetime) -> int | None:
-    """How long a receiver wants to be left alone, by its Retry-After: seconds, rounded up, or a
-    date. None when it says nothing that can be read."""
+def requested_pause_seconds(
+    retry_after: str | None, now: datetime, *, date: str | None = None
+) -> int | None:
+    """Return how long a receiver wants to be left alone.
+
+    Args:
+        retry_after: Its `Retry-After`: seconds, rounded up, or a date.
+        now: The time here, for an answer without a `Date`.
+        date: The `Date` of the answer, which is by the same clock as a date in `Retry-After`.
+
+    Returns:
+        None if it says nothing that can be read.
+    """
     text = (retry_after or "").strip()
     seconds = _SECONDS.fullmatch(text)
     if seconds is not None:
         has_part = seconds[2] is not None and seconds[2].strip(".0") != ""
         return int(seconds[1][:9]) + has_part
+    until = _http_date(text)
+    if until is None:
+        return None
+    return max(0, round((until - (_http_date(date or "") or now)).total_seconds()))
+
+
+def _http_date(text: str) -> datetime | None:
     try:
-        until = parsedate_to_datetime(text)
+        found = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0, round((until - now).total_seconds()))
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

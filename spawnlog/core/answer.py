@@ -179,7 +179,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = float(text)
     except ValueError:
         try:
-            seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+            # Both by the clock of the server.
+            date = headers.get("date")
+            now = parsedate_to_datetime(date) if date else datetime.now(UTC)
+            seconds = (parsedate_to_datetime(text) - now).total_seconds()
         except (ValueError, TypeError):
             return None
     return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX) if math.isfinite(seconds) else None

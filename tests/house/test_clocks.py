@@ -7,6 +7,7 @@ ROOT = Path(__file__).parents[2]
 _WALL_CLOCK = re.compile(r"datetime\.now\(|datetime\.utcnow\(|\btime\.time\(|\btime_ns\(\)")
 _MAY = {
     "infrastructure/outbound/log/read/database_clock.py": "the time before the first answer",
+    "infrastructure/outbound/identity/data_directory.py": "the order of the entries of servers",
     "infrastructure/outbound/hooks/http_webhooks.py": "the receiver's clock is the world's",
     "infrastructure/inbound/command_line/display/session_tree.py": "knows no database",
     "infrastructure/inbound/command_line/commands/run/subagents.py": "knows no database",

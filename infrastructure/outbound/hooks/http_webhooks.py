@@ -74,7 +74,10 @@ class HttpWebhooks:
                 await body_prefix(response, deadline)
             finally:
                 await response.aclose()
-            asked = requested_pause_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
+            headers = response.headers
+            asked = requested_pause_seconds(
+                headers.get("Retry-After"), datetime.now(UTC), date=headers.get("Date")
+            )
             return WebhookAnswer(response.status_code, asked)
 
     def _request(

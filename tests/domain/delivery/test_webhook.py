@@ -58,3 +58,8 @@ def test_a_pause_is_asked_for_in_seconds_or_by_a_date(
     text: str | None, seconds: int | None
 ) -> None:
     assert requested_pause_seconds(text, NOW) == seconds
+
+
+def test_date_of_retry_after_is_by_clock_of_its_answer() -> None:
+    until, date = "Thu, 01 Jan 2026 00:00:30 GMT", "Thu, 01 Jan 2026 00:00:10 GMT"
+    assert requested_pause_seconds(until, NOW, date=date) == 20

@@ -42,7 +42,12 @@ class ScriptedHooks:
 
 
 async def work_with_hooks(
-    running: RunningLog, folder: Path, *names: str, session: Any = None, **more: Any
+    running: RunningLog,
+    folder: Path,
+    *names: str,
+    session: Any = None,
+    announce: Any = None,
+    **more: Any,
 ) -> UnitOfWork:
     """Work on a log whose first revision has these hooks."""
     contents, identities = PostgresContents(running.pool), RandomIdentities()
@@ -51,7 +56,7 @@ async def work_with_hooks(
     values = {
         "agents": {"defaults": {"runtime": {"type": "scripted"}}},
         "session": session or {},
-        "spawnlog": {"hooks": {**hooks, **more}},
+        "spawnlog": {"hooks": {**hooks, **more}, "announce": announce or {}},
     }
     assert await configurations.activate(load_values(values, folder=folder), SYSTEM) == 1
     return UnitOfWork(
