@@ -84,6 +84,22 @@ def test_a_button_stays_where_it_is_when_one_leaves_live(window: Page) -> None:
     assert back.bounding_box() == live
 
 
+def test_past_address_places_slider_at_its_moment(window: Page) -> None:
+    window.goto("/ui/runs?at=pos:32")
+    slider = window.get_by_role("slider", name="Moment")
+    expect(slider).not_to_have_attribute("max", "0")
+    expect(slider).to_have_value("32")
+    slider.press("ArrowRight")
+    expect(window).to_have_url(at(33))
+
+
+def test_past_banner_counts_one_event_in_singular(window: Page) -> None:
+    window.goto("/ui/log")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.get_by_role("button", name="‹ Event").click()
+    expect(window.get_by_role("note")).to_contain_text("1 event recorded since.")
+
+
 def test_back_leads_to_where_a_drag_began(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()

@@ -15,12 +15,33 @@ _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean"
 
 
 def shapes() -> str:
-    """The text of `shapes.ts`: an interface for each object, a type for everything else."""
+    """Return the text of `shapes.ts`: an interface for each object, a type for everything else, and
+    the type of the answer of each operation."""
     application = FastAPI(title="spawnlog")
     for router in ROUTERS:
         application.include_router(router)
-    schemas = describe(application)["components"]["schemas"]
-    return _HEAD + "".join(_declared(name, schemas[name]) for name in sorted(schemas))
+    document = describe(application)
+    schemas = document["components"]["schemas"]
+    declared = "".join(_declared(name, schemas[name]) for name in sorted(schemas))
+    return _HEAD + declared + _answers(document["paths"])
+
+
+def _answers(paths: dict[str, Any]) -> str:
+    """Return the interface with the type of each operation's JSON answer. What one token is shown
+    and another is not makes that a union, which the page has to tell apart."""
+    found = {
+        operation["operationId"]: dict.fromkeys(
+            one
+            for status, response in operation["responses"].items()
+            if status < "300" and "application/json" in response.get("content", {})
+            for one in _type(response["content"]["application/json"]["schema"]).split(" | ")
+        )
+        for path in paths.values()
+        for operation in path.values()
+    }
+    lines = [f"  {name}: {' | '.join(found[name])}\n" for name in sorted(found) if found[name]]
+    head = "\n/** The answer of each operation, by its id. */\nexport interface Answers {\n"
+    return f"{head}{''.join(lines)}}}\n"
 
 
 def _declared(name: str, schema: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import {
   actAsNobody, forgetAnswers, mayBeToken, onTokenChange, onTokenRefused, read, readToken, RequestFailed, revokeToken, writeToken,
 } from './api/requests'
-import type { CallerView, PageTokenAnswer } from './api/shapes'
+import type { CallerView } from './api/shapes'
 
 export type Scope = CallerView['scopes'][number]
 
@@ -70,7 +70,7 @@ class Session {
   async #trade(code: string): Promise<void> {
     if (!wantsToken()) return this.#ask()
     try {
-      const traded = await actAsNobody<PageTokenAnswer>('POST', '/v1/page-tokens', { code })
+      const traded = await actAsNobody<'tradePageCode'>('POST', '/v1/page-tokens', { code })
       void revokeToken()
       writeToken(traded.body.token)
       await this.#ask()
@@ -122,7 +122,7 @@ class Session {
       return
     }
     try {
-      const { body } = await read<CallerView>('/v1/me')
+      const { body } = await read<'getMe'>('/v1/me')
       // Somebody has signed in or out since.
       if (turn !== this.#turn) return
       this.caller = body

@@ -1,9 +1,12 @@
 // Requests to the HTTP API of the server that the page came from.
 
 import { readJson } from './json'
-import type { Problem } from './shapes'
+import type { Answers, Problem } from './shapes'
 
 export type Parameters = Record<string, string | number | boolean | string[] | null | undefined>
+
+/** What is asked, by its id in the description of the API: the type of the answer follows from it. */
+export type Operation = keyof Answers
 
 /** A response: the body, and as of which position of which log it is true. */
 export interface Answer<T> {
@@ -108,20 +111,20 @@ export function forgetAnswers(): void {
  * Reads. With `isForever` the response never changes (it is as of a position that the log has
  * passed): the last 200 of those are kept.
  */
-export async function read<T>(
+export async function read<Asked extends Operation>(
   path: string,
   parameters: Parameters = {},
   options: { signal?: AbortSignal; isForever?: boolean } = {},
-): Promise<Answer<T>> {
+): Promise<Answer<Answers[Asked]>> {
   const target = targetOf(path, parameters)
   const answers = kept
   const known = answers.get(target)
   if (known !== undefined) {
     answers.delete(target)
     answers.set(target, known)
-    return known as Answer<T>
+    return known as Answer<Answers[Asked]>
   }
-  const answer = await send<T>('GET', target, { signal: options.signal })
+  const answer = await send<Asked>('GET', target, { signal: options.signal })
   if (options.isForever) {
     answers.set(target, answer)
     const oldest = answers.keys().next()
@@ -131,13 +134,13 @@ export async function read<T>(
 }
 
 /** Asks for something to be done: once, however often it is sent with the same `key`. */
-export async function act<T>(method: string, path: string, body: unknown, key = newKey()): Promise<Answer<T>> {
-  return send<T>(method, path, { body, headers: { 'Idempotency-Key': key } })
+export async function act<Asked extends Operation>(method: string, path: string, body: unknown, key = newKey()): Promise<Answer<Answers[Asked]>> {
+  return send(method, path, { body, headers: { 'Idempotency-Key': key } })
 }
 
 /** Asks without the token of this browser, for what signs in. */
-export async function actAsNobody<T>(method: string, path: string, body: unknown): Promise<Answer<T>> {
-  return send<T>(method, path, { body, token: null })
+export async function actAsNobody<Asked extends Operation>(method: string, path: string, body: unknown): Promise<Answer<Answers[Asked]>> {
+  return send(method, path, { body, token: null })
 }
 
 /** A key that nobody else has. `randomUUID` is there only where a browser trusts the connection. */
@@ -152,7 +155,11 @@ interface Sent {
   token?: string | null
 }
 
-async function send<T>(method: string, target: string, { body, signal, headers = {}, token = readToken() }: Sent): Promise<Answer<T>> {
+async function send<Asked extends Operation>(
+  method: string,
+  target: string,
+  { body, signal, headers = {}, token = readToken() }: Sent,
+): Promise<Answer<Answers[Asked]>> {
   const sent: Record<string, string> = { Accept: 'application/json', ...authorization(token), ...headers }
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   let response: Response
@@ -173,7 +180,7 @@ async function send<T>(method: string, target: string, { body, signal, headers =
   }
   if (!response.ok) throw await failureOf(response, token)
   return {
-    body: readJson(text) as T,
+    body: readJson(text) as Answers[Asked],
     log: response.headers.get('Spawnlog-Log') ?? '',
     position: Number(response.headers.get('Spawnlog-Position') ?? 0),
     recordedAt: response.headers.get('Spawnlog-Recorded-At'),

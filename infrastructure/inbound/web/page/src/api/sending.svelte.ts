@@ -1,6 +1,7 @@
 // An action that somebody asks for: done once, however often it is sent, and what came of it in words.
 
-import { act, newKey, RequestFailed } from './requests'
+import { act, newKey, RequestFailed, type Operation } from './requests'
+import type { Answers } from './shapes'
 
 export class Sending {
   isBusy = $state(false)
@@ -10,7 +11,7 @@ export class Sending {
   #key = ''
 
   /** Sends it; null when it was not done, or nobody said that it was: then `said` has the reason. */
-  async send<T>(path: string, body: unknown): Promise<T | null> {
+  async send<Action extends Operation>(path: string, body: unknown): Promise<Answers[Action] | null> {
     const asked = JSON.stringify([path, body])
     // What nobody has answered may have been done: asked for again it is the same.
     if (asked !== this.#asked) this.#key = newKey()
@@ -18,7 +19,7 @@ export class Sending {
     this.isBusy = true
     this.said = ''
     try {
-      const answer = await act<T>('POST', path, body, this.#key)
+      const answer = await act<Action>('POST', path, body, this.#key)
       this.#asked = ''
       return answer.body
     } catch (error) {

@@ -1355,3 +1355,56 @@ export interface YieldedAnswer {
   runId: string
   sessionKey: string
 }
+
+/** The answer of each operation, by its id. */
+export interface Answers {
+  acknowledgeAnnouncement: AcknowledgedAnswer
+  claimRun: ClaimedAnswer
+  clearPreamble: PreambleAnswer
+  compareRuns: RunComparisonView
+  countEvents: HistogramView
+  endRun: EndedAnswer
+  explainRun: ExplanationView
+  findEvents: SearchView
+  getDiff: DiffView
+  getHealth: HealthAnswer
+  getLogHead: LogHeadView
+  getMe: CallerView
+  getMoment: MomentView
+  getReadiness: ReadinessAnswer
+  getRevision: RevisionView
+  getRun: RunView | RunSummary
+  getRunHistory: RunHistoryView
+  getRunPrompt: PromptView
+  getRunSharedContext: RunSharedContextView
+  getRunTranscript: TranscriptView
+  getSession: SessionView
+  getSessionTree: SessionTreeView
+  getSharedContext: SharedContextView
+  listAgents: AgentListing
+  listAnnouncements: InboxView
+  listEvents: EventListView
+  listLanes: LaneListView
+  listLedger: InboxView
+  listRevisions: RevisionListView
+  listRunEvents: RunEventListView
+  listRuns: RunListView
+  listTimeline: TimelineView
+  makePageCode: PageCodeAnswer
+  patchSharedContext: SharedContextView | SharedSizesView
+  prolongClaim: HeartbeatAnswer
+  provideTranscript: TranscriptProvidedAnswer
+  redriveAnnouncement: RedrivenAnswer
+  reportTranscript: ReportedAnswer
+  respawn: AcceptedSpawn
+  revokePageToken: RevokedAnswer
+  sendMessage: ContinuedAnswer | QueuedAnswer | SteeredAnswer | FinishedAnswer
+  spawn: AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch
+  startVerification: VerificationStartView
+  stopRun: StoppedAnswer
+  stopSession: SessionStoppedAnswer
+  stopVerification: VerificationStopView
+  tradePageCode: PageTokenAnswer
+  writePreamble: PreambleAnswer
+  yieldSession: YieldedAnswer
+}

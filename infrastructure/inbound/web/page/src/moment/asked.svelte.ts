@@ -2,7 +2,8 @@
 
 import { untrack } from 'svelte'
 
-import { read, RequestFailed, type Answer, type Parameters } from '../api/requests'
+import { read, RequestFailed, type Answer, type Operation, type Parameters } from '../api/requests'
+import type { Answers } from '../api/shapes'
 import { moment } from './moment.svelte'
 
 export interface Question {
@@ -17,9 +18,9 @@ export interface Question {
 const RETRY_MS = 1_000
 
 /** A response as of the page's moment, kept up to date while that is live. */
-export class Asked<T> {
+export class Asked<Of extends Operation> {
   /** The last response; it stays while the next one is on its way. */
-  value = $state.raw<T | null>(null)
+  value = $state.raw<Answers[Of] | null>(null)
   /** As of which position that is. */
   position = $state(0)
   /** And of which moment it was asked for. */
@@ -116,12 +117,12 @@ export class Asked<T> {
     this.isBusy = false
   }
 
-  #read(question: Question): Promise<Answer<T>> {
+  #read(question: Question): Promise<Answer<Answers[Of]>> {
     const parameters = { ...question.parameters }
     const isAsOf = question.isAsOf !== false
     if (isAsOf && moment.at !== null) parameters['at'] = moment.at
     if (moment.at === null && moment.head > 0) parameters['minPosition'] = moment.head
-    return read<T>(question.path, parameters, {
+    return read<Of>(question.path, parameters, {
       signal: this.#ending.signal,
       isForever: isAsOf && moment.isForever,
     })

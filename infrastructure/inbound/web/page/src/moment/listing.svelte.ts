@@ -2,7 +2,8 @@
 
 import { untrack } from 'svelte'
 
-import { read, RequestFailed, type Parameters } from '../api/requests'
+import { read, RequestFailed, type Operation, type Parameters } from '../api/requests'
+import type { Answers } from '../api/shapes'
 import { Asked } from './asked.svelte'
 import { moment } from './moment.svelte'
 
@@ -26,17 +27,17 @@ export interface Reading<Row, Page> {
 const LOOKS_MAX = 10
 const RETRY_MS = 1_000
 
-export class Listing<Row, Page> {
+export class Listing<Row, Of extends Operation> {
   /** Whether the reader is at the top and has chosen nothing: then rows may change. */
   isAtRest = $state(true)
   isReadingMore = $state(false)
   /** Whether there is more than the first page. */
   hasRead = $state(false)
   moreProblem = $state.raw<RequestFailed | null>(null)
-  readonly page: Asked<Page>
+  readonly page: Asked<Of>
 
   /** The first page as it was when somebody began to read on: what follows it follows that one. */
-  #first = $state.raw<{ page: Page; position: number } | null>(null)
+  #first = $state.raw<{ page: Answers[Of]; position: number } | null>(null)
   #more = $state.raw<Row[]>([])
   #next = $state<Place>(null)
   #retry: ReturnType<typeof setTimeout> | undefined
@@ -44,13 +45,13 @@ export class Listing<Row, Page> {
   #forgotten = 0
   /** Whether its view is gone: nothing of that may be read any more. */
   #isOver = false
-  readonly #reading: Reading<Row, Page>
+  readonly #reading: Reading<Row, Answers[Of]>
   readonly #parameters: () => Parameters
 
-  constructor(reading: Reading<Row, Page>, parameters: () => Parameters) {
+  constructor(reading: Reading<Row, Answers[Of]>, parameters: () => Parameters) {
     this.#reading = reading
     this.#parameters = parameters
-    this.page = new Asked<Page>(
+    this.page = new Asked<Of>(
       () => ({ path: reading.path(), parameters: parameters() }),
       () => this.isFollowing,
     )
@@ -127,7 +128,7 @@ export class Listing<Row, Page> {
         // A server that is behind what this page knows of would end the list too early.
         const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
         const parameters = { ...this.#parameters(), ...limit, ...newest, at, [nextName]: from }
-        const answer = await read<Page>(this.#reading.path(), parameters)
+        const answer = await read<Of>(this.#reading.path(), parameters)
         if (this.#isOver || forgotten !== this.#forgotten) return
         const rows = this.#reading.rowsOf(answer.body)
         found = rows.length

@@ -4,7 +4,6 @@ import { untrack } from 'svelte'
 
 import { forgetAnswers, read, RequestFailed, type Answer } from '../api/requests'
 import { followLog, type Recorded, type StreamState } from '../api/stream'
-import type { MomentView } from '../api/shapes'
 import { readAddress, writeAddress, type Address, type View } from './address'
 
 const REFRESH_EVERY_MS = 120
@@ -163,7 +162,7 @@ class Moment {
 
   /** The position of a moment that is named otherwise. */
   async find(at: string, signal?: AbortSignal): Promise<string> {
-    const answer = await read<MomentView>('/v1/moments', { at, around: 0 }, signal ? { signal } : {})
+    const answer = await read<'getMoment'>('/v1/moments', { at, around: 0 }, signal ? { signal } : {})
     this.takeNote(answer)
     return `pos:${answer.body.position}`
   }

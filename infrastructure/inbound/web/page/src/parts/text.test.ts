@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { clockAfter, cut, duration, quoted, visible } from './text'
+import { clockAfter, counted, cut, duration, quoted, visible } from './text'
 
 describe('a text of others', () => {
   test('shows what would hide in it or turn it round', () => {
@@ -26,6 +26,10 @@ test('signs that nobody sees are seen', () => {
 
 test.each([[0, '0ms'], [999, '999ms'], [1500, '1.5s'], [61_000, '1m 1s'], [3_700_000, '1h 1m'], [200_000_000, '2d 7h']])(
   '%d milliseconds read as %s', (milliseconds, text) => expect(duration(milliseconds)).toBe(text),
+)
+
+test.each([[0, 'event', '0 events'], [1, 'newer event', '1 newer event'], [2_000, 'entry', '2,000 entries'], [1, 'entry', '1 entry']])(
+  '%d of %s read as %s', (of, noun, text) => expect(counted(of, noun)).toBe(text),
 )
 
 test('a clock says which day it means when that is another one', () => {

@@ -33,6 +33,11 @@ export function count(of: number): string {
   return of.toLocaleString('en-US')
 }
 
+/** A number with its noun: `1 event`, `2,000 entries`. */
+export function counted(of: number, noun: string): string {
+  return `${count(of)} ${of === 1 ? noun : noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
+}
+
 const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Whether it is the whole id of a run; anything else need not be asked for. */

@@ -1,6 +1,6 @@
 // A prompt cut into its parts. Offsets are of UTF-8 bytes, and JavaScript counts in UTF-16.
 
-import type { PromptPartView, RunView } from '../api/shapes'
+import type { Answers, PromptPartView } from '../api/shapes'
 import type { View } from '../moment/address'
 
 export interface PromptPart extends PromptPartView {
@@ -25,7 +25,7 @@ export interface Origin {
 }
 
 /** Where a part of a run's prompt came from; null for what only stands between two others. */
-export function originOf(source: string, run: Pick<RunView, 'runId' | 'requesterSessionKey' | 'configRevision'>): Origin | null {
+export function originOf(source: string, run: Pick<Answers['getRun'], 'runId' | 'requesterSessionKey' | 'configRevision'>): Origin | null {
   const kind = source.split(':', 1)[0]!
   const ofRun = (name: string, part: string): Origin => ({ name, view: 'run', id: run.runId, filters: [['part', part]] })
   switch (kind) {

@@ -18,7 +18,7 @@ test('how far it is, is not known before the end of the log is', () => {
 })
 
 test('what is erased is told where something is', () => {
-  expect(comparedOf(verification({}))).toBe('4 rows of runs, 2 of sessions, 1,200 texts and 1 transcripts')
+  expect(comparedOf(verification({}))).toBe('4 run rows, 2 session rows, 1,200 texts and 1 transcript')
   expect(comparedOf(verification({ erased: 3 }))).toMatch(/; 3 erased with their keys$/)
 })
 

@@ -1,6 +1,6 @@
 // What a verification found, or how far it is, in words.
 
-import { count } from '../parts/text'
+import { count, counted } from '../parts/text'
 import type { VerificationView } from '../api/shapes'
 
 type State = VerificationView['state']
@@ -22,13 +22,13 @@ export function rangeOf({ began, checked }: VerificationView): string {
 
 /** How far it is: `5,000 of 18,342 events`. */
 export function progressOf({ checked, last }: VerificationView): string {
-  return last === null ? 'looking at the end of the log' : `${count(checked)} of ${count(last)} events`
+  return last === null ? 'looking at the end of the log' : `${count(checked)} of ${counted(last, 'event')}`
 }
 
 /** What was compared beside the chain. */
 export function comparedOf({ runRows, sessionRows, contents, transcripts, erased }: VerificationView): string {
   const gone = erased === 0 ? '' : `; ${count(erased)} erased with their keys`
-  return `${count(runRows)} rows of runs, ${count(sessionRows)} of sessions, ${count(contents)} texts and ${count(transcripts)} transcripts${gone}`
+  return `${counted(runRows, 'run row')}, ${counted(sessionRows, 'session row')}, ${counted(contents, 'text')} and ${counted(transcripts, 'transcript')}${gone}`
 }
 
 /** Where it was looked at: the position of the difference, or the last one when it lies behind that. */

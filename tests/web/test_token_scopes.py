@@ -1,0 +1,111 @@
+"""Every view of the page with a token of each scope: none is blank, none fails."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.running_server import RunningServer, configuration, scripted
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+GO_TO = "to => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')) }"
+FAMILY = "agent:main:family"
+OTHER = "agent:main:other"
+SCOPES: dict[str, dict[str, Any]] = {
+    "read-all": {"scopes": ["read"], "sessions": ["*"]},
+    "read-one": {"scopes": ["read"], "sessions": [FAMILY]},
+    "content-all": {"scopes": ["read", "content"], "sessions": ["*"]},
+    "content-one": {"scopes": ["read", "content"], "sessions": [FAMILY]},
+    "control-one": {"scopes": ["read", "control"], "sessions": [FAMILY]},
+    "spawn-and-read": {"scopes": ["spawn", "read"], "sessions": ["*"]},
+}
+WITHOUT_READ: dict[str, dict[str, Any]] = {
+    "spawn": {"scopes": ["spawn"], "sessions": ["*"]},
+    "content": {"scopes": ["content"], "sessions": [FAMILY]},
+    "worker": {"scopes": ["worker"], "sessions": ["*"]},
+}
+
+
+def token_of(name: str) -> str:
+    return f"token-for-{name}-0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A server with a run that ended, its respawn, a refused run and a run of another family."""
+
+    server: RunningServer
+    done: str
+    respawn: str
+    refused: str
+    position: int
+
+    def views(self) -> Iterator[str]:
+        """The address of each view, of each run and part."""
+        yield from ("runs", "log", "lanes", "announcements", "shared-context", "configuration")
+        yield from ("tree", f"tree/{FAMILY}", "changes", f"changes?session={FAMILY}&from=pos:0")
+        yield from ("verify", "what-if", f"shared-context/{FAMILY}", f"compare/{self.done}")
+        yield f"compare/{self.done}?with={self.respawn}"
+        for run in (self.done, self.respawn, self.refused):
+            for part in ("decisions", "history", "prompt", "shared", "transcript"):
+                yield f"run/{run}?part={part}"
+
+
+@pytest.fixture(scope="module")
+def family(made_data_dir: Path) -> Iterator[Family]:
+    with new_place() as place:
+        config = configuration({**scripted("main"), "default": True})
+        config["spawnlog"] = {"tokens": []}
+        for name, rights in (SCOPES | WITHOUT_READ).items():
+            file = place / name
+            file.write_text(token_of(name), "utf-8")
+            file.chmod(0o600)
+            config["spawnlog"]["tokens"].append(
+                {"id": name, **rights, "token": {"file": str(file)}}
+            )
+        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
+            requester = {"sessionKey": FAMILY}
+            done = server.spawn(
+                "the task", requester=requester, label="done", sharedContext={"goal": "a text"}
+            ).json()["runId"]
+            server.run(done, "announced")
+            respawn = server.http.post(f"/v1/runs/{done}/respawn", json={}).json()["runId"]
+            server.run(respawn, "announced")
+            refused = server.spawn("refused", requester=requester, agentId="nobody").json()["runId"]
+            other = server.spawn("other", requester={"sessionKey": OTHER}, label="of-the-other")
+            server.run(other.json()["runId"], "announced")
+            head = server.http.get("/v1/log").json()["position"]
+            yield Family(server, done, respawn, refused, head)
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_every_view_opens_for_token(browser: Browser, family: Family, name: str) -> None:
+    with watched_context(browser, family.server.url, token=token_of(name)) as (context, watched):
+        page = context.new_page()
+        page.goto("/ui/lanes")
+        expect(page.get_by_role("heading", name="Lanes")).to_be_visible()
+        for view in family.views():
+            for at in ("", f"{'&' if '?' in view else '?'}at=pos:{family.position}"):
+                page.evaluate(GO_TO, f"/ui/{view}{at}")
+                expect(page.get_by_role("note")).to_have_count(1 if at else 0)
+                expect(page.get_by_role("heading", level=1)).to_be_visible()
+                expect(page.get_by_text("Reading …")).to_have_count(0)
+                if view.startswith("run/"):
+                    expect(page.get_by_role("tabpanel")).not_to_be_empty()
+                alerts = page.get_by_role("alert").all_inner_texts()
+                assert (view + at, alerts, watched.wrong) == (view + at, [], [])
+
+
+@pytest.mark.parametrize("name", WITHOUT_READ)
+def test_token_without_read_is_told_so(browser: Browser, family: Family, name: str) -> None:
+    with watched_context(browser, family.server.url, token=token_of(name)) as (context, _):
+        page = context.new_page()
+        for view in ("runs", f"run/{family.done}"):
+            page.goto(f"/ui/{view}")
+            expect(page.get_by_role("main")).to_contain_text("does not have the scope read")
+            expect(page.get_by_role("button", name="Sign out")).to_be_visible()
