@@ -1373,7 +1373,7 @@ export interface Answers {
   getMoment: MomentView
   getReadiness: ReadinessAnswer
   getRevision: RevisionView
-  getRun: RunView | RunSummary
+  getRun: RunView | RunMetadataView
   getRunHistory: RunHistoryView
   getRunPrompt: PromptView
   getRunSharedContext: RunSharedContextView
