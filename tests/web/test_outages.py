@@ -90,6 +90,25 @@ def test_a_restart_loses_neither_place_nor_event(
     expect(page.get_by_role("row").nth(1)).to_contain_text("label-3")
 
 
+def test_live_mark_goes_out_while_server_is_away(
+    page: Page, between: RoundRobin, one: RunningServer
+) -> None:
+    between.lead_to(one.url)
+    one.spawn("task", label="the-first")
+    page.goto("/ui/runs")
+    expect(page.get_by_role("row")).to_have_count(2)
+    live = page.get_by_text("● Live")
+    expect(live).to_be_visible()
+    before = page.get_by_role("heading", name="Runs").bounding_box()
+    between.lead_to()
+    expect(page.get_by_text("No connection to the server")).to_be_visible()
+    expect(live).to_have_count(0)
+    assert page.get_by_role("heading", name="Runs").bounding_box() == before
+    between.lead_to(one.url)
+    expect(live).to_be_visible()
+    expect(page.get_by_text("No connection to the server")).to_have_count(0)
+
+
 def test_another_log_takes_the_place_of_everything_that_was_shown(
     page: Page, between: RoundRobin, one: RunningServer, databases: Databases
 ) -> None:

@@ -87,7 +87,7 @@ def test_a_button_stays_where_it_is_when_one_leaves_live(window: Page) -> None:
 def test_past_address_places_slider_at_its_moment(window: Page) -> None:
     window.goto("/ui/runs?at=pos:32")
     slider = window.get_by_role("slider", name="Moment")
-    expect(slider).not_to_have_attribute("max", "0")
+    expect(slider).not_to_have_attribute("max", re.compile("^(0|32)$"))
     expect(slider).to_have_value("32")
     slider.press("ArrowRight")
     expect(window).to_have_url(at(33))

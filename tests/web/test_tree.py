@@ -1,10 +1,12 @@
 """A family as rows and as bars in time."""
 
 import re
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
 
@@ -89,7 +91,7 @@ def test_a_session_below_another_has_a_tree_of_its_own(window: Page, storm: Stor
     expect(window.get_by_text(shown)).to_be_visible()
 
 
-def test_a_bar_leads_to_its_moment_and_stays_while_one_scrubs(window: Page, storm: Storm) -> None:
+def test_bars_are_those_of_the_moment_while_one_scrubs(window: Page, storm: Storm) -> None:
     server, _ = storm
     runs = server.http.get("/v1/timeline", params={"tree": ROOT, "limit": 500}).json()["items"]
     first = min(run["stages"][0]["position"] for run in runs)
@@ -99,11 +101,58 @@ def test_a_bar_leads_to_its_moment_and_stays_while_one_scrubs(window: Page, stor
     window.get_by_role("link", name="As it began").click()
     expect(window).to_have_url(re.compile(f"at=pos:{first}$"))
     expect(window.get_by_role("treegrid", name="Sessions").get_by_role("row")).to_have_count(3)
-    asked: list[str] = []
-    window.on("request", lambda one: asked.append(one.url))
-    window.get_by_role("slider", name="Moment").fill(str(first + 1))
-    expect(window).to_have_url(re.compile(f"at=pos:{first + 1}$"))
-    assert not [url for url in asked if "/v1/timeline" in url]
+    second = sorted(run["stages"][0]["position"] for run in runs)[1]
+    with window.expect_response(f"**/v1/timeline?*at=pos%3A{second}") as asked:
+        window.get_by_role("slider", name="Moment").fill(str(second))
+    assert len(asked.value.json()["items"]) == 2
+    expect(window.get_by_text("preparing").first).to_be_visible()
+
+
+LINE_COLOR = """canvas => [...canvas.getContext('2d').getImageData(
+    canvas.width - 1, canvas.height - 40, 1, 1).data]"""
+
+
+def test_past_tree_address_shows_its_moment(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    head = server.http.get("/v1/log").json()["position"]
+    at = f"pos:{head // 3}"
+    then = server.http.get("/v1/timeline", params={"at": at, "limit": 5000}).json()["items"]
+    moment = server.http.get("/v1/moments", params={"at": at}).json()["recordedAt"]
+    instant = moment[:19].replace("T", " ")
+    with window.expect_request(f"**/v1/timeline?*at={at.replace(':', '%3A')}*"):
+        window.goto(f"/ui/tree?at={at}")
+    expect(window.get_by_text(f"{len(then)} runs.")).to_be_visible()
+    expect(window.get_by_role("note")).to_contain_text(f"{instant} UTC")
+    bars = window.get_by_role("application", name=f"Runs as bars in time, as of {instant} UTC")
+    assert bars.locator("canvas").evaluate(LINE_COLOR)[:3] == [0x2F, 0x6F, 0xEB]
+    expect(window.get_by_text(f"GET /v1/timeline?limit=5000&buckets=0&at={at}")).to_be_visible()
+
+
+def test_past_tree_before_its_session_says_so(browser: Browser, storm: Storm) -> None:
+    server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, watched):
+        page = context.new_page()
+        page.goto(f"/ui/tree/{ROOT}?at=pos:1")
+        expect(page.get_by_text("At this moment there was no such session.")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+        assert [line for line in watched.wrong if "404" not in line] == []
+        watched.wrong.clear()
+
+
+def test_list_and_tree_agree_how_long_a_run_took(window: Page, storm: Storm) -> None:
+    def taken(
+        address: str, table: Literal["grid", "treegrid"], name: int, took: int
+    ) -> dict[str, str]:
+        window.goto(address)
+        rows = window.get_by_role(table).get_by_role("row")
+        expect(rows.nth(2)).to_be_visible()
+        cells = [row.get_by_role("gridcell").all_inner_texts() for row in rows.all()[1:]]
+        return {line[name].strip(): line[took] for line in cells if line[took]}
+
+    listed = taken(f"/ui/runs?tree={ROOT}&status=done", "grid", 3, 5)
+    shown = taken(f"/ui/tree/{ROOT}", "treegrid", 0, 6)
+    assert listed
+    assert {name: shown[name] for name in listed} == listed
 
 
 def test_rows_stay_where_they_are_while_bars_come(window: Page) -> None:

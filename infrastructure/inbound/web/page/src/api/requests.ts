@@ -1,5 +1,6 @@
 // Requests to the HTTP API of the server that the page came from.
 
+import { clock } from '../parts/clock.svelte'
 import { readJson } from './json'
 import type { Answers, Problem } from './shapes'
 
@@ -162,6 +163,7 @@ async function send<Asked extends Operation>(
 ): Promise<Answer<Answers[Asked]>> {
   const sent: Record<string, string> = { Accept: 'application/json', ...authorization(token), ...headers }
   if (body !== undefined) sent['Content-Type'] = 'application/json'
+  const sentMs = Date.now()
   let response: Response
   let text = ''
   try {
@@ -172,6 +174,7 @@ async function send<Asked extends Operation>(
       signal: signal ?? null,
       cache: 'no-store',
     })
+    clock.note(response.headers.get('Date'), sentMs, Date.now())
     // A server may go away in the middle of its answer.
     if (response.ok) text = await response.text()
   } catch (error) {

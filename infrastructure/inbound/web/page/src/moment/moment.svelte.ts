@@ -4,6 +4,7 @@ import { untrack } from 'svelte'
 
 import { forgetAnswers, read, RequestFailed, type Answer } from '../api/requests'
 import { followLog, type Recorded, type StreamState } from '../api/stream'
+import { clock } from '../parts/clock.svelte'
 import { readAddress, writeAddress, type Address, type View } from './address'
 
 const REFRESH_EVERY_MS = 120
@@ -61,6 +62,13 @@ class Moment {
   /** When that was recorded; null until somebody has said so. */
   get recordedAt(): string | null {
     return this.#noted?.position === this.position ? this.#noted.at : null
+  }
+
+  /** Up to where what is not over goes on, in milliseconds: live to the server's clock, in the past to the
+   * instant of the moment, or null until somebody has said so. */
+  get now(): number | null {
+    if (this.isLive) return clock.now
+    return this.recordedAt === null ? null : Date.parse(this.recordedAt)
   }
 
   /** Whether a response as of the moment stays as it is for ever. */

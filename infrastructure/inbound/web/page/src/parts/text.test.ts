@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { clockAfter, counted, cut, duration, quoted, visible } from './text'
+import { clockAfter, counted, cut, duration, millisecondsBetween, quoted, visible } from './text'
 
 describe('a text of others', () => {
   test('shows what would hide in it or turn it round', () => {
@@ -31,6 +31,10 @@ test.each([[0, '0ms'], [999, '999ms'], [1500, '1.5s'], [61_000, '1m 1s'], [3_700
 test.each([[0, 'event', '0 events'], [1, 'newer event', '1 newer event'], [2_000, 'entry', '2,000 entries'], [1, 'entry', '1 entry']])(
   '%d of %s read as %s', (of, noun, text) => expect(counted(of, noun)).toBe(text),
 )
+
+test.each([['00.000900Z', '00.001100Z', 0], ['00Z', '01.999999Z', 1_999], ['00.999999Z', '02Z', 1_000]])('from %s to %s are %d ms', (from, to, took) => {
+  expect(millisecondsBetween(`2026-03-01T09:00:${from}`, `2026-03-01T09:00:${to}`)).toBe(took)
+})
 
 test('a clock says which day it means when that is another one', () => {
   expect(clockAfter('2026-03-01T09:00:00.5Z', '2026-03-01T23:59:59.123456Z')).toBe('23:59:59.123')

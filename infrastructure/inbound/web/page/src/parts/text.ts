@@ -25,8 +25,10 @@ export function duration(milliseconds: number): string {
   return hours < 48 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`
 }
 
+/** Whole milliseconds, as the server counts them: instants have microseconds, which `Date` forgets. */
 export function millisecondsBetween(from: string, to: string): number {
-  return Date.parse(to) - Date.parse(from)
+  const micros = (at: string): number => Number(/\.\d{3}(\d{3})/.exec(at)?.[1] ?? 0)
+  return Math.floor(Date.parse(to) - Date.parse(from) + (micros(to) - micros(from)) / 1_000)
 }
 
 export function count(of: number): string {
