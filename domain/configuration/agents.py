@@ -46,6 +46,10 @@ PreambleLimit = Annotated[Whole, Field(ge=0, le=100_000)]
 DelegationMode = Literal["suggest", "prefer"]
 
 
+RUN_TIMEOUT_SECONDS_MAX = 2_147_000
+"""24 days: what the timers of the specification hold. A longer limit is cut."""
+
+
 class SubagentDefaults(OwnSection):
     """`agents.defaults.subagents`."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from domain.configuration.agents import ANY_AGENT
+from domain.configuration.agents import ANY_AGENT, RUN_TIMEOUT_SECONDS_MAX
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import BODY_METHODS, ContextScript
 from domain.configuration.models import ModelChoice
@@ -43,7 +43,7 @@ class ConfigurationWarning:
 def configuration_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     """Everything that is doubtful: patterns of tokens that fit no session, thinking levels that
     are none, agents that may be named and are not there, sandboxes that nothing provides, models
-    that nobody comes to, agents that nothing executes."""
+    that nobody comes to, agents that nothing executes, a time limit that is cut."""
     yield from _check_allowed_agents(configuration)
     yield from _check_thinking(configuration)
     yield from _check_sandboxes(configuration)
@@ -51,6 +51,9 @@ def configuration_warnings(configuration: Configuration) -> Iterator[Configurati
     yield from _check_aliases(configuration)
     yield from _check_fallbacks(configuration)
     yield from _check_runtimes(configuration)
+    if configuration.subagent_defaults.run_timeout_seconds > RUN_TIMEOUT_SECONDS_MAX:
+        message = f"is cut to {RUN_TIMEOUT_SECONDS_MAX}, the longest limit; 0 is without limit"
+        yield _warning_at((*_DEFAULTS, "runTimeoutSeconds"), message)
 
 
 def _warning_at(path: ValuePath, message: str, meant: str | None = None) -> ConfigurationWarning:

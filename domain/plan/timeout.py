@@ -3,8 +3,9 @@
 import math
 from typing import Literal
 
+from domain.configuration.agents import RUN_TIMEOUT_SECONDS_MAX
+
 RunTimeoutSource = Literal["argument", "defaults"]
-RUN_TIMEOUT_SECONDS_MAX = 2_147_000
 
 
 def run_timeout_seconds(argument: object, configured: object = None) -> int:

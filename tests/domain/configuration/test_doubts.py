@@ -183,3 +183,11 @@ def test_global_is_a_key_only_where_all_senders_share_one_session() -> None:
     tokens = [token("glob*")]
     assert doubts_of(spawnlog={"tokens": tokens}, session={"scope": "global"}) == []
     assert len(doubts_of(spawnlog={"tokens": tokens})) == 1
+
+
+@pytest.mark.parametrize(("seconds", "is_cut"), [(0, False), (2_147_000, False), (2_147_001, True)])
+def test_time_limit_beyond_the_longest_is_told(seconds: int, is_cut: bool) -> None:
+    defaults = {"subagents": {"runTimeoutSeconds": seconds}}
+    found = doubts_of(agents={"defaults": defaults})
+    place = "/agents/defaults/subagents/runTimeoutSeconds"
+    assert [one.pointer for one in found] == ([place] if is_cut else [])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from domain.configuration.agents import RUN_TIMEOUT_SECONDS_MAX
 from domain.plan.timeout import (
-    RUN_TIMEOUT_SECONDS_MAX,
     run_timeout_seconds,
     run_timeout_source,
     run_timeout_warnings,

@@ -58,8 +58,9 @@ class ToolRefusal:
 class ToolSpawn:
     """A spawn as the tool was asked for it. Texts are trimmed and never blank.
 
-    `run_timeout_seconds` is whole and not negative. `unused` names what was given and has no use
-    here, so that the caller can be warned of it.
+    `run_timeout_seconds` is the number that was given: the plan of the child rounds and cuts it,
+    and warns of that. `unused` names what was given and has no use here, so that the caller can be
+    warned of it.
     """
 
     task: str | tuple[object, ...]
@@ -67,7 +68,7 @@ class ToolSpawn:
     agent_id: str | None
     model: str | None
     thinking: str | None
-    run_timeout_seconds: int | None
+    run_timeout_seconds: float | None
     thread: bool
     mode: Literal["run", "session"] | None
     cleanup: Literal["delete", "keep"]
@@ -281,7 +282,7 @@ def _context(value: object) -> Literal["isolated", "fork"] | None:
     return "isolated" if value == "isolated" else None
 
 
-def _run_timeout_seconds(arguments: Mapping[str, object]) -> int | None:
+def _run_timeout_seconds(arguments: Mapping[str, object]) -> float | None:
     given = arguments.get("runTimeoutSeconds")
     if not _is_number(given):
         given = arguments.get("timeoutSeconds")
@@ -291,7 +292,7 @@ def _run_timeout_seconds(arguments: Mapping[str, object]) -> int | None:
         seconds = float(given)
     except OverflowError:  # An integer that as a number of JSON is infinite.
         return None
-    return max(0, math.floor(given)) if math.isfinite(seconds) else None
+    return given if math.isfinite(seconds) else None
 
 
 def _is_number(value: object) -> bool:
