@@ -21,7 +21,7 @@ class ReachedStage(NamedTuple):
 class RunBar(NamedTuple):
     """A run as it was then. `waits` is whether it waits for other runs; `parent_run_id` the run
     of the requester's session by which it was asked for, `respawned_from` the one that it was made
-    from."""
+    from, `rule` the one that refused it."""
 
     run_id: UUID
     version: int
@@ -37,6 +37,7 @@ class RunBar(NamedTuple):
     label: str | None
     depth: int
     respawned_from: UUID | None
+    rule: str | None
 
 
 class SessionBar(NamedTuple):
@@ -71,10 +72,10 @@ class RunBars(Protocol):
         ...
 
     async def spawned_by(
-        self, session_keys: Sequence[str], *, at: int, limit: int
+        self, session_keys: Sequence[str], *, at: int, limit: int, refused: bool = False
     ) -> Sequence[RunBar]:
-        """The runs that these sessions asked for but those that were refused, in the order of the
-        sessions and then of creation."""
+        """Return runs that these sessions asked for, in the order of the sessions and then of
+        creation: those that were `refused`, or all others."""
         ...
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:

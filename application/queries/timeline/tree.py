@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from application.ports.run_bars import ReachedStage, RunBar, SessionBar
@@ -10,6 +11,7 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
+from application.queries.views.rule import RuleName
 from application.queries.views.run import (
     ReachedStageView,
     RecordedStage,
@@ -40,10 +42,20 @@ class TreeRunView(View):
     stages: list[ReachedStageView]
 
 
+class RefusedRunView(TreeRunView):
+    """A run that was refused, and the rule that refused it. Of a refused message `childSessionKey`
+    is the session that it was for; of most spawns it is null."""
+
+    rule: RuleName | None
+    child_session_key: str | None
+
+
 class TreeNodeView(View):
     """A session with its own runs in order of creation, and those below it. `sessionKey` is null
     for a spawn that is prepared and has no session yet. `childrenCut` says that there may be others
-    below it than those in `children`: ask for the tree of this session."""
+    below it than those in `children`: ask for the tree of this session. `refused` are the runs that
+    this session asked for and that were refused, in order of creation: spawns, and messages to its
+    children. `refusedCut` says that there may be more of them: ask the registry."""
 
     session_key: str | None
     session_id: UUID | None
@@ -56,11 +68,13 @@ class TreeNodeView(View):
     runs: list[TreeRunView]
     children: "list[TreeNodeView]"
     children_cut: bool
+    refused: list[RefusedRunView]
+    refused_cut: bool
 
 
 class SessionTreeView(View):
-    """A session and its descendants. `cut` says that some are left out: the nodes above them say
-    so. Spawns that were refused stand in the registry alone. `position` is where it is true, `at`
+    """A session and its descendants. `nodes` counts sessions and spawns that are prepared. `cut`
+    says that some are left out: the nodes above them say so. `position` is where it is true, `at`
     the instant that was asked for, or when the position was recorded."""
 
     position: int
@@ -81,6 +95,8 @@ class _Node:
     runs: list[RunBar] = field(default_factory=list)
     children: "list[_Node]" = field(default_factory=list)
     children_cut: bool = False
+    refused: list[RunBar] = field(default_factory=list)
+    refused_cut: bool = False
 
 
 async def get_session_tree(
@@ -105,7 +121,8 @@ async def get_session_tree(
             session.session_key, at=moment.position, limit=NODES_MAX
         )
         root.runs = list(own)
-    bars = [bar for node in nodes for bar in node.runs]
+    await _add_refused(services, nodes, at=moment.position, limit=limit)
+    bars = [bar for node in nodes for bar in (*node.runs, *node.refused)]
     stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
     keys = [node.session_key for node in nodes if node.session_key is not None]
     sessions = await services.run_bars.sessions(keys, at=moment.position)
@@ -157,6 +174,20 @@ async def _grow(
     return nodes
 
 
+async def _add_refused(
+    services: QueryServices, nodes: Sequence[_Node], *, at: int, limit: int
+) -> None:
+    """Add the runs that the sessions of these nodes asked for in vain, at most `limit` in all."""
+    parents = {node.session_key: node for node in nodes if node.session_key is not None}
+    bars = await services.run_bars.spawned_by(list(parents), at=at, limit=limit + 1, refused=True)
+    for bar in bars[:limit]:
+        parents[bar.requester].refused.append(bar)
+    if len(bars) > limit:
+        last = bars[limit].requester
+        for key in list(parents)[list(parents).index(last) :]:
+            parents[key].refused_cut = True
+
+
 def _mark_cut(parents: Mapping[str, _Node], last: str) -> None:
     """Of the session at which the list ended, and of those behind it, nothing more is known."""
     keys = list(parents)
@@ -182,19 +213,31 @@ def _node_view(
         runs=[_run_view(bar, stages[bar.run_id]) for bar in node.runs],
         children=[_node_view(child, sessions, stages) for child in node.children],
         children_cut=node.children_cut,
+        refused=[_refused_view(bar, stages[bar.run_id]) for bar in node.refused],
+        refused_cut=node.refused_cut,
     )
 
 
 def _run_view(bar: RunBar, stages: Sequence[ReachedStage]) -> TreeRunView:
-    assert bar.stage != "unborn"
-    return TreeRunView(
-        run_id=bar.run_id,
-        stage=bar.stage,
-        status=status_of_stage(bar.stage, bar.outcome, waits=bar.waits),
-        outcome=bar.outcome,
-        agent_id=bar.agent_id,
-        label=bar.label,
-        respawned_from=bar.respawned_from,
-        created_at=bar.created_at,
-        stages=stage_views(stages),
+    return TreeRunView(**_run_members(bar, stages))
+
+
+def _refused_view(bar: RunBar, stages: Sequence[ReachedStage]) -> RefusedRunView:
+    return RefusedRunView(
+        **_run_members(bar, stages), rule=bar.rule, child_session_key=bar.child_session_key
     )
+
+
+def _run_members(bar: RunBar, stages: Sequence[ReachedStage]) -> dict[str, Any]:
+    assert bar.stage != "unborn"
+    return {
+        "run_id": bar.run_id,
+        "stage": bar.stage,
+        "status": status_of_stage(bar.stage, bar.outcome, waits=bar.waits),
+        "outcome": bar.outcome,
+        "agent_id": bar.agent_id,
+        "label": bar.label,
+        "respawned_from": bar.respawned_from,
+        "created_at": bar.created_at,
+        "stages": stage_views(stages),
+    }

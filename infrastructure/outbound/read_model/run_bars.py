@@ -25,7 +25,7 @@ _BAR = (
     "SELECT one.run_id, one.version, one.created_position, one.created_at, one.stage, one.outcome,"
     " one.due_kind IS NOT DISTINCT FROM 'wait', one.requester,"
     " (newest.requester ->> 'runId')::uuid, one.child_session_key,"
-    " one.agent_id, one.label, one.depth, one.respawned_from"
+    " one.agent_id, one.label, one.depth, one.respawned_from, one.rule"
     " FROM ({found}) AS one CROSS JOIN LATERAL (SELECT facts.* FROM runs,"
     " json_to_record(state::json) AS facts (requester json)"
     f" WHERE runs.run_id = one.run_id AND to_position = {FOREVER}) AS newest"
@@ -33,7 +33,7 @@ _BAR = (
 )
 _COLUMNS = (
     "run_id, version, created_position, created_at, stage, outcome, due_kind, requester,"
-    " child_session_key, agent_id, label, depth, respawned_from"
+    " child_session_key, agent_id, label, depth, respawned_from, rule"
 )
 STAGES = (
     "SELECT t.run_id, t.until, one.type, one.position, one.recorded_at"
@@ -105,12 +105,13 @@ class PostgresRunBars:
         return found
 
     async def spawned_by(
-        self, session_keys: Sequence[str], *, at: int, limit: int
+        self, session_keys: Sequence[str], *, at: int, limit: int, refused: bool = False
     ) -> Sequence[RunBar]:
         """Each session by itself along the index of requesters."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
-            cursor = await connection.execute(*spawned_bars(session_keys, moment, limit))
+            query = spawned_bars(session_keys, moment, limit, refused=refused)
+            cursor = await connection.execute(*query)
             return [RunBar(*row) for row in await cursor.fetchall()]
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
@@ -201,12 +202,15 @@ def page_of_bars(
     return sql, [*all_values, limit]
 
 
-def spawned_bars(session_keys: Sequence[str], moment: Moment, limit: int) -> tuple[str, list[Any]]:
+def spawned_bars(
+    session_keys: Sequence[str], moment: Moment, limit: int, *, refused: bool = False
+) -> tuple[str, list[Any]]:
     """The query of the runs that sessions asked for, each session by itself along the index of
-    requesters, and its values."""
+    requesters, and its values: of those that were refused, or of all others."""
+    stage = "= 'refused'" if refused else "<> 'refused'"
     sources = sources_of_runs(moment)
     found = " UNION ALL ".join(
-        f"SELECT {_COLUMNS} FROM {source} AND requester = t.key AND stage <> 'refused'"
+        f"SELECT {_COLUMNS} FROM {source} AND requester = t.key AND stage {stage}"
         for source, _ in sources
     )
     sql = (

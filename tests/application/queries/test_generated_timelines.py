@@ -91,6 +91,16 @@ def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> d
             node_of(now, below, runs[0].child_session_key, runs) for runs in children.values()
         ],
         "childrenCut": False,
+        "refused": [
+            tree_run_of(now, run)
+            | {
+                "rule": run.refusal.rule if run.refusal is not None else None,
+                "childSessionKey": run.child_session_key,
+            }
+            for run in now.by_creation
+            if run.stage == "refused" and run.requester.session_key == key
+        ],
+        "refusedCut": False,
     }
 
 

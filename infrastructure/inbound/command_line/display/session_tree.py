@@ -106,6 +106,11 @@ class _Row:
     took: str
     runs: Sequence[Mapping[str, Any]]
 
+    @property
+    def style(self) -> str:
+        """The color of the status; a refusal is followed by its rule."""
+        return STATUS_STYLES.get(self.status.partition(":")[0], "")
+
 
 def tree_lines(
     tree: Mapping[str, Any], cells_max: int, signs: TreeSigns, now: datetime | None = None
@@ -125,10 +130,10 @@ def tree_lines(
     scale = _scale(rows, now, room) if room >= BAR_CELLS_MIN else None
     for row in rows:
         line = Text(_fit(row.name, names, signs))
-        line.append(GAP + row.status.ljust(statuses), style=STATUS_STYLES.get(row.status, ""))
+        line.append(GAP + row.status.ljust(statuses), style=row.style)
         line.append(GAP + row.took.rjust(tooks))
         if scale is not None:
-            line.append(GAP + _bar(row, scale, signs, now), style=STATUS_STYLES.get(row.status, ""))
+            line.append(GAP + _bar(row, scale, signs, now), style=row.style)
         line.rstrip()
         yield line
     if scale is not None:
@@ -143,16 +148,31 @@ def _rows(
     newest = runs[-1] if runs else {}
     status = str(newest.get("status") or ("open" if node.get("open") else "closed"))
     yield _Row(own + _name(node, newest), printable_line(status), _took(runs, now), runs)
-    children = _children(node)
-    is_cut = bool(node.get("childrenCut"))
-    for place, child in enumerate(children, 1):
-        is_last = place == len(children) and not is_cut
+    lines = _lines_below(node)
+    is_cut = bool(node.get("childrenCut") or node.get("refusedCut"))
+    for place, (below_it, is_refused) in enumerate(lines, 1):
+        is_last = place == len(lines) and not is_cut
         lead = below + (signs.last if is_last else signs.branch)
+        if is_refused:
+            yield _refused_row(below_it, lead)
+            continue
         further = below + (" " * len(signs.line) if is_last else signs.line)
-        yield from _rows(child, signs, lead, further, now)
+        yield from _rows(below_it, signs, lead, further, now)
     if is_cut:
         key = printable_line(node.get("sessionKey") or "")
         yield _Row(f"{below}{signs.last}{signs.cut} more below {key}", "", "", ())
+
+
+def _lines_below(node: Node) -> list[tuple[Node, bool]]:
+    """What stands below a node, by creation; True for a run that was refused."""
+    refused = [one for one in node.get("refused") or () if isinstance(one, Mapping)]
+    lines = [*((child, False) for child in _children(node)), *((run, True) for run in refused)]
+    return sorted(lines, key=lambda line: str(line[0].get("createdAt") or ""))
+
+
+def _refused_row(run: Mapping[str, Any], lead: str) -> _Row:
+    status = "refused" + (f": {run['rule']}" if run.get("rule") else "")
+    return _Row(lead + _name(run, run), printable_line(status), "", (run,))
 
 
 def _children(node: Node) -> list[Node]:

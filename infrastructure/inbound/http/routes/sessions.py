@@ -89,8 +89,9 @@ async def get_session(
         "The session with its own runs and, below it, those that it spawned, each with its runs,"
         " the position and instant of every stage, and how many places it has taken. Level by"
         " level, `limit` nodes at most: `cut` says that some are left out, and `childrenCut` of a"
-        " node that they are below that one, whose own tree has them. Spawns that were refused"
-        " stand in the registry."
+        " node that they are below that one, whose own tree has them. `refused` of a node are the"
+        " spawns that it asked for and that were refused, each with its `rule`; of the whole tree"
+        " `limit` at most. `refusedCut` says that the registry has more of them."
     ),
     responses=endpoint_responses("not_found"),
 )

@@ -194,9 +194,9 @@ def test_a_child_of_a_child_begins_with_the_transcript_that_is_kept_here(house: 
     (kind, begins), *rest = entries_of(house.http, child["runId"])
     assert kind == "session"
     assert begins["parentSessionKey"] == parent.child
-    assert (begins["parentRunId"], begins["entries"]) == (parent.run_id, 5)
-    assert rest[:5] == parents
-    told, *own = rest[5:]
+    assert (begins["parentRunId"], begins["entries"]) == (parent.run_id, 6)
+    assert rest[:6] == parents
+    told, *own = rest[6:]
     assert told[1]["role"] == "user", "and what it is told"
     assert [body["text"] for _, body in own] == ["over\n"], "and its own words"
 
@@ -211,5 +211,6 @@ def test_a_child_that_said_nothing_yet_has_a_conversation_all_the_same(house: Ho
         house.gates.wait(run_id)
         house.gates.open(run_id)
         house.server.run(run_id, "ended")
-    (kind, begins), *_ = entries_of(house.http, run_id)
-    assert (kind, begins["entries"], begins["tokens"]) == ("session", 0, 0)
+    (kind, begins), first, *_ = entries_of(house.http, run_id)
+    assert (kind, begins["entries"]) == ("session", 1)
+    assert first == entries_of(house.http, parent.run_id)[0], "what the requester was told"

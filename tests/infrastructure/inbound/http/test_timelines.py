@@ -118,6 +118,39 @@ def test_a_moment_is_found_by_its_position_and_by_its_instant(house: House) -> N
     assert again["recordedAt"] == started["at"]
 
 
+def refused_below(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The refused runs of a node and of all below it."""
+    below = [one for child in node["children"] for one in refused_below(child)]
+    return [*node["refused"], *below]
+
+
+def test_tree_has_refused_spawns_as_of_any_moment(house: House) -> None:
+    session = house.session()
+    with house.held(session, label="above") as above:
+        before = house.head()
+        first = house.spawn(session, label="nobody", agentId="nobody").json()
+        with house.held(above.child, label="below") as below:
+            house.spawn(below.child, label="too deep")
+            root = get(house, tree_path(session))["root"]
+            assert [one["runId"] for one in root["refused"]] == [first["runId"]]
+            (refused,) = root["refused"]
+            assert (refused["status"], refused["label"]) == ("refused", "nobody")
+            assert refused["rule"] == first["rule"]
+            assert [one["stage"] for one in refused["stages"]][-1] == "refused"
+            assert [one["label"] for one in refused_below(root)] == ["nobody", "too deep"]
+            registry = get(house, "/v1/runs", tree=session, totals=True, status="refused")
+            assert registry["totals"]["statuses"] == {"refused": 2}
+            then = get(house, tree_path(session), at=f"pos:{before}")["root"]
+            assert refused_below(then) == []
+            asked = refused["stages"][0]["position"]
+            then = get(house, tree_path(session), at=f"pos:{asked}")["root"]
+            assert (len(then["children"]), then["refused"]) == (2, [])
+            cut = get(house, tree_path(session), limit=1)["root"]
+            assert (len(cut["refused"]), cut["refusedCut"]) == (1, False)
+            assert [one["refusedCut"] for one in cut["children"]] == []
+            assert get(house, tree_path(session))["nodes"] == 3
+
+
 def test_a_tree_shows_a_session_and_all_below_it_as_it_was(house: House) -> None:
     session = house.session()
     with house.held(session, label="above") as above:

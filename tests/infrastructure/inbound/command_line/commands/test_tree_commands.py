@@ -57,6 +57,8 @@ def node(
         "runs": runs,
         "children": list(children),
         "childrenCut": cut,
+        "refused": [],
+        "refusedCut": False,
     }
 
 
@@ -112,6 +114,24 @@ def test_a_family_is_drawn_with_branches_status_and_bars_on_one_scale() -> None:
     assert "30.0s" in lines[1]
     assert "10.0s" in lines[4]
     assert scale.startswith("2026-03-01 09:00:00.000 to 2026-03-01 09:00:40.000 UTC")
+
+
+def test_refused_runs_stand_among_children_with_their_rule() -> None:
+    late = run("late", requested=25, refused=26) | {
+        "stage": "refused",
+        "status": "refused",
+        "createdAt": at(25),
+        "rule": "active_children",
+    }
+    family = tree(
+        node("agent:steward:subagent:a", [run("scout", requested=0, ended=10)]),
+        node("agent:steward:subagent:c", [run("slow", requested=30)]) | {"createdAt": at(30)},
+    )
+    family["root"] |= {"refused": [late], "refusedCut": True}
+    *lines, _ = drawn(family)
+    assert [line[3:7] for line in lines[1:]] == ["scou", "late", "slow", "… mo"]
+    assert "refused: active_children" in lines[2]
+    assert lines[-1].startswith("└─ … more below agent:main:main")
 
 
 @pytest.mark.parametrize("cells", [20, 30, 40, 61, 100, 200])

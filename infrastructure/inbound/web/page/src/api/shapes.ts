@@ -664,6 +664,20 @@ export interface RefusalView {
   step: string
 }
 
+export interface RefusedRunView {
+  runId: string
+  stage: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused'
+  status: 'preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused'
+  outcome: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown' | null
+  agentId: string | null
+  label: string | null
+  respawnedFrom: string | null
+  createdAt: string
+  stages: ReachedStageView[]
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  childSessionKey: string | null
+}
+
 export interface ReportBody {
   epoch: number
   first: number
@@ -1232,6 +1246,8 @@ export interface TreeNodeView {
   runs: TreeRunView[]
   children: TreeNodeView[]
   childrenCut: boolean
+  refused: RefusedRunView[]
+  refusedCut: boolean
 }
 
 export interface TreeRunView {
