@@ -6,9 +6,14 @@ libpq.
 """
 
 import os
+import sys
+from pathlib import Path
 from urllib.parse import quote
 
 from psycopg.pq import Conninfo
+
+if sys.platform != "win32":
+    import pwd
 
 NOT_BY_URL = ("PGSERVICE", "PGDATESTYLE", "PGTZ", "PGGEQO")
 """Variables that libpq reads whatever the URL says: a service that it looks up even when another
@@ -25,12 +30,18 @@ _VALUES = {
 }
 
 
-def complete_url(url: str) -> str:
+def complete_url(url: str, data: Path) -> str:
     """Return `url` with every parameter that libpq would else take from its environment.
 
     Args:
         url: A URL with a query that names user, database, host and port.
+        data: The data directory. Only a server that runs as its owner is talked to: a socket
+            outside the home could be somebody else's.
+
+    Raises:
+        FileNotFoundError: There is no data yet, so there is no server.
     """
+    values = {**_VALUES, "requirepeer": _user_name(data.stat().st_uid)}
     _, _, query = url.partition("?")
     named = {"user", "dbname", "service", *(one.partition("=")[0] for one in query.split("&"))}
     more = {
@@ -39,10 +50,18 @@ def complete_url(url: str) -> str:
         if option.envvar is not None
     }
     return url + "".join(
-        f"&{name}={quote(_VALUES.get(name, value))}"
+        f"&{name}={quote(values.get(name, value))}"
         for name, value in more.items()
         if name not in named
     )
+
+
+def _user_name(uid: int) -> str:
+    """Return the name by which libpq knows a user; empty, which asks for nobody, without one."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
 
 
 def hide_variables() -> None:

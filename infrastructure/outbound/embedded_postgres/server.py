@@ -69,7 +69,7 @@ class EmbeddedPostgres:
     @property
     def conninfo(self) -> str:
         """The URL of the database over the unix socket, for libpq; SQLAlchemy needs its scheme."""
-        return complete_url(self._home.conninfo())
+        return complete_url(self._home.conninfo(), self._home.data)
 
     def ensure_running(self) -> None:
         """Return when the server answers; join it or start it again when it does not.
@@ -175,8 +175,12 @@ class EmbeddedPostgres:
     def _answer(self, database: str) -> str | None:
         """None when the server answers on `database`, else what stands against it."""
         try:
+            url = complete_url(self._home.conninfo(database), self._home.data)
+        except FileNotFoundError:
+            return "it has no data yet"
+        try:
             with psycopg.connect(
-                complete_url(self._home.conninfo(database)),
+                url,
                 autocommit=True,
                 connect_timeout=_CONNECT_SECONDS_MAX,
             ) as connection:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
@@ -120,11 +121,18 @@ def test_every_variable_of_libpq_is_tried() -> None:
     assert set(NOT_BY_URL) <= set(HOSTILE)
 
 
-def test_complete_url_leaves_nothing_to_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = complete_url(Home.at(tmp_path).conninfo())
-    plain = [(one.keyword, one.val) for one in Conninfo.parse(url.encode())]
-    left = {keyword for keyword, value in plain if value is None}
+def test_complete_url_leaves_nothing_to_the_environment(tmp_path: Path) -> None:
+    url = complete_url(Home.at(tmp_path).conninfo(), tmp_path)
+    left = {one.keyword for one in Conninfo.parse(url.encode()) if one.val is None}
     known = {one.keyword for one in Conninfo.get_defaults() if one.envvar is not None}
     assert left & known == {b"service"}
+
+
+def test_embedded_server_of_another_user_is_not_talked_to(database_url: str) -> None:
+    home = Home(Path(str(conninfo_to_dict(database_url)["host"])).parent)
+    url = complete_url(database_url, home.data)
+    with psycopg.connect(url) as connection:
+        assert connection.info.get_parameters()["requirepeer"] == home.data.owner()
+    impostor = url.replace(f"requirepeer={home.data.owner()}", "requirepeer=daemon")
+    with pytest.raises(psycopg.OperationalError, match="requirepeer"):
+        psycopg.connect(impostor)
