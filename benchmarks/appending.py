@@ -34,7 +34,12 @@ async def opened_log(conninfo: str) -> AsyncIterator[PostgresLog]:
         return await open_connection(conninfo, application="benchmark")
 
     pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
-        conninfo, min_size=1, max_size=2, open=False, kwargs={"autocommit": True}
+        conninfo,
+        connection_class=LogConnection,
+        min_size=1,
+        max_size=2,
+        open=False,
+        kwargs={"autocommit": True},
     )
     await pool.open(wait=True)
     try:

@@ -17,6 +17,7 @@ from psycopg import sql
 from psycopg_pool import AsyncConnectionPool
 
 from infrastructure.outbound.log.read.fold_input import runs_folded
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 
 POSITIONS = frozenset(
     {
@@ -76,7 +77,7 @@ async def rows_between(conninfo: str, first: int, last: int, text: UUID) -> tupl
     """What was written with these events, while nothing else was, and one kept text. Its run may
     have gone on, and its row is given the state that it had."""
     span = [first, last]
-    async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
+    async with await open_connection(conninfo, application="benchmark") as connection:
         runs = await _rows(connection, "runs", "from_position BETWEEN %s AND %s", span)
         return (
             await _rows(connection, "events", "position BETWEEN %s AND %s", span),
@@ -86,7 +87,7 @@ async def rows_between(conninfo: str, first: int, last: int, text: UUID) -> tupl
         )
 
 
-async def _with_states(connection: psycopg.AsyncConnection[Any], runs: TableRows) -> TableRows:
+async def _with_states(connection: LogConnection, runs: TableRows) -> TableRows:
     at = {name: runs.columns.index(name) for name in ("run_id", "from_position", "state")}
     wanted = [(row[at["run_id"]], row[at["from_position"]]) for row in runs.rows]
     states = await runs_folded(connection, wanted)

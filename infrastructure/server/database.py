@@ -13,10 +13,13 @@ from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresErr
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.schema.connections import (
     ANSWER_SECONDS_MAX,
+    COORDINATION_CONNECTIONS_MAX,
     LIMITS,
     PLANNING,
+    READING_CONNECTIONS_MAX,
     LogConnection,
     Silences,
+    crowding_advice,
     open_connection,
     open_pool,
 )
@@ -92,7 +95,8 @@ def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
     try:
         found = inspect_database(url)
     except (psycopg.Error, ValueError) as error:
-        raise UserError(f"{failure}: {_reason(error)}{advice}") from error
+        reason = crowding_advice(error) or f"{_reason(error)}{advice}"
+        raise UserError(f"{failure}: {reason}") from error
     require_known_revision(found.revision)
     return found
 
@@ -120,10 +124,6 @@ def _do_nothing() -> None:
     """An outside server is not ours to start or stop."""
 
 
-READING_CONNECTIONS_MAX = 12
-
-# One for each kind of work that goes on by itself: none of them waits for another.
-COORDINATION_CONNECTIONS_MAX = 8
 POOL_WAIT_SECONDS = 10.0
 POOL_SETTINGS = f"{LIMITS}; {PLANNING}"
 DIRECT_ANSWER_SECONDS_MAX = 12.0

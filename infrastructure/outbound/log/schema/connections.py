@@ -59,6 +59,30 @@ UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, _R
 """Errors that are the database's and may be gone in a moment, whatever was asked of it."""
 
 
+READING_CONNECTIONS_MAX = 12
+
+# One for each kind of work that goes on by itself: none of them waits for another.
+COORDINATION_CONNECTIONS_MAX = 8
+DIRECT_CONNECTIONS_MAX = 3
+"""Of the writer, the tail and the listener."""
+SERVER_CONNECTIONS_MAX = (
+    READING_CONNECTIONS_MAX + COORDINATION_CONNECTIONS_MAX + DIRECT_CONNECTIONS_MAX
+)
+# Of an attempt to connect libpq keeps no SQLSTATE, and these are its texts.
+_CROWDED = ("too many clients", "remaining connection slots", "too many connections")
+
+
+def crowding_advice(error: BaseException) -> str | None:
+    """Return what to do if all connections of the database are taken; None for another error."""
+    if not any(words in str(error) for words in _CROWDED):
+        return None
+    return (
+        "all its connections are taken (too many connections); each server of the log holds up to"
+        f" {SERVER_CONNECTIONS_MAX}, and a command a few more: raise max_connections of PostgreSQL,"
+        " or the connection limit of the role or database"
+    )
+
+
 def refusal_to_write(error: BaseException) -> str | None:
     """Why a database that answers records nothing, and what is to be done about it; None when the
     error is another one."""

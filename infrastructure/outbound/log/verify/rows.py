@@ -17,6 +17,7 @@ from infrastructure.outbound.log.schema.connections import (
     LOCK_TIMEOUT_MS,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     SyncLogConnection,
+    crowding_advice,
     open_sync_connection,
 )
 
@@ -48,6 +49,9 @@ def one_row(connection: ReadConnection, query: str, values: Any = None) -> Tuple
 
 def database_error_reason(error: psycopg.Error) -> str:
     """Why the database cannot be read, in a line. Drivers put addresses there, but no passwords."""
+    advice = crowding_advice(error)
+    if advice is not None:
+        return f"the database cannot be read: {advice}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return f"the database cannot be read: {lines[0][:500]}"
 

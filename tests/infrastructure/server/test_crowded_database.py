@@ -1,0 +1,39 @@
+"""A database without a connection to spare says so, and how many a server holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.schema.connections import SERVER_CONNECTIONS_MAX
+from infrastructure.outbound.log.verify.rows import database_error_reason
+from infrastructure.server.database import open_database
+
+ROLE = "without_room"
+
+
+@pytest.fixture
+def crowded_url(database_url: str) -> Iterator[str]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {ROLE} LOGIN CONNECTION LIMIT 0".encode())
+        try:
+            yield database_url.replace("://spawnlog@", f"://{ROLE}@")
+        finally:
+            connection.execute(f"DROP ROLE {ROLE}".encode())
+
+
+def test_crowded_database_is_named_with_its_remedy(crowded_url: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        open_database(crowded_url, tmp_path)
+    text = str(refused.value)
+    assert f"each server of the log holds up to {SERVER_CONNECTIONS_MAX}" in text
+    assert "raise max_connections" in text
+    assert "--database-url" not in text
+
+
+def test_verification_names_crowded_database(crowded_url: str) -> None:
+    with pytest.raises(psycopg.OperationalError) as refused:
+        psycopg.connect(crowded_url)
+    assert "raise max_connections" in database_error_reason(refused.value)
