@@ -15,7 +15,7 @@ from spawnlog.core.errors import (
 )
 from spawnlog.core.request import Request
 from spawnlog.core.retries import NO_RETRIES, PASSING_STATUSES, Errand, Pause, exchange
-from spawnlog.operations.runs import get_run
+from spawnlog.operations.runs import get_run, get_run_transcript
 from spawnlog.operations.sessions import get_session
 
 WaitUntil = Literal["started", "ended", "announced", "archived"]
@@ -102,6 +102,25 @@ def _outlasting(asking: Callable[[], Request[Any]], end: float | None) -> Errand
         pause = max(pause_seconds, asked)
         yield Pause(pause if end is None else min(pause, max(end - now, 0.001)))
         pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
+
+
+def wait_for_entries(run_id: str, after: int, *, tools: bool = False) -> Errand[Any]:
+    """Return a page of the transcript behind entry `after`, as the JSON object that it is.
+
+    It has the entries that are there, else those that come within half a minute. ServerUnreachable
+    when the server stays away for a minute.
+    """
+    request: Request[Any] = replace(
+        get_run_transcript(run_id, after=after, tools=tools or None, wait=POLL_SECONDS), answers=()
+    )
+    asked = time.monotonic()
+    answer = yield from _outlasting(partial(_same, request), None)
+    page = answer.value
+    is_silent = not page.get("items") and not page.get("complete")
+    if is_silent and time.monotonic() - asked < 1.0:
+        # A server that answers at once does not wait; it must not be asked in a hot loop.
+        yield Pause(PAUSE_SECONDS_MIN)
+    return page
 
 
 def wait_for_message(run_id: str, session_key: str, seconds: float | None) -> Errand[None]:

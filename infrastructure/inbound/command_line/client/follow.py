@@ -1,16 +1,17 @@
-"""The live stream of events: taken up again where it broke off."""
+"""Live streams: the events of the log, and the transcript of a run."""
 
 from collections.abc import Iterator
 
 from infrastructure.inbound.command_line.client.client import CommandClient, Parameters
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note
 from spawnlog.core.feed import PAUSE_SECONDS_MIN
+from spawnlog.core.wait import wait_for_entries
 
 
 def follow_events(
     client: CommandClient, parameters: Parameters, *, pause_seconds: float = PAUSE_SECONDS_MIN
 ) -> Iterator[JsonObject]:
-    """The events as they are recorded, each once and in order, without end.
+    """Yield the events as they are recorded, each once and in order, without end.
 
     Begins after `after` of the parameters, else at the head of the log. Raises Unreachable when the
     server cannot be reached at first, or stays away for two minutes later; what else the server
@@ -22,3 +23,16 @@ def follow_events(
         lambda lost: print_note(f"{lost.message}; trying again"),
         pause_seconds=pause_seconds,
     )
+
+
+def follow_transcript(
+    client: CommandClient, run_id: str, *, after: int, tools: bool = False
+) -> Iterator[JsonObject]:
+    """Yield the entries behind `after` as the agent writes them, until the run is over."""
+    while True:
+        page = client.perform(wait_for_entries(run_id, after, tools=tools))
+        yield from page.get("items") or ()
+        following = page.get("nextAfter")
+        if following is None and page.get("complete"):
+            return
+        after = int(following or page.get("lastSequence") or after)

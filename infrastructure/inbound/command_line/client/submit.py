@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
 
 
+PROGRESS_NAME_CHARACTERS = 8
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
@@ -42,8 +43,16 @@ IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 class SubmitOptions:
     """How a run is begun: whether its result is waited for, and under which key."""
 
+    def __post_init__(self) -> None:
+        if self.quiet and not self.wait:
+            raise CommandFailed("--quiet is about what --wait shows: give both")
+
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
+    ] = False
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="With --wait: the result alone, without progress."),
     ] = False
     idempotency_key: Annotated[
         str | None,
@@ -107,17 +116,30 @@ def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
         print_fields({"warning": "the model that was asked for is not used"})
 
 
-def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) -> None:
-    """Wait for the run's announcement and print its result. RunFailed when it did not end well,
-    RequestRefused when it came to nothing, Interrupted on Ctrl-C."""
+def follow_run(
+    client: "CommandClient", accepted: JsonObject, output: Output, *, quiet: bool = False
+) -> None:
+    """Wait for the run's announcement and print its result; on a terminal its progress, too.
+
+    Raises:
+        RunFailed: The run did not end well.
+        RequestRefused: The run was refused while it was prepared.
+        Interrupted: Ctrl-C was pressed; the run continues.
+    """
+    note = _no_note if quiet else print_note
+    shows_progress = not quiet and output is Output.TABLE and sys.stderr.isatty()
     run_id = str(accepted.get("runId"))
-    print_note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
+    note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
     try:
+        if shows_progress:
+            _show_progress(client, run_id, accepted.get("label"))
         run = wait_for_run(client, run_id, until="announced")
         while run.get("continuedBy") and (run.get("announcement") or {}).get("state") == "skipped":
             # It yielded, or was steered: the result is that of the run in its place.
-            print_note(f"run {printable_line(run['continuedBy'])} goes on in its place")
+            note(f"run {printable_line(run['continuedBy'])} goes on in its place")
             run_id = str(run["continuedBy"])
+            if shows_progress:
+                _show_progress(client, run_id, accepted.get("label"))
             run = wait_for_run(client, run_id, until="announced")
     except KeyboardInterrupt:
         shown = printable_line(run_id)
@@ -127,7 +149,8 @@ def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) ->
         ) from None
     if not print_object(run, output):
         print_block(str(run.get("resultText") or "(not available)"))
-        _print_output_notes(client, run)
+        if not quiet:
+            _print_output_notes(client, run)
     status = printable_line(run.get("status"), 20)
     if run.get("stage") == "refused":
         raise RequestRefused(
@@ -139,7 +162,7 @@ def follow_run(client: "CommandClient", accepted: JsonObject, output: Output) ->
             f"run {printable_line(run_id)} ended as {status}{': ' if reason else ''}{reason}"
         )
     took = format_duration(run.get("runtimeMs"))
-    print_note(f"run {printable_line(run_id)} is {status}{f' after {took}' if took else ''}")
+    note(f"run {printable_line(run_id)} is {status}{f' after {took}' if took else ''}")
 
 
 def _print_output_notes(client: "CommandClient", run: JsonObject) -> None:
@@ -156,3 +179,24 @@ def _print_output_notes(client: "CommandClient", run: JsonObject) -> None:
         notes, has_result=bool(run.get("resultText")), has_error=bool(run.get("error"))
     ):
         print_note(printable_line(text, 2000))
+
+
+def _show_progress(client: "CommandClient", run_id: str, label: object) -> None:
+    """Print the progress of a run until it is over. A token that may not see it waits without."""
+    # Here and not above: `--help` needs no HTTP library.
+    from infrastructure.inbound.command_line.client.follow import follow_transcript
+
+    name = printable_line(label or run_id[:PROGRESS_NAME_CHARACTERS], PROGRESS_NAME_CHARACTERS)
+    try:
+        for entry in follow_transcript(client, run_id, after=0):
+            if entry.get("kind") == "progress":
+                body = entry.get("body") or {}
+                print_note(f"{name}: {printable_line(body.get('text') or '')}")
+    except Unreachable:
+        raise
+    except CommandFailed:
+        return
+
+
+def _no_note(_: str) -> None:
+    """Say nothing."""

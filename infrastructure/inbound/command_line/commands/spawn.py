@@ -80,14 +80,16 @@ def print_batch(accepted: JsonObject) -> None:
         print_fields({"warning": warning})
 
 
-def follow_batch(client: "CommandClient", accepted: JsonObject, output: Output) -> None:
+def follow_batch(
+    client: "CommandClient", accepted: JsonObject, output: Output, *, quiet: bool
+) -> None:
     """Wait for every run and print its result, in their order. When any did not end well, each of
     those is told of, and the first decides how this ends."""
     failures: list[CommandFailed] = []
     runs = accepted.get("runs") or ()
     for number, run in enumerate(runs):
         try:
-            follow_run(client, run, output)
+            follow_run(client, run, output, quiet=quiet)
         except (RunFailed, RequestRefused) as failure:
             failures.append(failure)
         except Interrupted as interrupted:
@@ -135,7 +137,8 @@ def spawn(
             client, SPAWNS, body, submit.idempotency_key, _UNKNOWN_OUTCOME, api.output
         )
         if submit.wait:
-            (follow_batch if parallel else follow_run)(client, accepted, api.output)
+            follow = follow_batch if parallel else follow_run
+            follow(client, accepted, api.output, quiet=submit.quiet)
         elif not print_object(accepted, api.output):
             (print_batch if parallel else _print_spawned)(accepted)
 

@@ -14,6 +14,7 @@ Item = Mapping[str, Any]
 ELASTIC_CELLS_MIN = 8
 FOLDED_CELLS_MIN = 24
 GAP = "  "
+_BREAKS = "./:,="
 STATUS_STYLES = {
     "done": "green",
     "success": "green",
@@ -174,7 +175,7 @@ def _line(
 
 def _folded(text: str, width: int) -> list[str]:
     """Return the text on lines of `width` cells, broken between words where that is possible."""
-    from rich.cells import cell_len, chop_cells
+    from rich.cells import cell_len
 
     lines = [""]
     for word in text.split(" "):
@@ -182,9 +183,21 @@ def _folded(text: str, width: int) -> list[str]:
         if cell_len(joined) <= width:
             lines[-1] = joined
             continue
-        pieces = chop_cells(word, width)
-        lines = [*(lines if lines[-1] else []), *pieces]
+        lines = [*(lines if lines[-1] else []), *_pieces(word, width)]
     return lines
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """Return a word that is too long in pieces of `width` cells, broken behind a sign if it can."""
+    from rich.cells import cell_len, chop_cells
+
+    pieces = []
+    while cell_len(word) > width:
+        piece = chop_cells(word, width)[0]
+        place = max(piece.rfind(sign) for sign in _BREAKS) + 1
+        pieces.append(piece[:place] if 2 * place > len(piece) else piece)
+        word = word[len(pieces[-1]) :]
+    return [*pieces, word]
 
 
 def _truncate(text: str, width: int) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 # Words that YAML 1.1 or 1.2 reads as something other than text.
 _READ_OTHERWISE = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./@+()=-]| (?=[A-Za-z0-9_./@+()=-]))*")
+_SIGN = "[A-Za-z0-9_./@+()=-]"
+_PLAIN = re.compile(f"[A-Za-z_](?:{_SIGN}|[ :](?={_SIGN}))*")
 _INDENT = "  "
 
 

@@ -116,7 +116,7 @@ def respawn_run(
         answer = post_or_print_refusal(client, path, body, key, _UNKNOWN_OUTCOME, api.output)
         accepted = {**answer, "respawnedFrom": run_id}
         if submit.wait:
-            follow_run(client, accepted, api.output)
+            follow_run(client, accepted, api.output, quiet=submit.quiet)
         elif not print_object(accepted, api.output):
             _print_respawned(accepted)
 

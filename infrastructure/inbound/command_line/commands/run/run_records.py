@@ -1,7 +1,8 @@
 """`spawnlog run events`, `run log`, `run prompt`, `run explain`: what is on record about a run."""
 
 import json
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +14,13 @@ from infrastructure.inbound.command_line.client.options import (
     RunName,
 )
 from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
     Output,
     print_block,
+    print_json_line,
     print_listing,
     print_note,
     print_object,
@@ -27,6 +30,9 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset
 from spawnlog.core.request import path_of
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 TRANSCRIPT_PAGE_ITEMS = 50
 LAST_ENTRIES_MAX = 500
@@ -83,6 +89,10 @@ def run_log(
         int | None, typer.Option(min=0, metavar="SEQUENCE", help="Go on after this entry.")
     ] = None,
     tools: Annotated[bool, typer.Option("--tools", help="With the calls of tools.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Show entries as they are written, until it is over."),
+    ] = False,
     at: AsOfOption = None,
     *,
     api: ApiOptions,
@@ -92,9 +102,14 @@ def run_log(
     Both sides of it, in order: its last entries (500 at most), or those after --after.
     """
     with_tools = "true" if tools else None
+    if follow:
+        _require_followable(at, api.output)
     with api.client() as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "transcript")
+        if follow:
+            _follow_log(client, found.run_id, path, limit, after, tools, api.output)
+            return
         if after is None and limit <= LAST_ENTRIES_MAX:
             page = client.get(path, {"last": limit, "tools": with_tools, "at": at}).value
             listing = Listing(list(page.get("items") or ()), more=False)
@@ -122,6 +137,48 @@ def run_log(
         print_note("the transcript is empty")
     elif listing.more:
         print_note(f"there is more: go on with --after {listing.items[-1].get('sequence')}")
+
+
+def _require_followable(at: str | None, output: Output) -> None:
+    if at is not None:
+        raise CommandFailed("--follow goes on from now: leave --at out")
+    if output not in (Output.JSONL, Output.TABLE):
+        raise CommandFailed("a stream is no document: follow it with --output jsonl or table")
+
+
+def _follow_log(
+    client: "CommandClient",
+    run_id: str,
+    path: str,
+    limit: int,
+    after: int | None,
+    tools: bool,
+    output: Output,
+) -> None:
+    """Print the last entries, or those behind `after`, and each later one until the run is over."""
+    # Here and not above: `--help` needs no HTTP library.
+    from infrastructure.inbound.command_line.client.follow import follow_transcript
+
+    def show(entry: JsonObject) -> None:
+        if output is Output.JSONL:
+            print_json_line(entry)
+        else:
+            _print_entry(entry)
+            sys.stdout.flush()
+
+    if after is None:
+        last = min(limit, LAST_ENTRIES_MAX)
+        page = client.get(path, {"last": last, "tools": "true" if tools else None}).value
+        for entry in page.get("items") or ():
+            show(entry)
+        after = int(page.get("lastSequence") or 0)
+    for entry in follow_transcript(client, run_id, after=after, tools=tools):
+        show(entry)
+    run = client.get(path_of("runs", run_id)).value
+    print_note(f"run {run_id} is {printable_line(run.get('status'), 20)}")
+    if run.get("continuedBy"):
+        following = printable_line(run["continuedBy"])
+        print_note(f"its session continues with: spawnlog run log --follow {following}")
 
 
 def run_prompt(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:

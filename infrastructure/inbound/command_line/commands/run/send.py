@@ -64,7 +64,7 @@ def _send(name: str, body: JsonObject, submit: SubmitOptions, api: ApiOptions) -
         if submit.wait and accepted.get("status") != "done":
             if "modelApplied" not in accepted:
                 await_run(client, str(accepted["runId"]), str(accepted["childSessionKey"]))
-            follow_run(client, accepted, api.output)
+            follow_run(client, accepted, api.output, quiet=submit.quiet)
         elif not print_object(accepted, api.output):
             print_accepted(
                 accepted,
