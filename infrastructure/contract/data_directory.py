@@ -16,9 +16,9 @@ ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105
 """The admin token as one line of text, mode 0600; written by the first start."""
 
 SERVERS_FOLDER = "servers"
-"""A file for each server that runs: `<start>-<pid>.json` holds `{"url": …, "pid": …}`. The server
-holds a lock (flock) on its file while it lives, so the file of a killed server is known by its
-missing lock."""
+"""A file for each server that runs: `<start>-<pid>.json` holds `{"url": …, "pid": …, "logId": …}`.
+The server holds a lock (flock) on its file while it lives, so the file of a killed server is known
+by its missing lock."""
 
 ENTRY_BYTES_MAX = 4096
 ENTRIES_READ_MAX = 100
@@ -26,11 +26,12 @@ ENTRIES_READ_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """The file of one server of a data directory."""
+    """The file of one server of a data directory. `log_id` is the log that it serves."""
 
     path: Path
     url: str
     pid: int
+    log_id: str
     is_alive: bool
 
 
@@ -52,7 +53,8 @@ def _read_entries(paths: list[Path]) -> Iterator[ServerEntry]:
             with open(path, "rb", opener=_open_without_waiting) as file:
                 is_alive = _is_locked(file.fileno())
                 entry = json.loads(file.read(ENTRY_BYTES_MAX))
-            yield ServerEntry(path, str(entry["url"]), int(entry["pid"]), is_alive)
+            url, pid, log_id = str(entry["url"]), int(entry["pid"]), str(entry["logId"])
+            yield ServerEntry(path, url, pid, log_id, is_alive)
         except (OSError, ValueError, LookupError, TypeError):
             continue
 

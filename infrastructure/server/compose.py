@@ -310,7 +310,7 @@ class ServerProcess:
                 self._files.note_found(self._active.revision, self._loaded)
             await self.configurations.keep(load(None), SYSTEM)
             text = describe_kept(before)
-        _log.info("%s%s", describe_neighbors(self.directory.servers()), text)
+        _log.info("%s%s", describe_neighbors(self.directory.servers_of(self.log.log_id)), text)
         if self._active is not None and self._loaded.missing is not None:
             warn_about_missing(self._active.revision, self._loaded)
 

@@ -97,12 +97,12 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
         if serving.done():
             await serving
             return 2
-        entry = process.directory.enter_server(url)
+        entry = process.directory.enter_server(url, process.log.log_id)
         tune_garbage_collector()
         print(f"spawnlog ready on {url}", flush=True)
         await _wait_for_first(stop_event, serving)
         _log.info("stopping")
-        if len(process.directory.servers()) > 1:
+        if len(process.directory.servers_of(process.log.log_id)) > 1:
             # Another one takes new work, which this one refuses from now on.
             entry.remove()
         with _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX):

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -15,6 +16,8 @@ from spawnlog.core.location import (
     locate_server,
 )
 
+LOG = uuid4()
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> DataDirectory:
@@ -26,7 +29,7 @@ def directory(tmp_path: Path) -> DataDirectory:
 @pytest.fixture
 def home(directory: DataDirectory) -> Iterator[Path]:
     """The data directory of a running server."""
-    entry = directory.enter_server("http://127.0.0.1:4711")
+    entry = directory.enter_server("http://127.0.0.1:4711", LOG)
     yield directory.path
     entry.remove()
 
@@ -35,7 +38,7 @@ def leave_entry(directory: Path, url: str, pid: int = 999) -> Path:
     """Write the entry of a server that was killed: nobody holds its lock."""
     path = directory / "servers" / f"1-{pid}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"url": url, "pid": pid}))
+    path.write_text(json.dumps({"url": url, "pid": pid, "logId": str(LOG)}))
     return path
 
 
@@ -68,8 +71,8 @@ def test_the_token_of_the_file_goes_to_no_other_machine(home: Path) -> None:
 
 
 def test_token_of_the_file_goes_to_every_live_server(directory: DataDirectory) -> None:
-    first = directory.enter_server("http://192.0.2.7:8700")
-    second = directory.enter_server("http://192.0.2.9:8700")
+    first = directory.enter_server("http://192.0.2.7:8700", LOG)
+    second = directory.enter_server("http://192.0.2.9:8700", LOG)
     for url in ("http://192.0.2.7:8700", "http://192.0.2.9:8700"):
         assert locate_server(url, directory.path, {}).token == "from-the-file"
     assert locate_server("http://192.0.2.8:8700", directory.path, {}).token is None
@@ -79,8 +82,8 @@ def test_token_of_the_file_goes_to_every_live_server(directory: DataDirectory) -
 
 
 def test_each_server_has_its_entry_and_removes_its_own(directory: DataDirectory) -> None:
-    first = directory.enter_server("http://127.0.0.1:1")
-    second = directory.enter_server("http://127.0.0.1:2")
+    first = directory.enter_server("http://127.0.0.1:1", LOG)
+    second = directory.enter_server("http://127.0.0.1:2", LOG)
     assert locate_server(None, directory.path, {}).url == "http://127.0.0.1:2"
     second.remove()
     assert locate_server(None, directory.path, {}).url == "http://127.0.0.1:1"
@@ -99,11 +102,17 @@ def test_entry_of_a_killed_server_is_passed_over(home: Path) -> None:
 
 def test_server_removes_entries_of_killed_servers(directory: DataDirectory) -> None:
     left = leave_entry(directory.path, "http://127.0.0.1:4712")
-    living = directory.enter_server("http://127.0.0.1:1")
-    directory.enter_server("http://127.0.0.1:2").remove()
+    living = directory.enter_server("http://127.0.0.1:1", LOG)
+    directory.enter_server("http://127.0.0.1:2", LOG).remove()
     assert not left.exists()
-    assert [entry.url for entry in directory.servers()] == ["http://127.0.0.1:1"]
+    assert [entry.url for entry in directory.servers_of(LOG)] == ["http://127.0.0.1:1"]
     living.remove()
+
+
+def test_server_of_another_log_is_no_neighbor(directory: DataDirectory) -> None:
+    other = directory.enter_server("http://127.0.0.1:1", uuid4())
+    assert directory.servers_of(LOG) == []
+    other.remove()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"url": "x"}', b"\xff"])

@@ -13,8 +13,10 @@ from infrastructure.outbound.configuration.load import (
     LoadedConfiguration,
     configuration_from_stored,
     load_recorded,
+    load_without_file,
 )
 
+FIND_SECONDS_MAX = 10.0
 _log = logging.getLogger("spawnlog.configuration")
 
 
@@ -48,7 +50,13 @@ class LoadedFiles:
         with the `text` of the revision, in which secrets are references."""
         if revision in self._files and not again:
             return
-        found = await asyncio.to_thread(load_recorded, revision, source, text)
+        try:
+            # A file system that does not answer must not stop decisions under the revision.
+            async with asyncio.timeout(FIND_SECONDS_MAX):
+                found = await asyncio.to_thread(load_recorded, revision, source, text)
+        except TimeoutError:
+            missing = f"{source}: it cannot be read in {FIND_SECONDS_MAX:g} s"
+            found = load_without_file(source, text, missing)
         if found.missing is not None and self._own is not None:
             _log.warning(
                 "the file of configuration revision %d cannot be used: %s; its secrets are looked"

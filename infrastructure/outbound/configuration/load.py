@@ -227,8 +227,8 @@ def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfigu
     """Return the file of a kept revision, whose path on record is `source`. If it is gone or says
     something else now, return what was kept; its `missing` says why. ConfigurationError if this
     program cannot read the revision."""
-    stored = orjson.loads(stored_text)
     if source == BUILT_IN:
+        stored = orjson.loads(stored_text)
         return LoadedConfiguration(
             configuration_from_stored(stored), stored, None, (), Path.cwd(), stored
         )
@@ -247,8 +247,14 @@ def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfigu
                 f"{source}: it, or a variable in it, has changed since revision {revision} was"
                 " activated"
             )
-    configuration = configuration_from_stored(stored)
-    folder = path.absolute().parent
+    return load_without_file(source, stored_text, missing)
+
+
+def load_without_file(source: str, stored_text: str, missing: str) -> LoadedConfiguration:
+    """Return what was kept of a revision; `missing` says why its file cannot be used.
+    ConfigurationError if this program cannot read the revision."""
+    stored, path = orjson.loads(stored_text), Path(source)
+    configuration, folder = configuration_from_stored(stored), path.absolute().parent
     return LoadedConfiguration(configuration, stored, path, (), folder, stored, missing=missing)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 
@@ -93,11 +93,13 @@ class DataDirectory:
         part.unlink()
         return path.read_text("utf-8").strip()
 
-    def servers(self) -> list[ServerEntry]:
-        """Return the servers that run on this directory, the one that started last first."""
-        return [entry for entry in server_entries(self.path) if entry.is_alive]
+    def servers_of(self, log_id: UUID) -> list[ServerEntry]:
+        """Return the servers of this directory that serve a log, the one that started last
+        first."""
+        entries = server_entries(self.path)
+        return [one for one in entries if one.is_alive and one.log_id == str(log_id)]
 
-    def enter_server(self, url: str) -> "EnteredServer":
+    def enter_server(self, url: str, log_id: UUID) -> "EnteredServer":
         """Write the entry by which the command line finds a server, and remove those of servers
         that were killed. UserError if that cannot be done."""
         folder = self.path / SERVERS_FOLDER
@@ -106,7 +108,7 @@ class DataDirectory:
             for entry in server_entries(self.path):
                 if not entry.is_alive:
                     entry.path.unlink(missing_ok=True)
-            return EnteredServer(folder, url)
+            return EnteredServer(folder, url, log_id)
         except OSError as error:
             raise UserError(
                 f"the server cannot be entered in {folder}: {error.strerror}; its data directory"
@@ -118,7 +120,7 @@ class EnteredServer:
     """The entry of a server that runs. The system lets go of its lock when the process ends, in
     whatever way."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, log_id: UUID) -> None:
         name = f"{time.time_ns()}-{os.getpid()}.json"
         self._path = folder / name
         part = folder / f".{name}"
@@ -126,7 +128,7 @@ class EnteredServer:
         try:
             # Locked before others see it: to them a file without a lock is of a killed server.
             self._lock.try_exclusive()
-            part.write_bytes(orjson.dumps({"url": url, "pid": os.getpid()}))
+            part.write_bytes(orjson.dumps({"url": url, "pid": os.getpid(), "logId": log_id}))
             part.chmod(0o644)
             part.replace(self._path)
         except BaseException:

@@ -121,3 +121,12 @@ async def test_without_a_file_no_other_one_serves(tmp_path: Path) -> None:
     await files.find(2, other.source, other.stored_text)
     assert files.file_of(pinned(2, other)).missing is not None
     assert files.file_of(pinned(1, first)).resolve(REFERENCE) == "a"
+
+
+async def test_file_that_cannot_be_read_in_time_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, files = write(tmp_path / "a.json5"), LoadedFiles()
+    monkeypatch.setattr("infrastructure.outbound.configuration.files.FIND_SECONDS_MAX", 0)
+    await files.find(1, kept.source, kept.stored_text)
+    assert files.file_of(pinned(1, kept)).missing == f"{kept.source}: it cannot be read in 0 s"
