@@ -157,7 +157,11 @@ async def _stream(
         after = int(seen)
     pages = await runs.follow_transcript(services, caller, run_id, after=after, tools=tools)
     position = services.tail.position
-    return TranscriptStream(pages, headers=position_headers(services, position))
+    return TranscriptStream(
+        pages,
+        headers=position_headers(services, position),
+        streams=request.app.state.streams,
+    )
 
 
 @router.get(

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from application.log.event_log import LogUnavailable
 from application.queries.runs import EntryPage, entry_view
 from infrastructure.inbound.http.middleware.disconnects import connection_dropper
-from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE
+from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE, OpenStreams
 
 STUCK_SECONDS_MAX = 10.0
 """A reader that takes nothing off for so long is disconnected."""
@@ -22,14 +22,21 @@ class TranscriptStream(StreamingResponse):
     """The entries of `pages` as events `entry`, then an event `end` if the run is over. Pages are
     read as fast as the reader takes them, so that no more than one is in memory."""
 
-    def __init__(self, pages: AsyncIterator[EntryPage], *, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, pages: AsyncIterator[EntryPage], *, headers: Mapping[str, str], streams: OpenStreams
+    ) -> None:
         self._pages = pages
+        self._streams = streams
         super().__init__(
             self._frames(), media_type=MEDIA_TYPE, headers={**headers, "X-Accel-Buffering": "no"}
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the run is over, the reader leaves or takes nothing, or the service stops."""
+        with self._streams.slot():
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         drop = connection_dropper(scope)
 
         async def send_in_time(message: Message) -> None:

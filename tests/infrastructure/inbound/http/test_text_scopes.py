@@ -18,7 +18,13 @@ from tests.support.http.described_answers import document
 from tests.support.http.mcp import McpCaller
 from tests.support.http.streams import StreamReader
 from tests.support.http.wire import client_of
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.running_server import (
+    RunningServer,
+    command,
+    configuration,
+    scripted,
+    wait_for,
+)
 
 pytestmark = pytest.mark.server
 
@@ -43,6 +49,7 @@ OPERATIONS = {
 KINDS = (
     "task", "result", "error", "script", "scriptfailure", "transcript", "tool", "preamble",
     "shared", "address", "provided", "queued", "reason", "configuration",
+    "progress",
 )  # fmt: skip
 
 
@@ -82,10 +89,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         {"message": canary("transcript")},
         {"tool": {"name": "find", "input": {"q": "x"}, "output": canary("tool")}},
     ]
+    progress = json.dumps({"type": "progress", "text": canary("progress")})
     config = configuration(
         {**scripted(steps=steps, result=canary("result")), "default": True},
         _without_result(scripted("failing", outcome="error", error=canary("error"))),
         scripted("slow", steps=[{"afterMs": 300_000}]),
+        command("telling", "sh", "-c", f"echo '{progress}'; exec sleep 300", output="jsonl"),
         {"id": "outside", "runtime": {"type": "external"}},
         maxSpawnDepth=2,
         maxChildrenPerAgent=20,
@@ -146,11 +155,13 @@ def _told(server: RunningServer) -> Story:
     spawned("slow", agentId="slow")
     spawned("stopped", agentId="slow")
     spawned("outside", agentId="outside")
+    spawned("telling", agentId="telling")
     for name in ("done", "failed", "scripted", "broken"):
         server.run(runs[name], "announced")
     server.run(runs["slow"], "started")
     posted("POST", f"/v1/runs/{runs['slow']}/messages", {"message": canary("queued")})
     posted("PUT", f"/v1/sessions/{children['slow']}/preamble", {"preamble": canary("preamble")})
+    wait_for("its progress", lambda: server.run(runs["telling"])["progress"])
     posted("POST", f"/v1/runs/{runs['stopped']}/stop", {"reason": canary("reason")})
     server.run(runs["stopped"], "announced")
     head = int(server.http.get("/v1/events", params={"limit": 1}).json()["head"])
@@ -334,6 +345,9 @@ def test_operations_show_previews_alone_without_content(story: Story) -> None:
         frames = stream.until(lambda frame: int(frame.id or 0) >= story.head)
         assert not marks_in(str([frame.data for frame in frames]))
     with story.client("blind") as http:
+        stream_of_entries = f"/v1/runs/{story.runs['telling']}/transcript"
+        answer = http.get(stream_of_entries, headers={"Accept": "text/event-stream"})
+        assert answer.status_code == 403
         seen = {operation: marks_in(asked(story, http, operation)) for operation in ORDER}
     assert not beyond(seen, SHOWN)
     assert seen["listRuns"] == LISTED
@@ -346,7 +360,7 @@ def test_run_without_content_keeps_what_is_no_text(story: Story) -> None:
     )
     assert answer.status_code == 201, answer.text
     again = answer.json()["runId"]
-    texts = {"task", "resultText", "requesterOrigin"}
+    texts = {"task", "resultText", "requesterOrigin", "progress"}
     with story.client("seeing") as http, story.client("blind") as blind:
         whole = http.get(f"/v1/runs/{run_id}").json()
         shown = blind.get(f"/v1/runs/{run_id}").json()
