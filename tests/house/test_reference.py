@@ -14,6 +14,7 @@ from infrastructure.inbound.http.requests.caller import parameters_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+OPTION = re.compile(r"--[a-z][a-z-]*")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -60,6 +61,32 @@ def test_every_command_is_described_and_none_that_is_not_there() -> None:
     page = (DOCS / "commands.md").read_text("utf-8")
     described = re.findall(r"^\| `(spawnlog [a-z -]+?)(?: [A-Z]+)?` \|", page, re.M)
     assert {*described, "spawnlog announcement ack"} == there
+
+
+ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)(?: [A-Z]+)?` \| (.*) \|$", re.M)
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    ROW.findall((DOCS / "commands.md").read_text("utf-8")),
+    ids=lambda text: text[:20],
+)
+def test_options_of_each_command_are_described(name: str, row: str) -> None:
+    command: object = typer.main.get_command(app)
+    for word in name.split():
+        command = getattr(command, "commands", {})[word]
+    there = {
+        option
+        for parameter in getattr(command, "params", ())
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+    }
+    page = (DOCS / "commands.md").read_text("utf-8")
+    shared = re.findall(r"^Shared options: (.*?)\n\n", page, re.M | re.S)[0]
+    # An option of another command is named together with that.
+    described = set(OPTION.findall(re.sub(r"`[a-z]+ [a-z]+ --[^`]*`", "", row)))
+    assert described <= there
+    assert there - described - set(OPTION.findall(shared)) <= {"--help", "--browser", "--json"}
 
 
 def test_the_commands_that_show_a_past_state_are_listed() -> None:

@@ -108,6 +108,8 @@ def test_a_name_that_means_no_run_or_several_is_refused(house: House) -> None:
     ids = [house.ended(house.session(), label=label)["runId"] for _ in range(2)]
     problem = problem_of(get(house, "/v1/lanes", f"run:{label}@started"), 422, "invalid_request")
     assert all(run_id in problem["detail"] for run_id in ids)
+    newest = get(house, f"/v1/runs/{ids[1]}", f"run:{label}@last@started")
+    assert newest.json()["stage"] == "started"
     for name in (str(uuid.uuid4()), "0" * 12, "nobody", session):
         problem_of(get(house, "/v1/lanes", f"run:{name}@started"), 404, "not_found")
     for at in ("run:", "run:@started", f"run:{label}", f"run:{label}@", f"run:{label}@unborn"):

@@ -15,7 +15,15 @@ from tests.support.servers.http_server import GHOST, House
 pytestmark = pytest.mark.server
 
 SUMMARY_ONLY = {"taskPreview", "taskBytes"}
-NOT_IN_SUMMARIES = {"task", "respawns", "resultText", "requesterOrigin", "contextPreamble"}
+NOT_IN_SUMMARIES = {
+    "task",
+    "respawns",
+    "resultText",
+    "requesterOrigin",
+    "contextPreamble",
+    "progress",
+    "transcriptEntries",
+}
 
 
 def listed(house: House, **query: Any) -> list[str]:

@@ -73,9 +73,9 @@ def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool)
     if print_object({"items": stopped}, api.output):
         return
     if not stopped:
-        print("no running subagents to kill.")
+        print("no run is at work")
         return
-    print(f"killed {len(stopped)} subagent{'s' if len(stopped) != 1 else ''}.")
+    print("1 run is stopped" if len(stopped) == 1 else f"{len(stopped)} runs are stopped")
 
 
 def stop_and_wait(client: "CommandClient", run_id: str, reason: str | None = None) -> JsonObject:

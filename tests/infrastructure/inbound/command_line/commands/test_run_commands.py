@@ -226,9 +226,9 @@ def test_a6_all_that_a_session_has_at_work_is_stopped(spawnlog: Command, api: Re
     api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST, status="stopped")))
     assert spawnlog("run", "stop", "all").exit_code == 2
     result = spawnlog("run", "stop", "all", "--yes")
-    assert (result.exit_code, result.stdout) == (0, "killed 1 subagent.\n")
+    assert (result.exit_code, result.stdout) == (0, "1 run is stopped\n")
     api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": []}))
-    assert spawnlog("run", "stop", "all").stdout == "no running subagents to kill.\n"
+    assert spawnlog("run", "stop", "all").stdout == "no run is at work\n"
 
 
 def test_list_of_refused_runs_names_the_rule(spawnlog: Command, api: RecordedApi) -> None:
