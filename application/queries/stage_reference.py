@@ -75,7 +75,7 @@ async def _named_run(
         visible = await _visible(services, caller, [run] if run is not None else [], {})
     else:
         visible = await _labelled(services, caller, name, stage, head)
-        if not visible and _ID_PREFIX.fullmatch(word):
+        if not visible and not is_newest and _ID_PREFIX.fullmatch(word):
             found = await registry.runs_by_id_prefix(word, limit=RUNS_AT_ONCE)
             visible = await _visible(services, caller, found, {})
     meant = _eligible(visible, stage) or visible

@@ -53,16 +53,18 @@ class RootGroup(CommandGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move options from before the command behind it, which accepts or refuses them."""
-        return super().parse_args(ctx, _moved_behind_command(self, args))
+        try:
+            return super().parse_args(ctx, _moved_behind_command(self, args))
+        except UsageError as error:
+            _suggest_options(error)
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an option that it does not have is refused with suggestions."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
-            name = getattr(error, "option_name", None)
-            if hasattr(error, "possibilities") and error.ctx is not None:
-                error.possibilities = _meant_options(error.ctx.command, str(name))
+            _suggest_options(error)
             raise
 
 
@@ -90,6 +92,12 @@ def _leading_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             break
     return list(args[:place]), list(args[place:])
+
+
+def _suggest_options(error: Any) -> None:
+    """Give the error of an unknown option the options that may have been meant."""
+    if hasattr(error, "possibilities") and error.ctx is not None:
+        error.possibilities = _meant_options(error.ctx.command, error.option_name)
 
 
 def _meant_commands(group: Any, word: str) -> list[str]:

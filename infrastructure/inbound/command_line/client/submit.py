@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
 
 
-PROGRESS_NAME_CHARACTERS = 8
+SHORT_ID_CHARACTERS = 8
+LABEL_CHARACTERS_MAX = 40
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
@@ -186,7 +187,7 @@ def _show_progress(client: "CommandClient", run_id: str, label: object) -> None:
     # Here and not above: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.follow import follow_transcript
 
-    name = printable_line(label or run_id[:PROGRESS_NAME_CHARACTERS], PROGRESS_NAME_CHARACTERS)
+    name = printable_line(label or run_id[:SHORT_ID_CHARACTERS], LABEL_CHARACTERS_MAX)
     try:
         for entry in follow_transcript(client, run_id, after=0):
             if entry.get("kind") == "progress":

@@ -220,15 +220,13 @@ def compare_revisions(
         revision = right if right is not None else _newest_revision(client, None)
         before, after = _content(client, left), _content(client, revision)
     operations = difference(before, after)
-    if print_document(operations, api.output):
-        pass
-    elif api.output is Output.JSONL:
+    if api.output is Output.TABLE and operations:
+        print_table(_changes(before, operations), _CHANGE_COLUMNS)
+    elif api.output is Output.TABLE:
+        print_note(f"revisions {left} and {revision} say the same")
+    elif not print_document(operations, api.output):
         for operation in operations:
             print_json_line(operation)
-    elif operations:
-        print_table(_changes(before, operations), _CHANGE_COLUMNS)
-    else:
-        print_note(f"revisions {left} and {revision} say the same")
     if operations:
         raise typer.Exit(1)
 

@@ -118,13 +118,11 @@ def diff(
     revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
     more = page.get("nextCursor") is not None
     found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
-    if print_document({**span, **found, "more": more}, api.output):
-        pass
-    elif api.output is Output.JSONL:
+    if api.output is Output.TABLE:
+        _print_changes(items, span, more=more)
+    elif not print_document({**span, **found, "more": more}, api.output):
         for item in items:
             print_json_line(item)
-    else:
-        _print_changes(items, span, more=more)
     is_whole = run is None and session is None and tree is None
     if items or more or (is_whole and revisions[0] != revisions[1]):
         raise typer.Exit(DIFFERS)

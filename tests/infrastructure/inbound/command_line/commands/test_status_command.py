@@ -100,6 +100,7 @@ def test_yaml_is_one_document(spawnlog: Command, server: RecordedApi) -> None:
         (["spwan"], "'spawn'"),
         (["run", "list", "--json"], "--output json"),
         (["run", "list", "--yaml"], "--output yaml"),
+        (["--json", "run", "list"], "--output json"),
         (["run", "list", "-n", "3"], "--limit"),
         (["event", "list", "--folow"], "--follow"),
         (["spawn", "-f", "x"], "--file"),
