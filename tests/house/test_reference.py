@@ -1,6 +1,7 @@
 """The tables of the reference say what there is: nothing is missing, nothing is there beside it."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import typer
 from fastapi.routing import APIRoute
 
 from domain.configuration.settings import VARIABLES, Settings
+from domain.values.moments import parse_moment
 from infrastructure.inbound.command_line.main import app
 from infrastructure.inbound.http.application import ROUTERS
 from infrastructure.inbound.http.requests.caller import parameters_of
@@ -87,6 +89,25 @@ def test_options_of_each_command_are_described(name: str, row: str) -> None:
     described = set(OPTION.findall(re.sub(r"`[a-z]+ [a-z]+ --[^`]*`", "", row)))
     assert described <= there
     assert there - described - set(OPTION.findall(shared)) <= {"--help", "--browser", "--json"}
+
+
+@pytest.mark.parametrize(
+    ("page", "head"),
+    [
+        ("commands.md", "| time | means |"),
+        ("http.md", "| `at` | means |"),
+        ("time-travel.md", "| moment | means |"),
+    ],
+)
+def test_moments_of_the_pages_are_moments(page: str, head: str) -> None:
+    rows = (
+        (DOCS / page).read_text("utf-8").partition(f"{head}\n|---|---|\n")[2].partition("\n\n")[0]
+    )
+    named = [form for row in rows.splitlines() for form in re.findall("`(.*?)`", row.split("|")[1])]
+    assert len(named) >= 4
+    for form in named:
+        parse_moment(form, datetime(2026, 3, 1, tzinfo=UTC))
+    assert {"ms", "s", "m", "h", "d", "w"} <= set(re.findall("`([a-z]+)`", rows))
 
 
 def test_the_commands_that_show_a_past_state_are_listed() -> None:
