@@ -80,6 +80,13 @@ OF_THE_OPERATOR = {
     "ignore_checksum_failure": "for repairs",
     "default_table_access_method": "needs an extension",
 }
+OF_THE_MACHINE = (
+    *("vacuum_", "tcp_", "wal_", "temp_", "commit_", "max_stack_depth", "post_auth_delay"),
+    *("deadlock_timeout", "default_tablespace", "default_toast", "createrole_self_grant"),
+    *("session_preload", "local_preload", "dynamic_library_path", "extension_control_path"),
+    *("backtrace_functions", "application_name"),
+)
+"""How much of it a session takes, where files are, what an operator reads."""
 NOISY = ("log_", "debug_print", "trace_", "jit_debugging", "jit_profiling", "jit_dump")
 """They fill the log of the server and change nothing else."""
 
@@ -93,12 +100,13 @@ def hostile_settings(url: str) -> Hostile:
     """A value for each setting of a session that is neither the default nor the fixed one."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
-            "SELECT name, vartype, boot_val, enumvals FROM pg_settings WHERE context IN"
-            " ('user', 'superuser', 'backend', 'superuser-backend') ORDER BY name"
+            "SELECT name, vartype, boot_val, enumvals, min_val, max_val FROM pg_settings"
+            " WHERE context IN ('user', 'superuser', 'backend', 'superuser-backend')"
+            " ORDER BY name"
         ).fetchall()
     found = {}
-    for name, kind, usual, allowed in rows:
-        if name in OF_THE_OPERATOR or name.startswith(NOISY):
+    for name, kind, usual, allowed, least, most in rows:
+        if name in OF_THE_OPERATOR or name.startswith((*OF_THE_MACHINE, *NOISY)):
             continue
         if name in HOSTILE:
             found[name] = HOSTILE[name]
@@ -106,6 +114,10 @@ def hostile_settings(url: str) -> Hostile:
             found[name] = "off" if usual == "on" else "on"
         elif kind == "enum" and (others := [one for one in allowed if one != usual]):
             found[name] = others[0]
+        elif kind in ("integer", "real"):
+            found[name] = least if usual != least else most
+        else:
+            assert kind == "enum", f"{name} needs a hostile value"
     return found
 
 
