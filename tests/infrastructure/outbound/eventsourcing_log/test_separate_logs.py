@@ -77,6 +77,16 @@ async def test_both_live_in_one_database_and_do_not_wait_for_each_other(database
     assert len(whole_log(database_url, schema)) == 2
 
 
+def test_log_of_newer_release_is_refused(shared_database_url: str) -> None:
+    schema = own_schema()
+    env = environment_of(shared_database_url, schema)
+    with Harbours(env=env) as harbours:
+        harbours.open_harbour("Bremen")
+    ask(shared_database_url, schema, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(NotSupportedError, match="at revision 9999, which this release does not"):
+        Harbours(env=env)
+
+
 def test_an_operator_may_migrate_the_log_of_an_application(shared_database_url: str) -> None:
     schema = own_schema()
     env = environment_of(shared_database_url, schema)
