@@ -232,6 +232,11 @@ class EventLog(Protocol):
         """The first event of a type of a run."""
         ...
 
+    async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
+        """Return the event by which the message that is to become this run began to wait, or None
+        if it never waited."""
+        ...
+
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:

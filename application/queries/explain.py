@@ -99,14 +99,19 @@ async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) 
     if run.continues is not None:
         types, explained_by = _OF_MESSAGES, explain_continuation
     events = await work.log.read(run_id=run.run_id, types=types, until=until, limit=EVENTS_MAX)
-    decisions = explained_by(
-        [
-            EventAtRevision(
-                one.envelope.position, one.envelope.provenance.config_revision, one.event
-            )
-            for one in events
-        ],
-        await configuration_of_revision(work, run.config_revision),
+    # Nothing was decided yet about a message that waits.
+    decisions = (
+        explained_by(
+            [
+                EventAtRevision(
+                    one.envelope.position, one.envelope.provenance.config_revision, one.event
+                )
+                for one in events
+            ],
+            await configuration_of_revision(work, run.config_revision),
+        )
+        if events
+        else ()
     )
     refs_by_name = _requested_texts([one.event for one in events])
     refusal = run.refusal.text if run.refusal is not None else None
@@ -160,4 +165,4 @@ def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]
                 "workspace_dir": None,
                 "dependencies": None,
             }
-    return {}
+    return dict.fromkeys(("agent_id", "model", "thinking", "workspace_dir", "dependencies"))

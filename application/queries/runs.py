@@ -55,11 +55,13 @@ from application.queries.views.view import Answer
 from application.queries.wait import (
     REACHING,
     WaitStage,
+    current_run,
     reach_position,
     wait_for_growth,
     wait_seconds,
     wait_until,
 )
+from application.session.waiting_messages import waiting_message
 from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.facts import RunOutcome
 from domain.run.lifecycle import OVER
@@ -82,6 +84,8 @@ async def visible_run(services: QueryServices, caller: Caller, text: str, at: As
     """A run that the caller may see; `QueryError` when there is none, or none for this caller."""
     run_id = run_id_of(text)
     run = await services.work.registry.run(run_id, at=at.position)
+    if run is None:
+        run = await waiting_message(services.work, run_id, at=at.position)
     return await _must_be_visible(services, caller, run, run_id, at)
 
 
@@ -615,7 +619,7 @@ async def newest_entries(
 ) -> EntryPage:
     """Return the entries behind number `after` that are there now."""
     # The state first: a run that is over by then has all its entries.
-    now = services.tail.newest(run.run_id) or await services.work.run(run.run_id)
+    now = await current_run(services, run)
     if now.transcript is not None:
         last = now.transcript.count
     else:
@@ -648,7 +652,7 @@ async def wait_for_entry(services: QueryServices, run: Run, *, after: int, secon
     service stops."""
     deadline = time.monotonic() + seconds
     position = services.tail.position
-    now = services.tail.newest(run.run_id) or await services.work.run(run.run_id)
+    now = await current_run(services, run)
     if now.stage in OVER:
         return
     waits = (

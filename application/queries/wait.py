@@ -9,6 +9,7 @@ from uuid import UUID
 from application.log.event_log import LogUnavailable
 from application.queries.errors import invalid_value
 from application.queries.services import QueryServices
+from application.session.waiting_messages import waiting_message
 from domain.run.state import Run
 from domain.values.moments import parse_duration
 
@@ -43,17 +44,32 @@ def wait_seconds(text: str | None) -> float:
         raise invalid_value("/query/wait", str(error)) from None
 
 
+async def current_run(services: QueryServices, run: Run) -> Run:
+    """Return a run as it is now, or the message that waits to become it."""
+    known = services.tail.newest(run.run_id)
+    if known is not None:
+        return known
+    found = await services.work.registry.run(run.run_id)
+    return found or await waiting_message(services.work, run.run_id) or run
+
+
+MESSAGE_MOVED = ("RunContinued", "MessagesDropped", "ContinuationFailed")
+"""Events of a run that decide about a message that waits for it."""
+
+
 async def wait_until(services: QueryServices, run: Run, until: WaitStage, seconds: float) -> None:
     """Return when the run has reached a stage, the time is over, or the service stops."""
     deadline = time.monotonic() + seconds
     while True:
         position = services.tail.position
-        now = services.tail.newest(run.run_id) or await services.work.run(run.run_id)
+        now = await current_run(services, run)
         if now.stage in REACHED[until]:
             return
-        types = REACHING[until]
+        run_ids, types = [run.run_id], REACHING[until]
+        if now.version == 0 and now.continues is not None:
+            run_ids, types = [run.run_id, now.continues], (*types, *MESSAGE_MOVED)
         if not await wait_for_growth(
-            services, (run.run_id,), after=position, deadline=deadline, types=types
+            services, run_ids, after=position, deadline=deadline, types=types
         ):
             return
 

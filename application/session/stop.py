@@ -15,16 +15,17 @@ from application.log.unit_of_work import (
     provenance_of,
     with_fresh_reads,
 )
+from application.session.waiting_messages import waiting_message
 from application.spawn.prepare import RunPreparer
 from application.spawn.refuse import sibling_refusals
 from application.steps.thread_binding import webhooks_of
-from domain.run.commands import ScheduleArchive, StopRun
+from domain.run.commands import DropMessage, ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, must_be_prepared
 from domain.values import rules
-from domain.values.refusals import Rejected
+from domain.values.refusals import ReadAgain, Rejected
 
 LOOKS_MAX = 200
 _log = logging.getLogger("spawnlog.stopping")
@@ -56,6 +57,8 @@ class StopService:
         one that was replaced the run in its place is stopped.
         """
         await self._work.must_be_new(provenance_of(run, actor), reservation)
+        if run.version == 0:
+            return await self._drop(run, actor, reservation)
         was_over = not (_is_to_be_stopped(run) or run.is_replaced)
         answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": was_over})
         stop = StopRequest(actor, reason)
@@ -67,6 +70,34 @@ class StopService:
         is_last = run.continued_by is None and run.stage != "refused"
         if run.child_session_key is not None and is_last:
             await self._stop_below(run.child_session_key, stop)
+        await self._store_response(provenance_of(run, actor), reservation, answer)
+        return answer
+
+    async def _drop(self, run: Run, actor: Actor, reservation: Reservation | None) -> StoredAnswer:
+        """Drop a message that waits; if it became a run meanwhile, stop that."""
+
+        async def drop(_: Rejected | None) -> Run:
+            now = await waiting_message(self._work, run.run_id)
+            if now is None:
+                return await self._work.run(run.run_id)
+            if now.stage in OVER or now.continues is None:
+                return now
+            last = await self._work.run(now.continues)
+            appended = await self._work.record(last, (DropMessage(run_id=run.run_id),), actor=actor)
+            queue = appended.runs[last.run_id].queue or ()
+            if appended.runs[last.run_id].continued_by or any(
+                one.run_id == run.run_id for one in queue
+            ):
+                raise ReadAgain("the session went on meanwhile; ask again")
+            return now
+
+        found = await with_fresh_reads(
+            drop, "the session changes too fast for a message to be dropped; ask again in a moment"
+        )
+        if found.version > 0:
+            return await self.stop(found, actor, None, reservation)
+        was_over = found.stage in OVER
+        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": was_over})
         await self._store_response(provenance_of(run, actor), reservation, answer)
         return answer
 

@@ -45,6 +45,7 @@ from domain.run.events import (
     DeliveryRedriven,
     DescendantsSettled,
     MessageQueued,
+    MessagesDropped,
     RunAnnounced,
     RunArchived,
     RunClaimed,
@@ -241,7 +242,7 @@ class Supervisor:
             case ChildrenReported() | ChildSettled():
                 # A message may wait for it; only sessions that were spawned have such an event.
                 self._continue.notify()
-            case ContinuationFailed():
+            case ContinuationFailed() | MessagesDropped():
                 self._continue.notify()
                 self._announce.notify()
             case MessageQueued() if run_id is not None:

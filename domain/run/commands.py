@@ -388,6 +388,14 @@ class YieldRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropMessage:
+    """The message that is to become run `run_id` is not taken. No-op if it does not wait."""
+
+    action: ClassVar[str] = "drop a message"
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailContinuation:
     """The run that was to go on with the session was refused."""
 
@@ -416,5 +424,6 @@ RunCommand = (
     | ScheduleArchive
     | QueueMessage
     | YieldRun
+    | DropMessage
     | FailContinuation
 )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import assert_never
 from uuid import UUID
 
-from domain.run.commands import FailContinuation, QueueMessage, YieldRun
+from domain.run.commands import DropMessage, FailContinuation, QueueMessage, YieldRun
 from domain.run.events import (
     ArchiveScheduled,
     ChildrenReported,
@@ -107,6 +107,17 @@ def yield_run(run: Run, command: YieldRun) -> tuple[RunEvent, ...]:
 def fail_continuation(command: FailContinuation) -> tuple[RunEvent, ...]:
     """The run is announced after all, or its session goes on with the next message."""
     return (ContinuationFailed(run_id=command.run_id, error=command.error),)
+
+
+def drop_message(run: Run, command: DropMessage) -> tuple[RunEvent, ...]:
+    """Drop one message. If the run was ended for it and nothing else waits, the run is announced
+    after all."""
+    if all(one.run_id != command.run_id for one in run.queue or ()):
+        return ()
+    is_last = _without(run, (command.run_id,)) is None
+    if is_last and run.stage == "ended" and run.end_reason == "steered":
+        return (ContinuationFailed(run_id=command.run_id, error=None),)
+    return (MessagesDropped(run_ids=(command.run_id,)),)
 
 
 def drop_messages(run: Run) -> tuple[RunEvent, ...]:

@@ -11,6 +11,7 @@ from domain.run.commands import (
     ConfirmUndo,
     CreateSession,
     DeliveryCommand,
+    DropMessage,
     EndRun,
     FailContinuation,
     HookCommand,
@@ -28,7 +29,13 @@ from domain.run.commands import (
     TakeStep,
     YieldRun,
 )
-from domain.run.continuation import drop_messages, fail_continuation, queue_message, yield_run
+from domain.run.continuation import (
+    drop_message,
+    drop_messages,
+    fail_continuation,
+    queue_message,
+    yield_run,
+)
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
@@ -356,6 +363,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return queue_message(run, command)
         case YieldRun():
             return yield_run(run, command)
+        case DropMessage():
+            return drop_message(run, command)
         case FailContinuation():
             return fail_continuation(command)
         case _ if isinstance(command, HookCommand):

@@ -14,6 +14,7 @@ from domain.run.commands import (
     AnnounceRun,
     ArchiveRun,
     CreateSession,
+    DropMessage,
     EndRun,
     FailContinuation,
     QueueMessage,
@@ -177,6 +178,7 @@ def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamCha
             | AnnounceRun()
             | SettleDependencies()
             | QueueMessage()
+            | DropMessage()
             | FailContinuation()
         ):
             changes += _consequences(family, run, [event for _, event in changes])

@@ -25,6 +25,7 @@ from infrastructure.outbound.log.read.events import (
     head_of,
     instants_of,
     newest_of_stream,
+    queued_message,
     read_events,
     read_stream_events,
     versions_at,
@@ -206,6 +207,11 @@ class PostgresLog:
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
         """The first event of a type of a run."""
         return await self._firsts.get((run_id, event_type))
+
+    async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
+        """Return the event by which the message that is to become this run began to wait."""
+        async with borrow_connection(self._pool) as connection:
+            return await queued_message(connection, self._mapper, run_id)
 
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int

@@ -285,6 +285,11 @@ class MemoryLog:
         found = await self.read(limit=1, types=(event_type,), run_id=run_id)
         return found[0] if found else None
 
+    async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
+        """The event by which the message that is to become this run began to wait."""
+        queued = await self.read(limit=self._store.position, types=("MessageQueued",))
+        return next((one for one in queued if getattr(one.event, "run_id", None) == run_id), None)
+
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:

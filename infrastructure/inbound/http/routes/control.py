@@ -207,8 +207,7 @@ def _message_response(
     status = _STATUS_OF_ANSWERS.get(answer.kind)
     if status is None:
         return refusal_response(request, services, answer, position)
-    # A message that waits is no run yet, which could be read.
-    headers = {} if status == 202 else {"Location": f"/v1/runs/{answer.body['runId']}"}
+    headers = {"Location": f"/v1/runs/{answer.body['runId']}"}
     return json_response(services, answer.body, position, status=status, headers=headers)
 
 

@@ -141,6 +141,23 @@ async def newest_of_stream(
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 
+# The expression is that of the index `events_of_messages_that_wait`.
+QUEUED_MESSAGE = (
+    f"SELECT {COLUMNS} FROM events WHERE type = 'MessageQueued'"
+    """ AND substring(encode(state, 'escape') from '"runId":"([0-9a-f-]{36})"') = %s"""
+    " LIMIT 1"
+)
+
+
+async def queued_message(
+    connection: LogConnection, mapper: EventMapper, run_id: UUID
+) -> RecordedEvent | None:
+    """Return the event by which the message that is to become a run began to wait."""
+    cursor = await connection.execute(QUEUED_MESSAGE, [str(run_id)], binary=True)
+    row = await cursor.fetchone()
+    return recorded_event(row, mapper) if row is not None else None
+
+
 async def first_events(
     mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:
