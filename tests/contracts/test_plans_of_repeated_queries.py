@@ -26,7 +26,7 @@ from domain.run.facts import EXTERNAL_LANE
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.read.events import EVENTS_BEHIND, events_between
+from infrastructure.outbound.log.read.events import EVENTS_BEHIND, QUEUED_MESSAGE, events_between
 from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
 from infrastructure.outbound.log.schema.connections import PLANNING
@@ -139,6 +139,10 @@ ASKED_IN_TIME: Mapping[str, RepeatedQuery] = {
         )
     ),
     "bars below a session": RepeatedQuery(*spawned_bars(["agent:main:main"], _NOW, 5)),
+    "refused below a session": RepeatedQuery(
+        *spawned_bars(["agent:main:main"], _NOW, 5, refused=True)
+    ),
+    "a message that waits": RepeatedQuery(QUEUED_MESSAGE, ["00000000-0000-4000-8000-000000000001"]),
     "own runs of a session": RepeatedQuery(RUNS_OF_A_SESSION, ["agent:main:main", EVENTS, 5]),
     "stages": RepeatedQuery(
         STAGES, [_RUNS_NAMED, [f"run:{one}" for one in range(5)], [9] * 5, ["RunQueued"]]

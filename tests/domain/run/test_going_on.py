@@ -11,7 +11,14 @@ from domain.run.continuation import (
     QueueFull,
     SteeredTooSoon,
 )
-from domain.run.events import MessageQueued, MessagesDropped, RunEnded, RunEvent, YieldRequested
+from domain.run.events import (
+    ContinuationFailed,
+    MessageQueued,
+    MessagesDropped,
+    RunEnded,
+    RunEvent,
+    YieldRequested,
+)
 from domain.run.facts import HOOK_ORDER
 from domain.run.state import Run
 from domain.values.refusals import NotYet, WrongStage
@@ -170,6 +177,23 @@ def test_a_stop_drops_what_waits(events: tuple[RunEvent, ...]) -> None:
 def test_a_second_stop_drops_what_was_sent_since_the_first_one() -> None:
     story = given(*STARTED, past.stop_requested(), sent.message_queued()).when(ask.stop())
     story.then(MessagesDropped(run_ids=(run_id(7),)))
+
+
+@pytest.mark.parametrize("events", [STARTED, YIELDED, past.an_announced_run()])
+def test_one_message_is_dropped_and_others_wait_on(events: tuple[RunEvent, ...]) -> None:
+    two = (sent.message_queued(), sent.message_queued(run_id=run_id(8)))
+    story = given(*events, *two).when(sent.drop(7))
+    story.then(MessagesDropped(run_ids=(run_id(7),)))
+    given(*events, *two).when(sent.drop(9)).then()
+
+
+def test_run_that_was_steered_is_announced_if_the_message_is_dropped() -> None:
+    given(*STEERED).when(sent.drop(7)).then(ContinuationFailed(run_id=run_id(7), error=None))
+    story = given(*STEERED).when(sent.drop(7)).after()
+    assert story.state is not None
+    assert (story.state.is_paused, due(story.state)[0]) == (False, "announce")
+    another = (*STEERED, sent.message_queued(run_id=run_id(8)))
+    given(*another).when(sent.drop(7)).then(MessagesDropped(run_ids=(run_id(7),)))
 
 
 def test_a_stop_of_one_that_waits_for_its_children_is_its_outcome() -> None:

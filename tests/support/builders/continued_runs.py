@@ -5,7 +5,13 @@ The run of `requested()` is continued by run 2; the run that a message begins is
 
 from typing import Any
 
-from domain.run.commands import FailContinuation, QueueMessage, ScheduleArchive, YieldRun
+from domain.run.commands import (
+    DropMessage,
+    FailContinuation,
+    QueueMessage,
+    ScheduleArchive,
+    YieldRun,
+)
 from domain.run.events import (
     ArchiveScheduled,
     ChildrenReported,
@@ -110,6 +116,11 @@ def yield_run(*, awaits: bool = True) -> YieldRun:
 def fail(number: int = 7) -> FailContinuation:
     """The run that was to go on was refused."""
     return FailContinuation(run_id=run_id(number), error=ref("no such model"))
+
+
+def drop(number: int = 7) -> DropMessage:
+    """The message is not taken."""
+    return DropMessage(run_id=run_id(number))
 
 
 def close(reason: str = "session_closed") -> ScheduleArchive:
