@@ -110,12 +110,13 @@ export function forgetAnswers(): void {
 
 /**
  * Reads. With `isForever` the response never changes (it is as of a position that the log has
- * passed): the last 200 of those are kept.
+ * passed): the last 200 of those are kept. With `last`, the last answer to the same question, its body is
+ * taken again if the server says by its ETag that it still is the same.
  */
 export async function read<Asked extends Operation>(
   path: string,
   parameters: Parameters = {},
-  options: { signal?: AbortSignal; isForever?: boolean } = {},
+  options: { signal?: AbortSignal; isForever?: boolean; last?: Answer<Answers[Asked]> | null } = {},
 ): Promise<Answer<Answers[Asked]>> {
   const target = targetOf(path, parameters)
   const answers = kept
@@ -125,7 +126,7 @@ export async function read<Asked extends Operation>(
     answers.set(target, known)
     return known as Answer<Answers[Asked]>
   }
-  const answer = await send<Asked>('GET', target, { signal: options.signal })
+  const answer = await send<Asked>('GET', target, { signal: options.signal, last: options.last })
   if (options.isForever) {
     answers.set(target, answer)
     const oldest = answers.keys().next()
@@ -149,8 +150,9 @@ export function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, '0')).join('')
 }
 
-interface Sent {
+interface Sent<Body> {
   body?: unknown
+  last?: Answer<Body> | null | undefined
   signal?: AbortSignal | undefined
   headers?: Record<string, string>
   token?: string | null
@@ -159,10 +161,11 @@ interface Sent {
 async function send<Asked extends Operation>(
   method: string,
   target: string,
-  { body, signal, headers = {}, token = readToken() }: Sent,
+  { body, signal, last, headers = {}, token = readToken() }: Sent<Answers[Asked]>,
 ): Promise<Answer<Answers[Asked]>> {
   const sent: Record<string, string> = { Accept: 'application/json', ...authorization(token), ...headers }
   if (body !== undefined) sent['Content-Type'] = 'application/json'
+  if (last?.etag != null) sent['If-None-Match'] = last.etag
   const sentMs = Date.now()
   let response: Response
   let text = ''
@@ -181,9 +184,10 @@ async function send<Asked extends Operation>(
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new RequestFailed(0, 'unreachable', 'The server does not answer. Is it running?')
   }
-  if (!response.ok) throw await failureOf(response, token)
+  const isSame = response.status === 304 && last != null
+  if (!response.ok && !isSame) throw await failureOf(response, token)
   return {
-    body: readJson(text) as Answers[Asked],
+    body: isSame ? last.body : (readJson(text) as Answers[Asked]),
     log: response.headers.get('Spawnlog-Log') ?? '',
     position: Number(response.headers.get('Spawnlog-Position') ?? 0),
     recordedAt: response.headers.get('Spawnlog-Recorded-At'),

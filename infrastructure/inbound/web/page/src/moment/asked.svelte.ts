@@ -11,8 +11,8 @@ export interface Question {
   parameters?: Parameters
   /** Whether it takes `at`; a question that does not is never kept. */
   isAsOf?: boolean
-  /** With another number the same is asked again. */
-  turn?: number
+  /** With another one the same is asked again. */
+  turn?: number | string | null
 }
 
 const RETRY_MS = 1_000
@@ -27,11 +27,16 @@ export class Asked<Of extends Operation> {
   at = $state<string | null>(null)
   problem = $state.raw<RequestFailed | null>(null)
   isBusy = $state(false)
+  /** The server's name for the state that is there, if it has one. */
+  etag = $state<string | null>(null)
 
+  /** The last answer, which the next one is asked to differ from. */
+  #last: Answer<Answers[Of]> | null = null
+  #turn: Question['turn']
   #asked = $state('')
   #answered = $state('')
   #asking = false
-  #next: { question: Question; key: string } | null = null
+  #next: { question: Question; key: string; isTurn: boolean } | null = null
   #ending = new AbortController()
   #retry: ReturnType<typeof setTimeout> | undefined
   #isFollowing: () => boolean
@@ -50,10 +55,13 @@ export class Asked<Of extends Operation> {
         this.#next = null
         return
       }
-      const key = JSON.stringify([asked, at, logs])
+      const { turn, ...same } = asked
+      const key = JSON.stringify([same, at, logs])
+      const isTurn = turn !== this.#turn
+      this.#turn = turn
       this.#asked = key
       untrack(() => {
-        if (this.#asking || !this.#isNewest(key)) this.#ask(asked, key)
+        if (this.#asking || isTurn || !this.#isNewest(key)) this.#ask(asked, key, isTurn)
       })
     })
     $effect(() => () => {
@@ -73,9 +81,9 @@ export class Asked<Of extends Operation> {
     return isAnswered && moment.isLive && moment.head > 0 && this.position >= moment.head
   }
 
-  #ask(question: Question, key: string): void {
+  #ask(question: Question, key: string, isTurn = false): void {
     clearTimeout(this.#retry)
-    this.#next = { question, key }
+    this.#next = { question, key, isTurn: isTurn || this.#next?.isTurn === true }
     if (!this.#asking) void this.#work()
   }
 
@@ -83,17 +91,19 @@ export class Asked<Of extends Operation> {
     this.#asking = true
     this.isBusy = true
     while (this.#next !== null && !this.#ending.signal.aborted) {
-      const { question, key } = this.#next
+      const { question, key, isTurn } = this.#next
       const at = moment.at
       this.#next = null
       // What came meanwhile may be what this was to be asked for.
-      if (this.#isNewest(key)) continue
+      if (!isTurn && this.#isNewest(key)) continue
       try {
-        const answer = await this.#read(question)
+        const answer = await this.#read(question, key === this.#answered ? this.#last : null)
         moment.takeNote(answer)
         // A server that is behind the one that answered before tells nothing new.
         if (key === this.#answered && answer.position < this.position) continue
         this.#answered = key
+        this.#last = answer
+        this.etag = answer.etag
         this.value = answer.body
         this.position = answer.position
         this.at = at
@@ -117,7 +127,7 @@ export class Asked<Of extends Operation> {
     this.isBusy = false
   }
 
-  #read(question: Question): Promise<Answer<Answers[Of]>> {
+  #read(question: Question, last: Answer<Answers[Of]> | null): Promise<Answer<Answers[Of]>> {
     const parameters = { ...question.parameters }
     const isAsOf = question.isAsOf !== false
     if (isAsOf && moment.at !== null) parameters['at'] = moment.at
@@ -125,6 +135,7 @@ export class Asked<Of extends Operation> {
     return read<Of>(question.path, parameters, {
       signal: this.#ending.signal,
       isForever: isAsOf && moment.isForever,
+      last,
     })
   }
 

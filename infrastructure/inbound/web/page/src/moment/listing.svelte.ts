@@ -16,8 +16,8 @@ export interface Reading<Row, Page> {
   nextOf: (page: Page) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
   readonly nextName: 'cursor' | 'after' | 'before'
-  /** How many rows the pages behind the first one have, where that is not as long as they are. */
-  moreRows?: number
+  /** What the pages behind the first one are asked for otherwise. */
+  moreParameters?: Parameters
   /** Whether a row that is there never changes: the pages behind the first one may then be newer than it. */
   neverChanges?: boolean
   /** How many pages are read for one that has something on it. */
@@ -122,12 +122,11 @@ export class Listing<Row, Of extends Operation> {
         const from = this.next
         if (from === null) break
         // A cursor knows of which moment its first page was; a position has to be told.
-        const { nextName, neverChanges, moreRows } = this.#reading
+        const { nextName, neverChanges, moreParameters } = this.#reading
         const at = moment.at ?? (nextName === 'cursor' || neverChanges ? null : `pos:${this.position}`)
-        const limit = moreRows === undefined ? {} : { limit: moreRows }
         // A server that is behind what this page knows of would end the list too early.
         const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
-        const parameters = { ...this.#parameters(), ...limit, ...newest, at, [nextName]: from }
+        const parameters = { ...this.#parameters(), ...moreParameters, ...newest, at, [nextName]: from }
         const answer = await read<Of>(this.#reading.path(), parameters)
         if (this.#isOver || forgotten !== this.#forgotten) return
         const rows = this.#reading.rowsOf(answer.body)

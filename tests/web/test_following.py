@@ -1,0 +1,88 @@
+"""A run at work on the page: its transcript, time, tokens and progress while they grow."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import watched_context
+from tests.support.servers.databases import Databases
+from tests.support.servers.narrating_server import Narrating, narrating_on, said
+from tests.support.servers.running_server import wait_for
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path, databases: Databases) -> Iterator[Narrating]:
+    with narrating_on(made_data_dir, databases) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: Narrating) -> Iterator[Page]:
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        yield context.new_page()
+
+
+def entry(kind: str, **body: Any) -> dict[str, Any]:
+    return {"say": {"type": kind, **body}}
+
+
+def seconds(page: Page, words: str) -> float:
+    """The seconds that follow the words."""
+    text = page.get_by_text(re.compile(rf"^{words} [0-9.]+s$")).inner_text()
+    return float(text.removeprefix(f"{words} ").removesuffix("s"))
+
+
+def test_run_at_work_is_followed(page: Page, server: Narrating) -> None:
+    run_id = server.narrates(
+        said("the first"),
+        {"note": "followed", "await": "followed.go"},
+        said("the second"),
+        {"await": "followed.on"},
+        said("the third"),
+        entry("usage", inputTokens=1_200, outputTokens=34, model="acme/big"),
+        entry("progress", text="half of it"),
+        {"await": "followed.end"},
+        label="followed",
+    )
+    server.noted("followed")
+    page.goto(f"/ui/run/{run_id}?part=transcript")
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_text("the first", exact=True)).to_be_visible()
+    head = server.http.get("/v1/log").json()["position"]
+    server.lets("followed.go")
+    expect(panel.get_by_text("the second", exact=True)).to_be_visible()
+    server.lets("followed.on")
+    expect(panel.get_by_text("the third", exact=True)).to_be_visible(timeout=3_000)
+    expect(page.get_by_text(re.compile("^1,200 in, 34 out.* so far$"))).to_be_visible()
+    expect(page.get_by_text("half of it", exact=True).first).to_be_visible()
+    expect(panel.get_by_text("the first", exact=True)).to_have_count(1)
+    assert server.http.get("/v1/log").json()["position"] == head, "the log did not grow"
+    server.lets("followed.end")
+    expect(page.get_by_text(re.compile("^took "))).to_be_visible()
+    expect(page.get_by_text("so far")).to_have_count(0)
+
+
+def test_time_at_work_grows_by_the_server_clock(page: Page, server: Narrating) -> None:
+    run_id = server.narrates({"note": "timed", "await": "timed.go"}, label="timed")
+    server.noted("timed")
+    # A browser whose clock is an hour behind.
+    page.add_init_script("{ const now = Date.now; Date.now = () => now() - 3_600_000 }")
+    page.goto(f"/ui/run/{run_id}")
+    expect(page.get_by_text(re.compile("^running for "))).to_be_visible()
+    first = wait_for("time to pass", lambda: seconds(page, "running for"))
+    wait_for("more time to pass", lambda: seconds(page, "running for") >= first + 2)
+    page.goto("/ui/tree/main")
+    row = page.get_by_role("treegrid").get_by_role("row").filter(has_text="timed")
+    took = row.get_by_role("gridcell").nth(6)
+    expect(took).to_have_text(re.compile(r"^[2-9][0-9.]*s|^\d\d"))
+    page.goto("/ui/runs")
+    row = page.get_by_role("grid", name="Runs").get_by_role("row").filter(has_text="timed")
+    expect(row.get_by_role("gridcell").nth(5)).to_have_text(re.compile(r"^[2-9][0-9.]*s|^\d\d"))
+    server.lets("timed.go")
+    server.run(run_id, "ended")
