@@ -17,11 +17,13 @@ ROOT = "agent:main:book-3"
 
 def test_a_tree_is_as_it_was_and_folds(window: Page, storm: Storm) -> None:
     server, _ = storm
-    below = server.http.get(f"/v1/sessions/{ROOT}/tree").json()["root"]["children"]
+    root = server.http.get(f"/v1/sessions/{ROOT}/tree").json()["root"]
+    below, refused = root["children"], root["refused"]
     assert len(below) > 1
+    assert refused
     window.goto(f"/ui/tree/{ROOT}")
     grid = window.get_by_role("treegrid", name="Sessions")
-    expect(grid.get_by_role("row")).to_have_count(len(below) + 2)
+    expect(grid.get_by_role("row")).to_have_count(len(below) + len(refused) + 2)
     window.get_by_role("button", name=f"Fold {ROOT}").click()
     expect(grid.get_by_role("row")).to_have_count(2)
     window.get_by_role("button", name=f"Unfold {ROOT}").click()
@@ -89,6 +91,21 @@ def test_a_session_below_another_has_a_tree_of_its_own(window: Page, storm: Stor
         f"{len(runs)} runs." if runs else "No run was asked for yet by this session or below it."
     )
     expect(window.get_by_text(shown)).to_be_visible()
+
+
+def test_tree_has_row_for_each_counted_run(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    runs = server.http.get("/v1/runs", params={"tree": ROOT, "limit": 200}).json()["items"]
+    refused = [run for run in runs if run["status"] == "refused"]
+    window.goto(f"/ui/tree/{ROOT}")
+    expect(window.get_by_text(f"{len(runs)} runs.")).to_be_visible()
+    rows = window.get_by_role("treegrid", name="Sessions").get_by_role("row")
+    expect(rows).to_have_count(len(runs) + 2)
+    row = rows.filter(has_text=refused[0]["label"])
+    expect(row).to_contain_text(refused[0]["rule"])
+    expect(row.get_by_role("gridcell").nth(1)).to_contain_text("refused")
+    row.click()
+    expect(window.get_by_text(f"Refused by rule {refused[0]['rule']}")).to_be_visible()
 
 
 def test_bars_are_those_of_the_moment_while_one_scrubs(window: Page, storm: Storm) -> None:

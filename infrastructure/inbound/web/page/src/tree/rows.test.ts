@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import type { SessionTreeView, TreeNodeView } from '../api/shapes'
+import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
 import { runsBelow } from './descent'
 import { piecesOf } from './pieces'
 import { treeRows } from './rows'
@@ -8,7 +8,7 @@ import { treeRows } from './rows'
 function node(key: string, depth: number, children: TreeNodeView[] = []): TreeNodeView {
   return {
     sessionKey: key, sessionId: key, agentId: null, depth, role: null, open: true, createdAt: '', activeChildren: 0,
-    runs: [], children, childrenCut: false,
+    runs: [], children, childrenCut: false, refused: [], refusedCut: false,
   }
 }
 
@@ -18,6 +18,14 @@ describe('rows of a tree', () => {
   const shown = (...folded: string[]): string[] => treeRows(tree, new Set(folded)).map((row) => `${row.level}${row.key}`)
 
   test('stand in its order, each below who spawned it', () => expect(shown()).toEqual(['0root', '1a', '2a1', '1b']))
+  test('have the refused runs of a session among its children, by creation', () => {
+    const stages = (position: number) => [{ stage: 'requested' as const, position, at: '' }]
+    const child = (key: string, position: number): TreeNodeView => ({ ...node(key, 1), runs: [{ runId: key, stages: stages(position) } as TreeRunView] })
+    const refused = { runId: 'no', status: 'refused', rule: 'depth', stages: stages(2) } as RefusedRunView
+    const whole = { ...tree, root: { ...node('root', 0, [child('a', 1), child('b', 3)]), refused: [refused] } }
+    expect(treeRows(whole, new Set()).map((row) => `${row.level}${row.key}`)).toEqual(['0root', '1a', '1no', '1b'])
+    expect(treeRows(whole, new Set(['root']))).toMatchObject([{ key: 'root', hasChildren: true }])
+  })
   test('are not there below a folded one', () => expect(shown('a')).toEqual(['0root', '1a', '1b']))
 })
 
