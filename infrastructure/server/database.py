@@ -190,7 +190,8 @@ class DatabaseConnector:
     async def coordinating(self, *, lease_seconds: float) -> AsyncConnectionPool[LogConnection]:
         """Connections for leases and claims, which no crowd of readers may keep waiting."""
         answer_seconds_max = max(
-            COORDINATION_ANSWER_SECONDS_MIN, lease_seconds / COORDINATION_ANSWERS_PER_LEASE
+            COORDINATION_ANSWER_SECONDS_MIN,
+            min(lease_seconds / COORDINATION_ANSWERS_PER_LEASE, ANSWER_SECONDS_MAX),
         )
         return await self._pool(
             "coordination",
