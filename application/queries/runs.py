@@ -61,7 +61,7 @@ from application.queries.wait import (
     wait_seconds,
     wait_until,
 )
-from application.session.waiting_messages import waiting_message
+from application.session.waiting_messages import find_run
 from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.facts import RunOutcome
 from domain.run.lifecycle import OVER
@@ -83,9 +83,7 @@ def run_id_of(text: str) -> UUID:
 async def visible_run(services: QueryServices, caller: Caller, text: str, at: AsOf) -> Run:
     """A run that the caller may see; `QueryError` when there is none, or none for this caller."""
     run_id = run_id_of(text)
-    run = await services.work.registry.run(run_id, at=at.position)
-    if run is None:
-        run = await waiting_message(services.work, run_id, at=at.position)
+    run = await find_run(services.work, run_id, at=at.position)
     return await _must_be_visible(services, caller, run, run_id, at)
 
 

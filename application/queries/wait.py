@@ -9,7 +9,7 @@ from uuid import UUID
 from application.log.event_log import LogUnavailable
 from application.queries.errors import invalid_value
 from application.queries.services import QueryServices
-from application.session.waiting_messages import waiting_message
+from application.session.waiting_messages import find_run
 from domain.run.state import Run
 from domain.values.moments import parse_duration
 
@@ -47,10 +47,7 @@ def wait_seconds(text: str | None) -> float:
 async def current_run(services: QueryServices, run: Run) -> Run:
     """Return a run as it is now, or the message that waits to become it."""
     known = services.tail.newest(run.run_id)
-    if known is not None:
-        return known
-    found = await services.work.registry.run(run.run_id)
-    return found or await waiting_message(services.work, run.run_id) or run
+    return known or await find_run(services.work, run.run_id) or run
 
 
 MESSAGE_MOVED = ("RunContinued", "MessagesDropped", "ContinuationFailed")

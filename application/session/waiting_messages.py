@@ -4,11 +4,12 @@ from uuid import UUID
 
 from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
-from domain.run.events import ContinuationFailed, MessageQueued, MessagesDropped
+from domain.run.events import MessageQueued
 from domain.run.evolve import initial_run
-from domain.run.state import Run
+from domain.run.state import RecordedRefusal, Run
 from domain.spawn.continuation import Message, message_received
-from domain.values.record import Stamp, run_id_of, run_stream
+from domain.values.record import Stamp, run_id_of
+from domain.values.rules import STOPPED
 
 HOPS_MAX = 1_000
 """A message is passed on from one run of its session to the next at most so often."""
@@ -18,27 +19,35 @@ async def waiting_message(work: UnitOfWork, run_id: UUID, *, at: int | None = No
     """Return the run that a message is to become, as far as it is known while the message waits, or
     None if no message with this id waits or was dropped. Its `version` is 0: no event is its own.
 
-    It is `waiting`, and `continues` the run that it waits for. If the message was dropped, it has
-    ended as stopped.
+    It is `waiting`, and `continues` the run that it waits for. If the message was dropped, it is
+    refused by the rule `stopped`.
     """
     queued = await work.log.queued_message(run_id)
     if queued is None or (at is not None and queued.envelope.position > at):
         return None
     waits_for: UUID | None = run_id_of(queued.envelope.stream)
     last: Run | None = None
-    passed: list[UUID] = []
-    while waits_for is not None and len(passed) < HOPS_MAX:
-        found = await work.registry.run(waits_for, at=at)
+    for _ in range(HOPS_MAX):
+        found = await work.registry.run(waits_for, at=at) if waits_for is not None else None
         if found is None:
             break
         last = found
-        passed.append(waits_for)
         if any(one.run_id == run_id for one in last.queue or ()):
-            return await _run_to_be(work, queued, last, at)
+            run = await _run_to_be(work, queued, last, at)
+            return run.changed({"stage": "session-created", "waits_for": (last.run_id,)})
         waits_for = last.continued_by
     if last is None or await work.registry.run(run_id, at=at) is not None:
         return None
-    return await _dropped(work, queued, last, passed, at)
+    run = await _run_to_be(work, queued, last, at)
+    dropped = RecordedRefusal(rule=STOPPED.name, status="error", step="admission")
+    return run.changed({"stage": "refused", "refusal": dropped})
+
+
+async def find_run(work: UnitOfWork, run_id: UUID, *, at: int | None = None) -> Run | None:
+    """Return a run, or the message that is to become it, or None if there is neither."""
+    run = await work.registry.run(run_id, at=at) or await waiting_message(work, run_id, at=at)
+    # Without a position the message may have become the run in between.
+    return run if run is not None or at is not None else await work.registry.run(run_id)
 
 
 async def _run_to_be(work: UnitOfWork, queued: RecordedEvent, last: Run, at: int | None) -> Run:
@@ -57,31 +66,4 @@ async def _run_to_be(work: UnitOfWork, queued: RecordedEvent, last: Run, at: int
     )
     received = message_received(message, last, requester)
     stamp = Stamp(queued.envelope.position, 0, queued.envelope.recorded_at)
-    run = initial_run(received, stamp)
-    return run.changed(
-        {"stage": "session-created", "version": 0, "queue": None, "waits_for": (last.run_id,)}
-    )
-
-
-async def _dropped(
-    work: UnitOfWork, queued: RecordedEvent, last: Run, passed: list[UUID], at: int | None
-) -> Run:
-    run = await _run_to_be(work, queued, last, at)
-    until = at if at is not None else await work.log.head()
-    types = ("MessagesDropped", "ContinuationFailed")
-    streams = [run_stream(one) for one in passed]
-    ended_at = None
-    for recorded in await work.log.read_streams(streams, types=types, until=until):
-        event = recorded.event
-        is_dropped = isinstance(event, MessagesDropped) and run.run_id in event.run_ids
-        if is_dropped or (isinstance(event, ContinuationFailed) and event.run_id == run.run_id):
-            ended_at = recorded.envelope.recorded_at
-    return run.changed(
-        {
-            "stage": "ended",
-            "outcome": "stopped",
-            "end_reason": "dropped",
-            "ended_at": ended_at,
-            "waits_for": None,
-        }
-    )
+    return initial_run(received, stamp).changed({"version": 0, "queue": None})

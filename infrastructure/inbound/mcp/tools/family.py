@@ -10,7 +10,7 @@ from application.ports.registry import InboxQuery, RunQuery
 from application.queries.session_reference import UUID_TEXT
 from application.queries.views.run import run_summaries
 from application.queries.wait import wait_for_growth
-from application.session.waiting_messages import waiting_message
+from application.session.waiting_messages import find_run
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from infrastructure.contract.subagents import (
@@ -96,8 +96,7 @@ async def _run_of_name(call: McpCall, name: str) -> Run | None:
     registry = call.services.work.registry
     run: Run | None = None
     if UUID_TEXT.fullmatch(name):
-        run_id = UUID(name)
-        run = await registry.run(run_id) or await waiting_message(call.services.work, run_id)
+        run = await find_run(call.services.work, UUID(name))
     elif ":" in name:
         run = next(iter(await registry.runs_of_session(name, limit=1)), None)
     if run is None or run.requester.session_key != call.session_key or run.stage == "refused":
