@@ -70,6 +70,8 @@ def test_the_last_entries_of_a_transcript_are_its_end(server: Yielding) -> None:
     assert server.http.get(path, params={"last": 1}).json() == {
         "items": whole[1:],
         "nextAfter": None,
+        "lastSequence": 2,
+        "complete": True,
     }
     both = server.http.get(path, params={"last": 1, "after": 1})
     assert problem_of(both, 422, "invalid_request")["errors"][0]["pointer"] == "/query/last"
