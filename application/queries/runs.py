@@ -248,7 +248,7 @@ async def list_runs(
     following = replace(place, behind=page.behind) if page.behind is not None else None
     is_now = at is None and cursor is None
     outputs = await _outputs_so_far(services, page.runs) if is_now else None
-    shown = await _shown(services, page.runs, place.at, outputs)
+    shown = await _shown(services, page.runs, outputs)
     view = RunListView(
         items=await run_summaries(shown, services.work.contents, services.run_bars),
         next_cursor=encode_cursor(following, log_id, question) if following else None,
@@ -272,15 +272,15 @@ async def _outputs_so_far(services: QueryServices, runs: Sequence[Run]) -> dict[
 async def _shown(
     services: QueryServices,
     runs: Sequence[Run],
-    position: int,
     outputs: Mapping[UUID, OutputSoFar] | None,
 ) -> list[Run]:
-    """Return runs as they read: those at work with the time taken, and the tokens told in their
-    `outputs`, by now; without outputs with the time taken by a position."""
-    instant = await services.work.log.recorded_at(position) if outputs is None else None
-    now = instant or services.work.log.now()
-    known = outputs or {}
-    return [await shown_now(services.work, run, known.get(run.run_id), now) for run in runs]
+    """Return runs as they read: now, those at work with the time taken and the tokens of their
+    `outputs`; as of a position (no outputs) as they are on record, so that the answer about it
+    never changes and is the one that histories and diffs have."""
+    if outputs is None:
+        return list(runs)
+    now = services.work.log.now()
+    return [await shown_now(services.work, run, outputs.get(run.run_id), now) for run in runs]
 
 
 async def _page(
@@ -416,7 +416,7 @@ async def get_run(
     if moment.now and version is None:
         await services.transcripts.flushes.flush(run.run_id)
         outputs = await _outputs_so_far(services, (run,))
-    (shown,) = await _shown(services, (run,), shown_at, outputs)
+    (shown,) = await _shown(services, (run,), outputs)
     view: RunView | RunMetadataView
     if caller.may("content") and await services.access.covers_run(caller, run):
         view = await run_view(shown, work.log, work.contents, services.run_bars, respawns)
@@ -715,17 +715,19 @@ async def require_transcript(services: QueryServices, run: Run, position: int) -
 
 
 async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | None:
-    """The number of the last entry that the transcript had then; None for whatever there is.
+    """Return the number of the last entry that the transcript had then; None for all there are.
 
-    Entries stand beside the log. Those of a run that had ended are what its end says: what a
-    replaced holder may have written after the seal is not part of the transcript. Of one that was
-    at work they are those that had been written down when the position was recorded: what comes
-    behind it changes no answer about it.
+    Entries are beside the log. A run that had ended has those that its end says: entries that a
+    replaced holder wrote after the seal are not part of the transcript. A run at work has those
+    that had come when the position was recorded. A run that had not started has none, even if it
+    started in the same instant.
     """
     if run.transcript is not None:
         return run.transcript.count
     if at.now:
         return None
+    if run.started_at is None:
+        return 0
     recorded_at = await services.work.log.recorded_at(at.position)
     assert recorded_at is not None
     return await services.transcripts.count_until(run.run_id, recorded_at)

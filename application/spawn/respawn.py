@@ -264,8 +264,8 @@ async def require_transcript(
         )
     if extent.entries < up_to:
         raise CannotRespawn(
-            f"the transcript of run {run.run_id} has {extent.entries} entries by now, and not"
-            f" {up_to}; take it up to one of them"
+            f"the transcript of run {run.run_id} ends at entry {extent.entries} by now; take it up"
+            " to that one at most"
         )
     if not extent.fits:
         raise CannotRespawn(

@@ -228,7 +228,7 @@ def test_a_child_begins_with_the_transcript_up_to_an_entry(server: Changing) -> 
     far = problem_of(
         respawn(server, first["runId"], transcript={"upTo": 99}), 409, "cannot_respawn"
     )
-    assert f"has {len(whole)} entries by now, and not 99" in far["detail"]
+    assert f"ends at entry {len(whole)} by now" in far["detail"]
 
 
 def test_a_spawn_is_decided_under_the_revision_that_was_chosen(server: Changing) -> None:

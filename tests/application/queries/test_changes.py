@@ -26,6 +26,7 @@ from application.queries.views.session import session_record_view
 from application.queries.views.view import View
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.query_services import query_services
+from tests.support.builders.reads_of_the_past import NOW_ONLY
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
@@ -75,8 +76,12 @@ def _find_refs(value: Any, refs: dict[str, dict[str, Any]]) -> None:
 
 
 def state_of(view: View) -> dict[str, Any]:
-    """A run as it reads, without what only other runs tell of it."""
-    return {name: value for name, value in json_of(view).items() if name != "respawns"}
+    """Return a run as it is on record: without the runs made from it and, if it is at work, without
+    the values that only an answer about now has."""
+    state = {name: value for name, value in json_of(view).items() if name != "respawns"}
+    if state["status"] == "running":
+        state |= {name: empty for name, empty in NOW_ONLY.items() if name in state}
+    return state
 
 
 def json_of(view: View) -> Any:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
+
 from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
@@ -106,14 +108,35 @@ class GivenAnswer(NamedTuple):
     content: bytes
 
 
+NOW_ONLY: Mapping[str, object] = {
+    "runtimeMs": None,
+    "usage": None,
+    "estimatedCostUsd": None,
+    "transcriptEntries": None,
+    "progress": None,
+}
+"""The fields of a run at work that only an answer about now has."""
+
+
 async def ask(services: QueryServices, read: Read, at: int | None, caller: Caller) -> GivenAnswer:
-    """What is answered as of a position, or now."""
+    """Return the answer as of a position, or now without the values that only that has."""
     when = None if at is None else f"pos:{at}"
     try:
         answer = await QUESTIONS[read.operation](services, caller, read.about, when)
     except QueryError as error:
         return GivenAnswer(error.position, f"{error.code}: {error.detail}".encode())
-    return GivenAnswer(answer.position, answer.view.json_bytes())
+    content = answer.view.json_bytes()
+    if at is None and read.operation in ("getRun", "listRuns"):
+        content = orjson.dumps(_as_on_record(orjson.loads(content)))
+    return GivenAnswer(answer.position, content)
+
+
+def _as_on_record(value: Any) -> Any:
+    if "items" in value:
+        return {**value, "items": [_as_on_record(item) for item in value["items"]]}
+    if value["status"] != "running":
+        return value
+    return value | {name: empty for name, empty in NOW_ONLY.items() if name in value}
 
 
 def queries_on(

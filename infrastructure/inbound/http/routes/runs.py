@@ -122,8 +122,7 @@ PLAIN_QUERY = re.compile(rb"(wait=[0-9]{1,6}(ms|s|m)(&until=(started|ended|annou
         " `wait` and `until` the answer comes when the stage is reached, on a refusal, or when"
         " the time is over. Of a run at work `usage`, `estimatedCostUsd`, `transcriptEntries` and,"
         " for a token with the scope `content`, the last `progress` are those of its transcript so"
-        " far, and `runtimeMs` goes up to now; as of an earlier position `runtimeMs` goes up to"
-        " that, and the others are null."
+        " far, and `runtimeMs` goes up to now; as of an earlier position all of them are null."
     ),
     responses=endpoint_responses("not_found"),
 )
