@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from application.log.envelope import SYSTEM
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
-from domain.configuration.problems import ConfigurationError
+from domain.configuration.problems import ConfigurationError, dotted_path
 from domain.configuration.settings import Settings, effective_settings
 from domain.plan.effective import EffectiveValue, effective_agent_values, effective_values
 from domain.values.refusals import CorruptHistory
@@ -366,23 +366,24 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
     )
 
 
-def candidate_of(text: str, name: str) -> dict[str, Any]:
-    """Return the members of a what-if request that name the configuration in a text.
+def candidate_of(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the members of a what-if request that name the configuration in a text, and warnings.
 
     A start replaces `${NAME}` from its environment, and the server must not read its own for a
     caller. So the variables are resolved here, from the environment of this process; a text
-    without any is sent as it is, so that the server's errors name its lines.
+    without any is sent as it is, so that the server's errors name its lines. The warnings tell of
+    references that stay: a server that has the variable records its value instead.
     """
+    as_text: dict[str, Any] = {"configText": text, "configName": name}
     try:
         values = read_text(text, name).values
     except ConfigurationError:
-        return {"configText": text, "configName": name}
+        return as_text, ()
     if not isinstance(values, dict):
-        return {"configText": text, "configName": name}
-    resolved, _ = resolve_variables(values, known_variables(file_variables(values)))
-    if resolved == values:
-        return {"configText": text, "configName": name}
-    return {"config": resolved}
+        return as_text, ()
+    resolved, unresolved = resolve_variables(values, known_variables(file_variables(values)))
+    warnings = tuple(f"{dotted_path(one.pointer)}: {one.message}" for one in unresolved)
+    return (as_text if resolved == values else {"config": resolved}), warnings
 
 
 def show_stored_configuration(stored: dict[str, Any]) -> ConfigurationShown:

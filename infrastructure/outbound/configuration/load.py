@@ -192,7 +192,7 @@ class LoadedConfiguration:
 
     def variables(self, environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
         """Return the variables of `environment` (default: this process), then the file's own."""
-        return known_variables(file_variables(self._values), environment)
+        return known_variables(file_variables(self._values, environment), environment)
 
     def place(self, written: str) -> Path:
         """The path that is meant where `${NAME}` may stand in it. ConfigurationError."""

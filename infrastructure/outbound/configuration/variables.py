@@ -27,19 +27,40 @@ _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 _UNSET = "${{{name}}} is not set or empty, and stays as it is"
 _LOWER_CASE = "${{{name}}} stays as it is: the name of a variable has capitals, digits and _ only"
 _NOT_EXPANDED = (
-    "${{{name}}} is named like a secret, and this text is kept with each revision: it stays as it "
-    "is; rename the variable if it holds none"
+    "${{{name}}} is named like a secret or an address, and this text is kept with each revision: "
+    "it stays as it is; rename the variable if it holds neither"
 )
+_NESTED = "${{{name}}} holds ${{{inner}}}, which is not set or empty; it stays as it is"
+# A word of a variable's name that announces a secret, or an address that may hold one.
+# fmt: off
+_SECRET_WORDS = frozenset({
+    "APIKEY", "AUTH", "AUTHORIZATION", "BEARER", "CERT", "COOKIE", "CRED", "CREDENTIAL",
+    "CREDENTIALS", "CREDS", "DSN", "HMAC", "HOOK", "JWT", "KEY", "KEYS", "OTP", "PASS",
+    "PASSPHRASE", "PASSWD", "PASSWORD", "PAT", "PIN", "PRIVATE", "PWD", "SALT", "SECRET",
+    "SECRETS", "SESSION", "SIG", "SIGNATURE", "TOKEN", "TOKENS", "URI", "URL", "WEBHOOK",
+})
+# fmt: on
 
 
-def file_variables(values: Any) -> dict[str, str]:
-    """Return the variables that the `env` section of a file sets, by name."""
+def file_variables(values: Any, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables that the `env` section of a file sets, by name.
+
+    Their values may refer to variables of `environment` (default: this process), which are replaced
+    if all of a value are set.
+    """
+    known = os.environ if environment is None else environment
     section = values.get("env") if isinstance(values, dict) else None
     if not isinstance(section, dict):
         return {}
     inner = section.get("vars")
     named = {**section, **inner} if isinstance(inner, dict) else section
-    return {name: text for name, text in named.items() if isinstance(text, str)}
+    return {
+        name: with_variables(text, dict(known))
+        if all(known.get(one) for one in variables_in(text))
+        else text
+        for name, text in named.items()
+        if isinstance(text, str)
+    }
 
 
 def known_variables(
@@ -99,7 +120,9 @@ def _complaints(text: str, variables: Mapping[str, str]) -> Iterator[str]:
     for name in variables_in(text):
         if not _NAME.fullmatch(name):
             yield _LOWER_CASE.format(name=name)
-        elif is_secret_name(name):
+        elif is_secret_name(name) or not _SECRET_WORDS.isdisjoint(name.split("_")):
             yield _NOT_EXPANDED.format(name=name)
-        elif not variables.get(name):
+        elif not (value := variables.get(name)):
             yield _UNSET.format(name=name)
+        elif inner := variables_in(value):
+            yield _NESTED.format(name=name, inner=inner[0])

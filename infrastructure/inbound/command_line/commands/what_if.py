@@ -22,6 +22,7 @@ from infrastructure.inbound.command_line.display.output import (
     print_note,
     print_yaml,
 )
+from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.what_if import (
     WhatIfReport,
     print_junit,
@@ -95,7 +96,10 @@ class CandidateOptions:
             from infrastructure.server.operations import candidate_of
 
             name = "stdin" if str(self.config) == "-" else str(self.config)
-            return candidate_of(_read(self.config), name)
+            members, warnings = candidate_of(_read(self.config), name)
+            for warning in warnings:
+                print_note(f"warning: {printable_line(warning, 1000)}")
+            return members
         if self.patch is not None:
             try:
                 operations = parse_json(_read(self.patch))

@@ -66,7 +66,7 @@ def test_resolved_model_is_the_one_a_child_gets() -> None:
         ("${UNSET}", "${UNSET} is not set or empty, and stays as it is"),
         ("${EMPTY}/x", "${EMPTY} is not set or empty, and stays as it is"),
         ("${lead}", "the name of a variable has capitals"),
-        ("${API_KEY}", "${API_KEY} is named like a secret"),
+        ("${API_KEY}", "${API_KEY} is named like a secret or an address"),
     ],
 )
 def test_reference_that_stays_is_a_warning_and_no_model(text: str, warning: str) -> None:
@@ -91,6 +91,28 @@ def test_variables_of_the_file_fill_those_that_are_unset() -> None:
     assert "/srv/team" not in loaded.stored_text
 
 
+@pytest.mark.parametrize(
+    "name", ["SMTP_PASS", "GITHUB_PAT", "MYSQL_PWD", "JWT", "AUTH", "SLACK_WEBHOOK", "HOOK_URL"]
+)
+def test_variable_that_may_hold_a_secret_is_not_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "canary-7d1f")
+    argument = f"{name}=${{{name}}}"
+    loaded = loaded_with({}, tools={"x": [argument], "y": f"${{{name}}}"})
+    assert "canary-7d1f" not in loaded.stored_text
+    assert len(told_about(loaded)) == 2
+
+
+def test_variables_of_the_file_may_refer_to_others() -> None:
+    variables = {"A": "${LEAD_MODEL}-fast", "B": "${UNSET}/x"}
+    loaded = loaded_with({"model": "${A}", "thinkingDefault": "${B}"}, env={"vars": variables})
+    assert model_of(loaded) == "acme/big-fast"
+    (told,) = told_about(loaded)
+    assert "thinkingDefault: ${B} holds ${UNSET}, which is not set" in told
+    assert loaded.stored["agents"]["defaults"]["thinkingDefault"] == "${B}"
+
+
 def test_texts_that_may_hold_secrets_keep_their_references() -> None:
     runtime = {**COMMAND, "env": {"MODE": "${LEAD_MODEL}"}}
     provider = {"apiKey": "${API_KEY}", "headers": {"X-Team": "${LEAD_MODEL}"}}
@@ -107,10 +129,10 @@ def test_sections_of_other_programs_keep_their_references() -> None:
     assert told_about(loaded) == []
 
 
-def test_secret_in_a_resolved_address_is_kept_by_reference(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_address_in_a_variable_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROXY", "https://user:canary-7d1f@proxy.example/v1")
-    loaded = loaded_with({}, models={"providers": {"acme": {"baseUrl": "${PROXY}"}}})
+    monkeypatch.setenv("PROXY_URL", "https://proxy.example/canary-7d1f")
+    providers = {"a": {"baseUrl": "${PROXY}"}, "b": {"baseUrl": "${PROXY_URL}"}}
+    loaded = loaded_with({}, models={"providers": providers})
     assert "canary-7d1f" not in loaded.stored_text
-    assert loaded.secret_pointers == ("/models/providers/acme/baseUrl",)
+    assert loaded.secret_pointers == ("/models/providers/a/baseUrl",)

@@ -136,10 +136,17 @@ def test_configuration_with_variables_goes_with_their_values(
     monkeypatch.setenv("LEAD_MODEL", "acme/big")
     answers(api, totals())
     file = tmp_path / "new.json5"
+    monkeypatch.delenv("OTHER_MODEL", raising=False)
     text = '{agents: {defaults: {model: "${LEAD_MODEL}", workspace: "${HOME}/w"}}}'
-    file.write_text(text, "utf-8")
-    assert spawnlog("what-if", "--config", str(file)).exit_code == 0
-    defaults = {"model": "acme/big", "workspace": "${HOME}/w"}
+    file.write_text(text.replace("}}}", ", thinkingDefault: '${OTHER_MODEL}'}}}"), "utf-8")
+    result = spawnlog("what-if", "--config", str(file))
+    assert result.exit_code == 0
+    assert "agents.defaults.thinkingDefault: ${OTHER_MODEL} is not set" in result.stderr
+    defaults = {
+        "model": "acme/big",
+        "workspace": "${HOME}/w",
+        "thinkingDefault": "${OTHER_MODEL}",
+    }
     assert api.asked[0].body["config"] == {"agents": {"defaults": defaults}}
     assert "configText" not in api.asked[0].body
 
