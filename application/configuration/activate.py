@@ -74,6 +74,7 @@ class ActiveConfigurations(Generic[F]):
         self._files.assign(revision, file)
         pinned = PinnedConfiguration(revision, file.configuration, file.stored)
         self._pinned[revision] = pinned
+        forget_oldest(self._pinned)
         self._adopt(pinned)
         return revision
 
@@ -115,7 +116,7 @@ class ActiveConfigurations(Generic[F]):
         pinned = self._pinned.get(revision)
         if pinned is None:
             pinned = self._pinned[revision] = await self._read(revision)
-            _forget_oldest(self._pinned)
+            forget_oldest(self._pinned)
         # A later one than the current was seen on the log by whoever asks for it.
         self._adopt(pinned)
         return pinned
@@ -130,7 +131,7 @@ class ActiveConfigurations(Generic[F]):
         if content is None:
             content = (await self._activation(revision)).content
             self._contents_of[revision] = content
-            _forget_oldest(self._contents_of)
+            forget_oldest(self._contents_of)
         return content.id in await self._contents.previews([content])
 
     async def _revision_at(self, position: int) -> int:
@@ -144,7 +145,7 @@ class ActiveConfigurations(Generic[F]):
             raise NothingInForce(f"no configuration was in force at position {position}")
         first, last = self._spans.pop(revision, (position, position))
         self._spans[revision] = min(first, position), max(last, position)
-        _forget_oldest(self._spans)
+        forget_oldest(self._spans)
         return revision
 
     def _adopt(self, pinned: PinnedConfiguration) -> None:
@@ -217,7 +218,8 @@ class ActiveConfigurations(Generic[F]):
         return text
 
 
-def _forget_oldest(remembered: dict[int, Any]) -> None:
+def forget_oldest(remembered: dict[int, Any]) -> None:
+    """Keep the last `REVISIONS_REMEMBERED_MAX` entries that were added."""
     while len(remembered) > REVISIONS_REMEMBERED_MAX:
         del remembered[next(iter(remembered))]
 

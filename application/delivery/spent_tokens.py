@@ -15,9 +15,11 @@ from domain.run.state import Run
 _log = logging.getLogger("spawnlog.usage")
 
 
-async def priced_usage(work: UnitOfWork, run: Run, usages: Sequence[UsageEntry]) -> Usage | None:
-    """Return the sum of what was told of tokens, or None if nothing was. It has no prices if the
-    revision was erased or cannot be read."""
+async def priced_usage(
+    work: UnitOfWork, run: Run, usages: Sequence[UsageEntry], *, warns: bool = False
+) -> Usage | None:
+    """Return the sum of the reported tokens, or None if none were reported. It has no prices if the
+    revision was erased or cannot be read; `warns` logs that, for a sum that is recorded."""
     if not usages:
         return None
     models = Models()
@@ -26,5 +28,6 @@ async def priced_usage(work: UnitOfWork, run: Run, usages: Sequence[UsageEntry])
         assert run.agent_id is not None
         models = pinned.configuration.effective_agent(run.agent_id).models
     except (RevisionErased, ConfigurationError) as unread:
-        _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
+        if warns:
+            _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
     return usage_by_models(usages, models, run.plan.model_reference if run.plan else None)

@@ -161,7 +161,7 @@ class RunFinalizer:
             signal=end.signal,
             result=text_store.store("result", result) if result else None,
             error=text_store.store("error", error) if error else None,
-            usage=await priced_usage(self._work, run, end.usages),
+            usage=await priced_usage(self._work, run, end.usages, warns=True),
             alive_until=alive_until,
         )
         # What needs no more than is known now is recorded with the end.
@@ -190,7 +190,7 @@ class RunFinalizer:
             reason=end.reason,
             exit_code=end.exit_code,
             signal=end.signal,
-            usage=await priced_usage(self._work, run, end.usages),
+            usage=await priced_usage(self._work, run, end.usages, warns=True),
         )
         appended = await self._work.record(run, (command,), actor=actor)
         await self._drop_fork_snapshot(run)

@@ -122,13 +122,14 @@ class RebuildReport:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReport:
-    """What was found in a configuration file. It can be used when there are no problems, whatever
-    the warnings say."""
+    """Findings in a configuration file. `is_usable` is False if no server can start with it; with
+    problems a server starts, and refuses requests that need the value that is wrong."""
 
     problems: tuple[str, ...]
     agents: tuple[str, ...]
     secret_pointers: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    is_usable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +341,8 @@ def check_configuration(path: Path | None) -> ConfigurationReport:
     try:
         loaded = load(path)
     except ConfigurationError as error:
-        return ConfigurationReport(tuple(str(one) for one in error.problems), (), ())
+        problems = tuple(str(one) for one in error.problems)
+        return ConfigurationReport(problems, (), (), is_usable=False)
     return ConfigurationReport(
         tuple(str(one) for one in loaded.errors),
         loaded.configuration.agent_ids(),

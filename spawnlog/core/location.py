@@ -6,7 +6,8 @@ token file of the data directory. The file's token goes to the servers of that d
 machine alone: a mistyped address must not collect it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -59,14 +60,15 @@ def locate_server(
     """
     directory = data_directory(data_dir, variables)
     entries = server_entries(directory)
-    alive = {_validate_url(entry.url): entry for entry in entries if entry.is_alive}
+    alive = _servers_by_url(entry for entry in entries if entry.is_alive)
     if given := url or variables.get("SPAWNLOG_URL", "").strip():
         bare = ServerAddress(_validate_url(given))
     elif alive:
         first = next(iter(alive))
         bare = ServerAddress(first, origin=f"the address in {alive[first].path}")
     else:
-        bare = ServerAddress(DEFAULT_URL, origin=_describe_default(directory, entries))
+        ended = [entry for entry in entries if not entry.is_alive]
+        bare = ServerAddress(DEFAULT_URL, origin=_describe_default(directory, ended))
     if token is not None:
         return replace(bare, token=validate_token(token.strip(), "the argument `token`"))
     if token := variables.get("SPAWNLOG_TOKEN", "").strip():
@@ -78,11 +80,20 @@ def locate_server(
     return replace(bare, token=validate_token(text, str(file))) if text else bare
 
 
-def _describe_default(directory: Path, entries: list[ServerEntry]) -> str:
+def _servers_by_url(entries: Iterable[ServerEntry]) -> dict[str, ServerEntry]:
+    """Return the entries by address. Skip an entry whose address is invalid."""
+    found: dict[str, ServerEntry] = {}
+    for entry in entries:
+        with suppress(InvalidSetting):
+            found[_validate_url(entry.url)] = entry
+    return found
+
+
+def _describe_default(directory: Path, killed: list[ServerEntry]) -> str:
     """Say why the default address is used: which servers the data directory had."""
-    if not entries:
+    if not killed:
         return f"the default address; no server runs on the data directory {directory}"
-    ended = ", ".join(f"{entry.url} (process {entry.pid})" for entry in entries[:ENDED_SHOWN_MAX])
+    ended = ", ".join(f"{entry.url} (process {entry.pid})" for entry in killed[:ENDED_SHOWN_MAX])
     return (
         f"the default address; the servers of the data directory {directory} were killed: {ended}"
     )

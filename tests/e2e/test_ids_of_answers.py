@@ -139,6 +139,19 @@ def test_stopped_message_is_dropped_and_others_are_taken(server: Yielding) -> No
     assert server.run(first, "archived")["status"] == "refused"
 
 
+def test_etag_of_a_waiting_message_changes_when_it_is_dropped(server: Yielding) -> None:
+    run_id, label = at_work(server)
+    path = f"/v1/runs/{sent(server, label, run_id)}"
+    etag = server.http.get(path).headers["ETag"]
+    known = {"If-None-Match": etag}
+    assert server.http.get(path, headers=known).status_code == 304
+    server.http.post(f"{path}/stop", json={})
+    answer = server.http.get(path, headers=known)
+    assert (answer.status_code, answer.json()["stage"]) == (200, "refused")
+    server.lets(f"{label}.go")
+    server.run(run_id, "announced")
+
+
 def test_run_is_announced_if_the_message_that_steered_it_is_dropped(server: Yielding) -> None:
     run_id, label = at_work(server)
     given = steered(server, label, run_id)

@@ -122,6 +122,15 @@ def test_file_that_is_no_entry_is_passed_over(content: bytes, home: Path) -> Non
     assert locate_server(None, home, {}).url == "http://127.0.0.1:4711"
 
 
+def test_entry_with_an_invalid_address_is_passed_over(directory: DataDirectory) -> None:
+    good = directory.enter_server("http://127.0.0.1:4711", LOG)
+    bad = directory.enter_server("nonsense", LOG)
+    assert locate_server(None, directory.path, {}).url == "http://127.0.0.1:4711"
+    assert locate_server("http://127.0.0.1:1", directory.path, {}).url == "http://127.0.0.1:1"
+    bad.remove()
+    good.remove()
+
+
 def test_unreachable_server_error_names_its_entry(home: Path) -> None:
     with Client(data_dir=home) as client, pytest.raises(ServerUnreachable) as lost:
         client.get_health()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import orjson
 
+from application.configuration.activate import forget_oldest
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.configuration import Configuration
 from infrastructure.outbound.configuration.load import (
@@ -38,11 +39,13 @@ class LoadedFiles:
 
     def assign(self, revision: int, file: LoadedConfiguration) -> None:
         """Note the file that this process was told to read: it became the revision."""
-        self._own = self._files[revision] = file
+        self._own = file
+        self._remember(revision, file)
 
     def note_found(self, revision: int, file: LoadedConfiguration) -> None:
         """Note the file of a revision, found by its path on record."""
-        self._found = self._files[revision] = file
+        self._found = file
+        self._remember(revision, file)
 
     async def find(self, revision: int, source: str, text: str, *, again: bool = False) -> None:
         """Look for the file of a revision, whose path on record is `source`, unless it is known.
@@ -82,6 +85,10 @@ class LoadedFiles:
         file = self._files.get(pinned.revision) or self._own or self._found
         assert file is not None
         return file
+
+    def _remember(self, revision: int, file: LoadedConfiguration) -> None:
+        self._files[revision] = file
+        forget_oldest(self._files)
 
 
 def warn_about_missing(revision: int, loaded: LoadedConfiguration) -> None:

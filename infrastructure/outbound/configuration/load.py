@@ -127,6 +127,9 @@ def _place(text: str, offset: int) -> tuple[int, int]:
 
 
 WARNINGS_MAX = 50
+FILE_UNUSABLE = "its configuration file cannot be used; the server's log says why"
+"""What callers are told instead of `LoadedConfiguration.missing`, which holds a path of this
+machine."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ class LoadedConfiguration:
     `path` is None for the built-in; `folder` is what relative paths in the file start from.
     `warnings` (at most 50) tell what is not wrong and can hardly be meant. `errors` are mistakes
     that stop only what needs the value: a token whose file is missing. `missing` says why the file
-    of a kept revision cannot be used: then there are no secrets but those of the environment.
+    of a kept revision cannot be used, for the log of the server alone: then there are no secrets
+    but those of the environment.
     """
 
     configuration: Configuration
@@ -172,11 +176,11 @@ class LoadedConfiguration:
         return self._expand(text, variables)
 
     def resolve_secret(self, pointer: str) -> str:
-        """The text at a pointer of the file, as it stands there. ConfigurationError."""
+        """Return the text at a pointer of the file. Raise ConfigurationError, without the path of
+        the file: the caller may record it or return it to whoever spawns."""
         if self.missing is not None:
-            message = f"stands in the configuration file, which cannot be used: {self.missing}"
-            raise ConfigurationError([ConfigurationProblem(message, "a secret", pointer)])
-        return secret_at(self._values, pointer, str(self.path or "configuration"))
+            raise ConfigurationError([ConfigurationProblem(FILE_UNUSABLE, "a secret", pointer)])
+        return secret_at(self._values, pointer)
 
     def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
         """The text of a token, from wherever the file says it is. ConfigurationError."""
@@ -204,9 +208,7 @@ class LoadedConfiguration:
         `folder` itself."""
         if not written.strip():
             message = "a path is blank: a variable that it refers to holds nothing"
-            raise ConfigurationError(
-                [ConfigurationProblem(message, str(self.path or "configuration"))]
-            )
+            raise ConfigurationError([ConfigurationProblem(message)])
         try:
             return self.folder / Path(written).expanduser()
         except RuntimeError:

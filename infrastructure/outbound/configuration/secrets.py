@@ -117,8 +117,8 @@ def misplaced_secret_text(pointer: str) -> str:
     )
 
 
-def secret_at(values: Any, pointer: str, source: str) -> str:
-    """The text that stands at a pointer of the file; ConfigurationError when there is none."""
+def secret_at(values: Any, pointer: str) -> str:
+    """Return the text at a pointer of the file. Raise ConfigurationError if there is none."""
     here = values
     for part in parts_of(pointer):
         if isinstance(here, list) and part.isdecimal() and int(part) < len(here):
@@ -133,7 +133,7 @@ def secret_at(values: Any, pointer: str, source: str) -> str:
         "no text stands here, and the active revision needs one; this process was started with "
         "another file than the one that was activated"
     )
-    raise ConfigurationError([ConfigurationProblem(message, source, pointer)])
+    raise ConfigurationError([ConfigurationProblem(message, pointer=pointer)])
 
 
 def expand_environment(text: str, variables: Mapping[str, str] | None = None) -> str:

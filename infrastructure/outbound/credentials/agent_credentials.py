@@ -29,7 +29,7 @@ from domain.plan.credentials import (
     select_profiles,
 )
 from infrastructure.outbound.configuration.files import RevisionFiles
-from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.configuration.load import FILE_UNUSABLE, LoadedConfiguration
 from infrastructure.outbound.configuration.secrets import is_evident_secret
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
@@ -61,7 +61,7 @@ def _missing_variable(
     name: str, problem: ConfigurationProblem, loaded: LoadedConfiguration
 ) -> MissingCredential:
     if problem.pointer and loaded.missing is not None:
-        text = f"{name} of its runtime cannot be had: its file cannot be used: {loaded.missing}"
+        text = f"{name} of its runtime cannot be had: {FILE_UNUSABLE}"
         return MissingCredential(name, text)
     if problem.pointer:
         text = f"{name} of its runtime stands in another file than the one this server has read"

@@ -17,6 +17,7 @@ from domain.configuration.secrets import SecretReference
 from domain.configuration.webhooks import Webhook, secret_problem, webhook_key
 from domain.delivery.webhook import WebhookMessage, requested_pause_seconds, signature_headers
 from infrastructure.outbound.configuration.files import RevisionFiles
+from infrastructure.outbound.configuration.load import FILE_UNUSABLE
 from infrastructure.outbound.guarded_http.address_guard import NameLookups, ResolveHost
 from infrastructure.outbound.guarded_http.request import (
     GuardedRequest,
@@ -87,8 +88,7 @@ class HttpWebhooks:
 
         def resolve(value: str | SecretReference) -> str:
             if isinstance(value, SecretReference) and file.missing is not None:
-                text = f"the file of the configuration cannot be used: {file.missing}"
-                raise WebhookFailure(text, is_for_later=True)
+                raise WebhookFailure(FILE_UNUSABLE, is_for_later=True)
             place = _PLACE.match(value.pointer) if isinstance(value, SecretReference) else None
             if place is not None and file.resolve_secret(f"{place[0]}/id") != webhook.id:
                 text = "the file of this server has another webhook in the place of this one"

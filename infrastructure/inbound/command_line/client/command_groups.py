@@ -54,7 +54,7 @@ class RootGroup(CommandGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move options from before the command behind it, which accepts or refuses them."""
         try:
-            return super().parse_args(ctx, _moved_behind_command(self, args))
+            return super().parse_args(ctx, _moved_behind_command(self, ctx, args))
         except UsageError as error:
             _suggest_options(error)
             raise
@@ -68,13 +68,18 @@ class RootGroup(CommandGroup):
             raise
 
 
-def _moved_behind_command(group: Any, args: Sequence[str]) -> list[str]:
+def _moved_behind_command(group: Any, ctx: Any, args: Sequence[str]) -> list[str]:
     moved, rest = _leading_options(args)
     place, command = 0, group
     while place < len(rest) and (inner := getattr(command, "commands", {}).get(rest[place])):
         place, command = place + 1, inner
     if not moved or getattr(command, "commands", None):
         return list(args)
+    known = {name for parameter in command.params for name in parameter.opts}
+    for name in _names_of(moved):
+        if name not in known:
+            words = " ".join(rest[:place])
+            raise UsageError(f"'{ctx.info_name} {words}' does not take {name}: leave it out", ctx)
     return [*rest[:place], *moved, *rest[place:]]
 
 
@@ -92,6 +97,17 @@ def _leading_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             break
     return list(args[:place]), list(args[place:])
+
+
+def _names_of(options: Sequence[str]) -> Iterator[str]:
+    """Yield the names of what `_leading_options` splits off."""
+    words = iter(options)
+    for word in words:
+        if word in GLOBAL_OPTIONS:
+            next(words)
+            yield word
+        else:
+            yield word.partition("=")[0] if word.startswith("--") else word[:2]
 
 
 def _suggest_options(error: Any) -> None:

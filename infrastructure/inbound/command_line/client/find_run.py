@@ -14,8 +14,8 @@ from infrastructure.inbound.command_line.display.times import format_instant
 # What a person may call a run, and which run is meant.
 #
 # A name is, in this order of precedence: `last`, `#<place>` in the list of runs (newest first,
-# from 1), `<label>@last` (the newest run with that label), a full run id, an exact label, a child
-# session key, or the beginning of a run id.
+# from 1), `<label>@last` (the newest run with that label; a refused one only if there is no other),
+# a full run id, an exact label, a child session key, or the beginning of a run id.
 
 
 PREFIX_CHARACTERS_MIN = 4
@@ -25,6 +25,7 @@ _PLACE = re.compile(r"#([1-9][0-9]{0,4})")
 _PREFIX = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
 _CANDIDATES_SHOWN_MAX = 5
 _NEWEST = "@last"
+_REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def choose_run(name: ParsedRunName, runs: Sequence[RunNames]) -> RunMatch:
         return RunMatch(runs[name.place - 1].run_id, exact=False)
     if name.kind == "newest":
         labelled = [run for run in runs if run.label == name.text]
-        return _single_match(name, labelled[:1], exact=False)
+        accepted = [run for run in labelled if run.status != _REFUSED]
+        return _single_match(name, (accepted or labelled)[:1], exact=False)
     if name.kind == "id":
         return _single_match(name, [run for run in runs if run.run_id == name.text], exact=True)
     labelled = [run for run in runs if run.label == name.text]
@@ -179,7 +181,7 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
         runs = client.items("/v1/runs", {}, limit=name.place).items
         return _choose_found(name, runs)
     if name.kind == "newest":
-        return _choose_found(name, client.items("/v1/runs", {"label": name.text}, limit=1).items)
+        return _choose_found(name, _newest_with_label(client, name.text))
     labelled = _find_by_label(client, name)
     if not _may_be_id_prefix_or_key(name):
         return _choose_found(name, labelled)
@@ -191,6 +193,15 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
             f"there are more than {RUNS_SEARCHED_MAX} runs to search: give the full id"
         )
     return _choose_found(name, labelled + others)
+
+
+def _newest_with_label(client: "CommandClient", label: str) -> list[JsonObject]:
+    """Return the newest runs with this label: as many as it takes to reach one that is not
+    refused."""
+    found = client.items("/v1/runs", {"label": label}, limit=LABELLED_FIRST)
+    if found.more and all(item.get("status") == _REFUSED for item in found.items):
+        found = client.items("/v1/runs", {"label": label}, limit=RUNS_SEARCHED_MAX)
+    return found.items
 
 
 def _find_by_label(client: "CommandClient", name: ParsedRunName) -> list[JsonObject]:

@@ -67,7 +67,8 @@ def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None
         for warning in report.warnings:
             print_note(f"warning: {printable_line(warning, 1000)}")
     if report.problems:
-        lines = [f"{file} cannot be used:", *report.problems]
+        head = "has mistakes" if report.is_usable else "cannot be used"
+        lines = [f"{file} {head}:", *report.problems]
         raise CommandFailed("\n  ".join(printable_block(line) for line in lines))
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from infrastructure.inbound.command_line.client.options import ApiOptions
+from infrastructure.inbound.command_line.client.options import ApiOptions, OutputOption
 from infrastructure.inbound.command_line.display.failures import RequestRefused, Unreachable
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
+    Output,
     print_fields,
     print_object,
 )
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 LANES_MAX = 10_000
 
 
-def show_version() -> None:
+def show_version(output: OutputOption = Output.TABLE) -> None:
     """Show the version of this program."""
-    print(f"spawnlog {_own_version()}")
+    version = _own_version()
+    if not print_object({"version": version}, output):
+        print(f"spawnlog {version}")
 
 
 def show_status(*, api: ApiOptions) -> None:

@@ -1,6 +1,7 @@
 """The registry: `GET /v1/runs` and `GET /v1/runs/{runId}`."""
 
 import re
+from hashlib import sha256
 from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Query, Request, Response
@@ -166,17 +167,24 @@ async def get_run_directly(request: Request) -> Response:
 def _run_response(
     request: Request, services: Services, run: Answer[RunView | RunMetadataView]
 ) -> Response:
-    view = run.view
+    headers = {"ETag": _etag(run.view)}
+    if _is_known(request, headers["ETag"]):
+        headers |= position_headers(services, run.position)
+        return Response(status_code=304, headers=headers)
+    return view_response(services, run, headers=headers)
+
+
+def _etag(view: RunView | RunMetadataView) -> str:
+    """Return an entity tag that changes with each field of the view but the running time."""
+    if view.version == 0:
+        # A waiting message has no event: events of the runs before it change its view.
+        return f'"0.{sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
     # No event of the run itself says that another one was made from it.
     respawns = f"-{len(view.respawns)}" if view.respawns else ""
     # Nor does one say what a run at work has told of tokens and progress.
     is_told = view.stage == "started" and view.transcript_entries is not None
     entries = f".{view.transcript_entries}" if is_told else ""
-    headers = {"ETag": f'"{view.version}{respawns}{entries}"'}
-    if _is_known(request, headers["ETag"]):
-        headers |= position_headers(services, run.position)
-        return Response(status_code=304, headers=headers)
-    return view_response(services, run, headers=headers)
+    return f'"{view.version}{respawns}{entries}"'
 
 
 def _is_known(request: Request, etag: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from application.configuration.activate import REVISIONS_REMEMBERED_MAX
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import SecretReference
@@ -79,8 +80,9 @@ def test_unusable_file_leaves_the_revision_without_secrets(
     assert said in found.missing
     assert str(path) in found.missing
     assert (found.configuration, found.folder) == (kept.configuration, tmp_path)
-    with pytest.raises(ConfigurationError, match="cannot be used"):
+    with pytest.raises(ConfigurationError, match="cannot be used") as failure:
         found.resolve(REFERENCE)
+    assert str(path) not in str(failure.value)
     assert found.resolve("${NAME}", {"NAME": "of the environment"}) == "of the environment"
 
 
@@ -96,6 +98,14 @@ async def test_followed_revision_has_the_secrets_of_its_own_file(tmp_path: Path)
     await files.find(2, other.source, other.stored_text)
     assert files.file_of(pinned(1, own)).resolve(REFERENCE) == "own"
     assert files.file_of(pinned(2, other)).resolve(REFERENCE) == "b"
+
+
+async def test_files_of_old_revisions_are_forgotten(tmp_path: Path) -> None:
+    kept, files = write(tmp_path / "a.json5"), LoadedFiles()
+    for revision in range(1, REVISIONS_REMEMBERED_MAX + 6):
+        files.note_found(revision, kept)
+    assert [*files._files] == [*range(6, REVISIONS_REMEMBERED_MAX + 6)]
+    assert files.file_of(pinned(1, kept)) is kept
 
 
 async def test_file_of_another_machine_is_replaced_by_ours(

@@ -51,3 +51,11 @@ def test_another_child_behind_many_runs_of_one_is_not_overlooked(runs: int) -> N
 def test_what_cannot_be_looked_through_is_said() -> None:
     with pytest.raises(CommandFailed, match="give the full id"):
         found(*([ONE] * 20), counts=RUNS_SEARCHED_MAX + 1)
+
+
+@pytest.mark.parametrize(("refused", "place"), [(0, 0), (1, 1), (10, 10), (200, 200)])
+def test_newest_run_behind_refused_ones_is_found(refused: int, place: int) -> None:
+    runs = Runs(*([ONE] * (refused + 1)))
+    for run in runs._runs[:refused]:
+        run["status"] = "refused"
+    assert find_run(runs, "reading@last").run_id.endswith(f"-{place:012d}")  # type: ignore[arg-type]

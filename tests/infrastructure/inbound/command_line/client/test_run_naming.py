@@ -115,6 +115,13 @@ def test_label_at_last_is_its_newest_run() -> None:
         chosen("nothing@last", runs)
 
 
+def test_label_at_last_prefers_a_run_that_is_not_refused() -> None:
+    refused = [RunNames(one, "same", status="refused") for one in (NEWEST, MIDDLE)]
+    assert chosen("same@last", refused) == RunMatch(NEWEST, exact=False)
+    runs = [*refused, RunNames(OLDEST, "same", status="done")]
+    assert chosen("same@last", runs) == RunMatch(OLDEST, exact=False)
+
+
 def test_label_of_several_runs_lists_them_with_time_and_status() -> None:
     runs = [
         RunNames(NEWEST, "same", None, "2026-03-02T09:00:00Z", "running"),

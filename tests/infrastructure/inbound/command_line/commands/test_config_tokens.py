@@ -34,6 +34,14 @@ def test_token_file_without_a_token_is_an_error(
     assert result.exit_code == 2
     assert "spawnlog.tokens[0].token.file: " in result.stderr
     assert "the server refuses every request with this token" in result.stderr
+    assert f"{file} has mistakes:" in result.stderr
+
+
+def test_file_that_stops_a_server_cannot_be_used(spawnlog: Command, file: Path) -> None:
+    file.write_text("{", "utf-8")
+    result = spawnlog("config", "check", str(file))
+    assert result.exit_code == 2
+    assert f"{file} cannot be used:" in result.stderr
 
 
 @pytest.mark.parametrize(

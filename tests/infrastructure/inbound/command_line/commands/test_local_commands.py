@@ -35,6 +35,7 @@ class ConfigurationReport:
     agents: tuple[str, ...] = ("main", "counter")
     secret_pointers: tuple[str, ...] = ("/models/providers/x/apiKey",)
     warnings: tuple[str, ...] = ()
+    is_usable: bool = True
 
 
 @dataclass
