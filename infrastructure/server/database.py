@@ -1,7 +1,8 @@
 """The database of a server: embedded by default, any other by URL."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +16,16 @@ from infrastructure.outbound.log.schema.connections import (
     ANSWER_SECONDS_MAX,
     COORDINATION_CONNECTIONS_MAX,
     LIMITS,
+    LOCK_TIMEOUT_MS,
     PLANNING,
     READING_CONNECTIONS_MAX,
+    UNAVAILABLE,
     LogConnection,
     Silences,
     crowding_advice,
     open_connection,
     open_pool,
+    session_limits,
 )
 from infrastructure.outbound.log.schema.revision import (
     FoundDatabase,
@@ -101,6 +105,17 @@ def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
     return found
 
 
+@contextlib.contextmanager
+def name_unavailable_database() -> Iterator[None]:
+    """Turn the errors of a database that went away, or has no connection left, into `UserError`."""
+    try:
+        yield
+    except UNAVAILABLE as error:
+        raise UserError(
+            f"the database cannot be used: {crowding_advice(error) or _reason(error)}"
+        ) from error
+
+
 def _require_ready(url: str, *, any_encoding: bool) -> None:
     found = _inspect(url, "the database cannot be reached", "; check --database-url")
     if not any_encoding:
@@ -132,10 +147,14 @@ COORDINATION_ANSWERS_PER_LEASE = 3
 """A lease is renewed on another connection before it is over."""
 STATEMENT_SHARE = 0.8
 """So much of the time for an answer a statement may take: a slow database ends it first."""
+LOCK_SHARE = 0.8
+"""So much of the time for a statement it may wait for a lock: the error then names the lock."""
 
 
-def _statement_limit(answer_seconds_max: float) -> str:
-    return f"SET statement_timeout = {round(answer_seconds_max * STATEMENT_SHARE * 1000)}"
+def _limits_within(answer_seconds_max: float) -> str:
+    statement_ms = round(answer_seconds_max * STATEMENT_SHARE * 1000)
+    lock_ms = min(LOCK_TIMEOUT_MS, round(statement_ms * LOCK_SHARE))
+    return session_limits(lock_ms=lock_ms, statement_ms=statement_ms)
 
 
 async def check_alive(connection: LogConnection) -> None:
@@ -178,7 +197,7 @@ class DatabaseConnector:
         return await open_connection(
             self._database.conninfo,
             application="server",
-            settings=f"{LIMITS}; {_statement_limit(DIRECT_ANSWER_SECONDS_MAX)}",
+            settings=_limits_within(DIRECT_ANSWER_SECONDS_MAX),
             answer_seconds_max=DIRECT_ANSWER_SECONDS_MAX,
             silences=self._silences,
         )
@@ -197,7 +216,7 @@ class DatabaseConnector:
             "coordination",
             least=1,
             most=COORDINATION_CONNECTIONS_MAX,
-            settings=f"{POOL_SETTINGS}; {_statement_limit(answer_seconds_max)}",
+            settings=f"{_limits_within(answer_seconds_max)}; {PLANNING}",
             answer_seconds_max=answer_seconds_max,
         )
 

@@ -27,6 +27,7 @@ from infrastructure.inbound.web.pages import page_routes
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
 from infrastructure.outbound.identity.data_directory import EnteredServer
 from infrastructure.server.compose import ServerProcess
+from infrastructure.server.database import name_unavailable_database
 
 YOUNG_OBJECTS_MIN = 20_000
 """So many objects more than before are there when the young ones are looked through."""
@@ -133,7 +134,8 @@ async def _open_unless_stopped(
         with contextlib.suppress(asyncio.CancelledError), _end_after(STOP_SECONDS_MAX):
             await opening
         return None
-    return await opening
+    with name_unavailable_database():
+        return await opening
 
 
 @contextlib.contextmanager

@@ -59,7 +59,11 @@ from infrastructure.outbound.log.verify.record import (
 )
 from infrastructure.outbound.log.verify.verify import STATE_FILE, VerifyOrder
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
-from infrastructure.server.database import migrate_database, open_database
+from infrastructure.server.database import (
+    migrate_database,
+    name_unavailable_database,
+    open_database,
+)
 from infrastructure.server.lifecycle import bind_socket
 from infrastructure.server.logging import write_to_stderr
 
@@ -173,7 +177,8 @@ def serve(options: ServeOptions) -> int:
         database = open_database(_database_url(loaded, settings), directory.postgres)
         stack.callback(database.close)
         if config is None:
-            active = asyncio.run(read_active_revision(database.conninfo))
+            with name_unavailable_database():
+                active = asyncio.run(read_active_revision(database.conninfo))
             if active is not None:
                 loaded = active.loaded
                 settings = _effective_settings(loaded, options)
@@ -198,7 +203,8 @@ def rebuild(
     loaded, settings, directory = _prepare_start(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
-        rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
+        with name_unavailable_database():
+            rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
     except CorruptHistory as error:
         raise UserError(f"the rows cannot be made anew from the log: {error}") from error
     finally:

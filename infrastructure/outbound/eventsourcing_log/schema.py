@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 from eventsourcing.persistence import NotSupportedError, OperationalError, ProgrammingError
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Identifier
@@ -19,6 +18,10 @@ from sqlalchemy.pool import NullPool
 
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
+from infrastructure.outbound.log.schema.connections import (
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
+    SyncLogConnection,
+)
 from infrastructure.outbound.log.schema.format import OWNER
 from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, revision_of, upgrade_within
 from infrastructure.outbound.log.schema.revision import (
@@ -125,13 +128,15 @@ def _create_schema(connection: Connection, found: _SchemaState, schema: str) -> 
 
 def _within_transaction(datastore: LogDatastore, work: Callable[[Connection], None]) -> None:
     def connect() -> Any:
-        connection: psycopg.Connection[Any] = datastore.connect()
+        connection: SyncLogConnection[Any] = datastore.connect()
         try:
             require_own_session(connection, datastore.connect)
             require_utf8(encoding_of(connection))
         except BaseException:
             connection.close()
             raise
+        # A migration may have to go over whole tables.
+        connection.answer_seconds_max = WHOLE_TABLE_ANSWER_SECONDS_MAX
         connection.autocommit = False
         connection.row_factory = tuple_row
         return connection
@@ -140,6 +145,7 @@ def _within_transaction(datastore: LogDatastore, work: Callable[[Connection], No
     try:
         with engine.begin() as connection:
             connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'"))
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
             work(connection)
     except UserError as error:

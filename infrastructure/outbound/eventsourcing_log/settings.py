@@ -18,7 +18,9 @@ from psycopg.sql import SQL, Identifier
 
 from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.schema.connections import (
+    SyncLogConnection,
     connection_arguments,
+    session_limits,
     set_up_sync_session,
 )
 
@@ -42,6 +44,10 @@ SINGLE_ROW_TRACKING = "SINGLE_ROW_TRACKING"
 ENABLE_DB_FUNCTIONS = "POSTGRES_ENABLE_DB_FUNCTIONS"
 ORIGINATOR_ID_TYPE = "ORIGINATOR_ID_TYPE"
 LOCK_TIMEOUT_SECONDS = 10
+STATEMENT_AFTER_LOCK_SECONDS = 20
+"""How much longer than for a lock a statement may take: the error of a wait names the lock."""
+ANSWER_AFTER_STATEMENT_SECONDS = 5.0
+"""How much longer than a statement may take the client waits: a slow database ends it itself."""
 SCHEMA_BYTES_MAX = 63
 N = TypeVar("N", int, float)
 
@@ -67,6 +73,27 @@ class LogSettings:
     ping_first: bool
     single_row_tracking: bool
     originator_id_type: Literal["uuid", "text"]
+
+    @property
+    def statement_timeout_seconds(self) -> int:
+        """How long a statement may take, with its wait for locks."""
+        return self.lock_timeout_seconds + STATEMENT_AFTER_LOCK_SECONDS
+
+    @property
+    def answer_seconds_max(self) -> float:
+        """How long to wait for an answer of the database."""
+        return self.statement_timeout_seconds + ANSWER_AFTER_STATEMENT_SECONDS
+
+    @property
+    def session(self) -> str:
+        """The SQL that sets a session up: its limits and its schema."""
+        limits = session_limits(
+            lock_ms=self.lock_timeout_seconds * 1000,
+            statement_ms=self.statement_timeout_seconds * 1000,
+            idle_ms=self.idle_in_transaction_timeout_seconds * 1000,
+        )
+        path = SQL("SET search_path TO {}").format(Identifier(self.schema)).as_string()
+        return f"{limits}; {path}"
 
 
 def settings_of(env: Environment) -> LogSettings:
@@ -171,6 +198,7 @@ class LogDatastore(PostgresDatastore):
     """
 
     def __init__(self, settings: LogSettings) -> None:
+        self._settings = settings
         named = {name: settings.connection.get(name, "") for name in NAMED}
         super().__init__(
             **named,
@@ -187,6 +215,8 @@ class LogDatastore(PostgresDatastore):
             single_row_tracking=settings.single_row_tracking,
             originator_id_type=settings.originator_id_type,
         )
+        # The library has no parameter for it. No connection is opened yet.
+        self.pool.connection_class = SyncLogConnection[DictRow]
         assert isinstance(self.pool.kwargs, dict)
         more = {name: given for name, given in settings.connection.items() if name not in NAMED}
         self.pool.kwargs.update({**more, **connection_arguments("eventsourcing")})
@@ -196,21 +226,23 @@ class LogDatastore(PostgresDatastore):
     def after_connect_func(self) -> Callable[[psycopg.Connection[Any]], None]:
         """Sets a new connection up. It refers to no `self`, for the pool keeps it."""
         set_up = super().after_connect_func()
-        settings = SQL("SET search_path TO {}").format(Identifier(self.schema)).as_string()
+        settings = self._settings
 
         def after_connect(connection: psycopg.Connection[Any]) -> None:
+            assert isinstance(connection, SyncLogConnection)
+            connection.answer_seconds_max = settings.answer_seconds_max
             set_up(connection)
-            set_up_sync_session(connection, settings)
+            set_up_sync_session(connection, settings.session)
 
         return after_connect
 
-    def connect(self) -> psycopg.Connection[DictRow]:
+    def connect(self) -> SyncLogConnection[DictRow]:
         """A connection that does not belong to the pool, in autocommit mode."""
         assert isinstance(self.pool.kwargs, dict)
         given: dict[str, Any] = {**self.pool.kwargs}
         if self.pool.get_password_func:
             given["password"] = self.pool.get_password_func()
-        connection: psycopg.Connection[DictRow] = psycopg.connect(**given)
+        connection = SyncLogConnection[DictRow].connect(**given)
         try:
             self.after_connect_func()(connection)
         except BaseException:

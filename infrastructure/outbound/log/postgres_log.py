@@ -11,8 +11,8 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.log.envelope import Provenance, RecordedEvent
-from application.log.event_log import Appended, Decision, LogUnavailable, Submission
+from application.log.envelope import RecordedEvent
+from application.log.event_log import Appended, LogUnavailable, Submission
 from application.telemetry.totals import LogTotals
 from domain.run.state import Run
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
@@ -147,18 +147,17 @@ class PostgresLog:
         return await self.head()
 
     async def require_answering_writer(self) -> None:
-        """Wait until the writer has taken a submission that records nothing, in its turn. Only one
-        is under way at a time, however many wait for it. Raises `LogUnavailable`."""
+        """Wait until the writer has committed a batch. Only one probe is under way at a time,
+        however many wait for it. Raises `LogUnavailable`."""
         if self._probe is None or self._probe.done():
-            nothing = Submission(self._new_id(), (), lambda _: Decision(None), Provenance())
-            self._probe = asyncio.create_task(self._probe_writer(nothing))
+            self._probe = asyncio.create_task(self._probe_writer())
         failure = await asyncio.shield(self._probe)
         if failure is not None:
             raise failure
 
-    async def _probe_writer(self, nothing: Submission[None]) -> LogUnavailable | None:
+    async def _probe_writer(self) -> LogUnavailable | None:
         try:
-            await self._writer.submit(nothing)
+            await self._writer.probe()
         except LogUnavailable as why:
             return why
         return None

@@ -7,9 +7,11 @@ import psycopg
 import pytest
 
 from infrastructure.contract.errors import UserError
+from infrastructure.contract.operations import ServeOptions
 from infrastructure.outbound.log.schema.connections import SERVER_CONNECTIONS_MAX
 from infrastructure.outbound.log.verify.rows import database_error_reason
-from infrastructure.server.database import open_database
+from infrastructure.server import operations
+from infrastructure.server.database import Database, open_database
 
 ROLE = "without_room"
 
@@ -31,6 +33,17 @@ def test_crowded_database_is_named_with_its_remedy(crowded_url: str, tmp_path: P
     assert f"each server of the log holds up to {SERVER_CONNECTIONS_MAX}" in text
     assert "raise max_connections" in text
     assert "--database-url" not in text
+
+
+def test_start_without_file_names_crowded_database(
+    crowded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last connection is taken after the start has looked at the database."""
+    monkeypatch.delenv(operations.CONFIG_VARIABLE, raising=False)
+    database = Database(crowded_url, lambda: None, lambda: None)
+    monkeypatch.setattr(operations, "open_database", lambda *_: database)
+    with pytest.raises(UserError, match="raise max_connections"):
+        operations.serve(ServeOptions(data_dir=tmp_path, port=0))
 
 
 def test_verification_names_crowded_database(crowded_url: str) -> None:

@@ -17,8 +17,8 @@ from uuid import UUID
 
 import psycopg
 
-from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, LogUnavailable, Submission
+from application.log.envelope import Provenance, RecordedEvent
+from application.log.event_log import Appended, Decision, LogUnavailable, Submission
 from domain.run.state import Run
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
@@ -159,6 +159,7 @@ class LogWriter:
         self._remembered = remembered
         self._queue: deque[QueuedSubmission] = deque()
         self._gathered = asyncio.Event()
+        self._committed = asyncio.Event()
         self._connection: LogConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -203,6 +204,23 @@ class LogWriter:
         self._queue.append(QueuedSubmission(submission, future))
         self._gathered.set()
         return await future
+
+    async def probe(self) -> None:
+        """Wait until a batch is committed: one of those waiting, or one that records nothing.
+
+        Raises:
+            LogUnavailable: Nothing can be recorded now.
+        """
+        nothing = Submission(self._new_id(), (), lambda _: Decision(None), Provenance())
+        submitted = asyncio.create_task(self.submit(nothing))
+        committed = asyncio.create_task(self._committed.wait())
+        try:
+            await asyncio.wait({submitted, committed}, return_when=asyncio.FIRST_COMPLETED)
+            if submitted.done():
+                submitted.result()
+        finally:
+            submitted.cancel()
+            committed.cancel()
 
     async def _write_on(self) -> None:
         while True:
@@ -327,6 +345,9 @@ class LogWriter:
     def _tell(
         self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch
     ) -> None:
+        # Wakes the probes that wait, and no later one.
+        self._committed.set()
+        self._committed.clear()
         if not batch.is_empty:
             self._note_success()
         if batch.events:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
-from psycopg.rows import TupleRow
+from psycopg.rows import Row, TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from application.log.event_log import LogUnavailable
@@ -33,13 +33,26 @@ ANSWER_SECONDS_MAX = 35.0
 """How long the client waits for an answer. Longer than `STATEMENT_TIMEOUT_MS`: a database that is
 only slow ends the statement itself, and one that says nothing at all is given up."""
 WHOLE_TABLE_ANSWER_SECONDS_MAX = 6 * 3600.0
-LIMITS = (
-    f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
-    f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS}"
-)
-NO_LIMITS = (
-    "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-)
+
+
+def session_limits(
+    *,
+    lock_ms: int = LOCK_TIMEOUT_MS,
+    statement_ms: int = STATEMENT_TIMEOUT_MS,
+    idle_ms: int = IDLE_IN_TRANSACTION_TIMEOUT_MS,
+) -> str:
+    """Return the SQL that limits a session's waits, in milliseconds; 0 is no limit.
+
+    `lock_ms` must be less than `statement_ms`, so that the error of a wait names the lock.
+    """
+    return (
+        f"SET lock_timeout = {lock_ms}; SET statement_timeout = {statement_ms};"
+        f" SET idle_in_transaction_session_timeout = {idle_ms}"
+    )
+
+
+LIMITS = session_limits()
+NO_LIMITS = session_limits(lock_ms=0, statement_ms=0, idle_ms=0)
 """For work on whole tables and for migrations."""
 
 
@@ -150,7 +163,7 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
         return answer
 
 
-class SyncLogConnection(psycopg.Connection[TupleRow]):
+class SyncLogConnection(psycopg.Connection[Row]):
     """A blocking connection with the same limit."""
 
     answer_seconds_max = ANSWER_SECONDS_MAX
@@ -252,9 +265,9 @@ def open_sync_connection(
     settings: str = LIMITS,
     answer_seconds_max: float = ANSWER_SECONDS_MAX,
     autocommit: bool = True,
-) -> SyncLogConnection:
+) -> SyncLogConnection[TupleRow]:
     """Open a blocking connection as `open_connection` opens one."""
-    connection = SyncLogConnection.connect(conninfo, **connection_arguments(application))
+    connection = SyncLogConnection[TupleRow].connect(conninfo, **connection_arguments(application))
     connection.answer_seconds_max = answer_seconds_max
     try:
         set_up_sync_session(connection, settings)

@@ -49,6 +49,7 @@ from infrastructure.outbound.log.verify.rows import (
     open_read_connection,
     read_rows,
     read_rows_at,
+    whole_table_transaction,
 )
 from infrastructure.outbound.log.verify.streams import commits_between
 
@@ -122,12 +123,8 @@ def export_log(conninfo: str, order: ExportOrder) -> Exported:
     began = time.monotonic()
     try:
         with rare_collections(), open_read_connection(conninfo) as connection, Spool() as spool:
-            with connection.transaction():
-                connection.execute(
-                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-                    " SET LOCAL statement_timeout = 0;"
-                    " SET LOCAL idle_in_transaction_session_timeout = 0"
-                )
+            with whole_table_transaction(connection):
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 header, seal, resumed = _LogExport(connection, order, spool).write()
     except psycopg.Error as error:
         raise UserError(f"{database_error_reason(error)}; go on with --resume") from error

@@ -5,6 +5,7 @@ one, as the chain does. So a row that is copied out with the chain's columns in 
 what was hashed, but for the two instants, which PostgreSQL counts from the year 2000.
 """
 
+import contextlib
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -14,16 +15,18 @@ from psycopg.rows import TupleRow
 
 from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.schema.connections import (
-    LOCK_TIMEOUT_MS,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     SyncLogConnection,
     crowding_advice,
     open_sync_connection,
+    session_limits,
 )
 
-ReadConnection = SyncLogConnection
+ReadConnection = SyncLogConnection[TupleRow]
 PAGE_TIMEOUT_MS = 120_000
 """How long the statement of one page may take; a sweep over a whole table has no limit."""
+PAGE_ANSWER_SECONDS_MAX = 130.0
+"""How long to wait for an answer about a page; longer than `PAGE_TIMEOUT_MS`."""
 
 
 def open_read_connection(conninfo: str) -> ReadConnection:
@@ -33,11 +36,25 @@ def open_read_connection(conninfo: str) -> ReadConnection:
     return open_sync_connection(
         conninfo,
         application="verify",
-        answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
-        settings=f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {PAGE_TIMEOUT_MS};"
-        " SET idle_in_transaction_session_timeout = 0; SET default_transaction_read_only = on;"
+        answer_seconds_max=PAGE_ANSWER_SECONDS_MAX,
+        settings=f"{session_limits(statement_ms=PAGE_TIMEOUT_MS, idle_ms=0)};"
+        " SET default_transaction_read_only = on;"
         " SET enable_hashjoin = off; SET enable_mergejoin = off",
     )
+
+
+@contextlib.contextmanager
+def whole_table_transaction(connection: ReadConnection) -> Iterator[None]:
+    """Begin a transaction whose statements may go over whole tables, without a limit of the
+    database and with a longer one of the client."""
+    page_answer_seconds_max = connection.answer_seconds_max
+    connection.answer_seconds_max = WHOLE_TABLE_ANSWER_SECONDS_MAX
+    try:
+        with connection.transaction():
+            connection.execute("SET LOCAL statement_timeout = 0")
+            yield
+    finally:
+        connection.answer_seconds_max = page_answer_seconds_max
 
 
 def one_row(connection: ReadConnection, query: str, values: Any = None) -> TupleRow:

@@ -22,7 +22,11 @@ from infrastructure.outbound.log.verify.difference import (
     first_difference,
     format_positions,
 )
-from infrastructure.outbound.log.verify.rows import ReadConnection, one_row
+from infrastructure.outbound.log.verify.rows import (
+    ReadConnection,
+    one_row,
+    whole_table_transaction,
+)
 
 _HEAD = (
     "SELECT h.log_id, h.format, h.position, h.chain_hash, h.recorded_at, e.position, e.chain_hash,"
@@ -89,12 +93,12 @@ class ExpectedHead:
 
 def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> LogOverview:
     """Look at the ends of everything. `UserError` when this program cannot judge the log."""
-    with connection.transaction():
+    with whole_table_transaction(connection):
         # The lock of any reader, but before the snapshot: a rebuild that exchanges the tables in
         # between would have rows in them that the snapshot does not see.
         connection.execute(
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"
-            " SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on;"
+            " SET LOCAL enable_hashjoin = on;"
             f" LOCK TABLE {', '.join(one.name for one in PROJECTIONS)} IN ACCESS SHARE MODE"
         )
         _require_verifiable(connection)
@@ -192,8 +196,8 @@ def _end(position: int) -> str:
 
 def row_without_event(connection: ReadConnection, head: int) -> Difference | None:
     """The first row of a projection up to the head that begins at no event of its own."""
-    with connection.transaction():
-        connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on")
+    with whole_table_transaction(connection):
+        connection.execute("SET LOCAL enable_hashjoin = on")
         found = []
         for table in PROJECTIONS:
             query = _WITHOUT_EVENT.format(

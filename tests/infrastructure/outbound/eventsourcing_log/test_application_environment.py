@@ -26,6 +26,7 @@ from tests.support.builders.application_logs import ask, whole_log
 from tests.support.builders.eventsourcing_environments import environment_of, own_schema
 from tests.support.builders.harbours import Harbour, Harbours
 
+IDLE = "idle_in_transaction_session_timeout"
 PROJECT = Path(__file__).parents[4]
 
 
@@ -54,6 +55,35 @@ def test_the_variables_of_the_librarys_own_module_are_understood(shared_database
     with Harbours(env=env) as harbours:
         harbours.open_harbour("Bremen")
     assert len(whole_log(shared_database_url, schema)) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"lock_timeout": "10s", "statement_timeout": "30s", IDLE: "5s"}),
+        (
+            {"POSTGRES_LOCK_TIMEOUT": "60", "POSTGRES_IDLE_IN_TRANSACTION_SESSION_TIMEOUT": "0"},
+            {"lock_timeout": "1min", "statement_timeout": "80s", IDLE: "0"},
+        ),
+    ],
+)
+def test_session_limits_follow_environment(
+    shared_database_url: str, given: dict[str, str], expected: dict[str, str]
+) -> None:
+    factory = LogFactory(environment_of(shared_database_url, own_schema(), **given))
+    try:
+        with (
+            factory.datastore.get_connection() as pooled,
+            factory.datastore.connect() as single,
+        ):
+            for connection in (pooled, single):
+                shown = {
+                    name: (connection.execute(f"SHOW {name}").fetchone() or {})[name]
+                    for name in expected
+                }
+                assert shown == expected
+    finally:
+        factory.close()
 
 
 def password_of_a_test() -> str:

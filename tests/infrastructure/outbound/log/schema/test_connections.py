@@ -8,10 +8,12 @@ import pytest
 
 from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.schema.connections import (
+    WHOLE_TABLE_ANSWER_SECONDS_MAX,
     LogConnection,
     borrow_connection,
     open_connection,
 )
+from infrastructure.outbound.log.verify.rows import open_read_connection, whole_table_transaction
 from tests.support.faults.held_commits import Lines, until
 from tests.support.servers.running_log import open_pool, running_on
 
@@ -31,6 +33,17 @@ async def test_a_connection_waits_for_nothing_without_end(connection: LogConnect
         assert row == (value,), name
     assert connection.autocommit
     assert connection.info.parameter_status("application_name") == "spawnlog test"
+
+
+def test_reader_waits_little_longer_than_a_statement(database_url: str) -> None:
+    with open_read_connection(database_url) as connection:
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("2min",)
+        assert connection.answer_seconds_max == 130
+        with whole_table_transaction(connection):
+            assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+            assert connection.answer_seconds_max == WHOLE_TABLE_ANSWER_SECONDS_MAX
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("2min",)
+        assert connection.answer_seconds_max == 130
 
 
 async def test_who_gives_up_connecting_leaves_no_connection_behind(

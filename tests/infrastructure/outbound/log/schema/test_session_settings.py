@@ -274,7 +274,7 @@ def _reset(url: str, whose: str) -> None:
 
 
 OPENERS = re.compile(
-    r"psycopg\.connect\(|Connection\.connect\(|AsyncConnectionPool\(|create_engine\("
+    r"psycopg\.connect\(|Connection(\[\w+\])?\.connect\(|AsyncConnectionPool\(|create_engine\("
 )
 MAY_OPEN = {
     "outbound/log/schema/connections.py",
