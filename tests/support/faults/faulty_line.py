@@ -49,7 +49,8 @@ class Relay:
         self._weather = weather
         self._lines: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self.url = make_conninfo(url, host=str(self._folder))
+        # The process at the other end is this one, which may not be the owner of the data.
+        self.url = make_conninfo(url, host=str(self._folder), requirepeer="")
         self.faults: Counter[str] = Counter()
         self.is_calm = True
 
