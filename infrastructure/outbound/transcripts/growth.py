@@ -21,7 +21,11 @@ class _Waiter(NamedTuple):
 
 
 class TranscriptGrowth:
-    """Looks up the last entries of the runs that somebody waits for; at rest when nobody does."""
+    """Looks up the last written entries of the runs that readers wait for; at rest without readers.
+
+    It does not write the entries that this process still has: batches are written often enough, and
+    one run that cannot be written must not keep the readers of others waiting.
+    """
 
     def __init__(
         self, last_entries: Callable[[Collection[UUID]], Awaitable[Mapping[UUID, int]]]
@@ -48,15 +52,17 @@ class TranscriptGrowth:
                 self._polling = None
 
     async def _poll(self) -> None:
+        is_failing = False
         while True:
+            last: Mapping[UUID, int] = {}
             try:
                 last = await self._last_entries({one.run_id for one in self._waiters})
-            except LogUnavailable as away:
-                _log.info("transcripts cannot be looked at: %s", away)
-                last = {}
-            except Exception:
-                _log.exception("transcripts cannot be looked at")
-                last = {}
+                is_failing = False
+            except Exception as error:
+                if not is_failing:
+                    is_away = isinstance(error, LogUnavailable)
+                    _log.warning("cannot read transcripts: %s", error, exc_info=not is_away)
+                is_failing = True
             for waiter in self._waiters:
                 if last.get(waiter.run_id, 0) > waiter.after and not waiter.grown.done():
                     waiter.grown.set_result(True)

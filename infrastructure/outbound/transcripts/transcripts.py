@@ -81,7 +81,7 @@ class StoredTranscripts:
         self._folders = TranscriptFolders(folder)
         self._writing = asyncio.Lock()
         self._flushes: Flushes[UUID] = Flushes()
-        self._growth = TranscriptGrowth(self._current_entries)
+        self._growth = TranscriptGrowth(self.last_entries)
 
     @property
     def flushes(self) -> Flushes[UUID]:
@@ -139,11 +139,6 @@ class StoredTranscripts:
     async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
         """Wait for an entry behind number `after`."""
         return await self._growth.wait(run_id, after=after, timeout_seconds=timeout_seconds)
-
-    async def _current_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
-        for run_id in run_ids:
-            await self._flushes.flush(run_id)
-        return await last_entries(self._pool, run_ids)
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
         """How many of the first entries were written down before an instant."""
