@@ -126,6 +126,7 @@ def create_application(
             lambda: services.tail.position,
             known=log.known_instant,
             recorded_at=log.recorded_at,
+            now=log.now,
         ),
         on_answer=services.measurements.requests.take,
     )

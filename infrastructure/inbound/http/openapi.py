@@ -73,6 +73,13 @@ POSITION_HEADERS: dict[str, Any] = {
         ),
         "schema": {"type": "string", "format": "date-time"},
     },
+    "Spawnlog-Clock": {
+        "description": (
+            "The time by the clock of the log when the answer began. Every instant on record is by"
+            " this clock; `Date` is by the clock of the server's machine."
+        ),
+        "schema": {"type": "string", "format": "date-time"},
+    },
 }
 IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",

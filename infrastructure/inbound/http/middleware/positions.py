@@ -1,5 +1,5 @@
-"""Which log an answer is of, how far that goes, not behind anything that was told before, and when
-that was."""
+"""Which log an answer is of, how far that goes, not behind anything that was told before, when
+that was, and what time it is by the clock of the log."""
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable
@@ -13,6 +13,7 @@ from application.log.event_log import LogUnavailable
 LOG_HEADER = b"spawnlog-log"
 POSITION_HEADER = b"spawnlog-position"
 RECORDED_AT_HEADER = b"spawnlog-recorded-at"
+CLOCK_HEADER = b"spawnlog-clock"
 HEAD_SECONDS_MAX = 0.25
 """How long the log is asked: an answer that is ready must not wait for a database that is away."""
 
@@ -30,7 +31,7 @@ class PositionHeaders:
     promise too much and names none.
 
     The instant of a position is `known`, or else asked for; an answer does without when it is not
-    told in time.
+    told in time. `now` is the clock that those instants are by; no answer waits for it.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class PositionHeaders:
         *,
         known: Callable[[int], datetime | None] = lambda _: None,
         recorded_at: Callable[[int], Coroutine[Any, Any, datetime | None]] | None = None,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._log = log.encode()
         self._head = head
         self._tail = tail
         self._known_instant = known
         self._recorded_at = recorded_at
+        self._now = now
         self._known = 0
 
     async def with_position(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -55,6 +58,8 @@ class PositionHeaders:
         given = dict(marked)
         if LOG_HEADER not in given:
             marked.append((LOG_HEADER, self._log))
+        if self._now is not None:
+            marked.append((CLOCK_HEADER, _encoded(self._now())))
         if POSITION_HEADER in given:
             position = int(given[POSITION_HEADER])
             self._known = max(self._known, position)
@@ -65,8 +70,7 @@ class PositionHeaders:
             return marked
         instant = await self._instant_of(position)
         if instant is not None:
-            text = instant.astimezone(UTC).isoformat(timespec="microseconds")
-            marked.append((RECORDED_AT_HEADER, text.replace("+00:00", "Z").encode()))
+            marked.append((RECORDED_AT_HEADER, _encoded(instant)))
         return marked
 
     async def _instant_of(self, position: int) -> datetime | None:
@@ -94,3 +98,8 @@ class PositionHeaders:
             return False
         self._known = max(self._known, head)
         return True
+
+
+def _encoded(instant: datetime) -> bytes:
+    text = instant.astimezone(UTC).isoformat(timespec="microseconds")
+    return text.replace("+00:00", "Z").encode()

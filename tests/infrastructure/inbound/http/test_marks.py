@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 
 from application.log.event_log import LogUnavailable
 from infrastructure.inbound.http.middleware.positions import POSITION_HEADER, PositionHeaders
@@ -54,6 +55,14 @@ async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_kn
 async def test_while_the_log_is_away_no_other_answer_names_a_position() -> None:
     for head in (away, silent):
         assert await told(PositionHeaders("a-log", head, lambda: 3), NOTHING_HERE) is None
+
+
+async def test_answer_tells_the_clock_of_the_log_also_while_it_is_away() -> None:
+    instant = datetime(2026, 3, 1, 10, 0, 0, 250_000, tzinfo=timezone(timedelta(hours=1)))
+    marks = PositionHeaders("a-log", away, lambda: 3, now=lambda: instant)
+    for status in (200, NOTHING_HERE, NOT_READY):
+        headers = dict(await marks.with_position(status, []))
+        assert headers[b"spawnlog-clock"] == b"2026-03-01T09:00:00.250000Z"
 
 
 async def away() -> int:

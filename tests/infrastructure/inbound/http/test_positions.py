@@ -53,8 +53,10 @@ def test_every_answer_names_the_log_and_a_position(house: House, life: dict[str,
     answers.append(house.http.post(f"/v1/runs/{run_id}/stop"))
     assert {answer.status_code for answer in answers} == {200, 304, 404, 422}
     assert len({answer.headers["spawnlog-log"] for answer in answers}) == 1
+    ended_at = datetime.fromisoformat(life["events"][-1]["recordedAt"])
     for answer in answers:
         assert position_of(answer) >= life["events"][-1]["position"]
+        assert datetime.fromisoformat(answer.headers["spawnlog-clock"]) >= ended_at
 
 
 def test_what_was_answered_is_read_at_once(house: House) -> None:

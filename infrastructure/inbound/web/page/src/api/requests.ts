@@ -177,7 +177,7 @@ async function send<Asked extends Operation>(
       signal: signal ?? null,
       cache: 'no-store',
     })
-    clock.note(response.headers.get('Date'), sentMs, Date.now())
+    clock.note(response.headers.get('Spawnlog-Clock'), sentMs, Date.now())
     // A server may go away in the middle of its answer.
     if (response.ok) text = await response.text()
   } catch (error) {

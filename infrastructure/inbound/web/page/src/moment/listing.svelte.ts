@@ -20,6 +20,8 @@ export interface Reading<Row, Page> {
   moreParameters?: Parameters
   /** Whether a row that is there never changes: the pages behind the first one may then be newer than it. */
   neverChanges?: boolean
+  /** How many rows are kept while the end of the list is followed; null keeps all. */
+  keptMax?: () => number | null
   /** How many pages are read for one that has something on it. */
   looksMax?: number
 }
@@ -73,7 +75,7 @@ export class Listing<Row, Of extends Operation> {
 
   get rows(): Row[] {
     const page = this.#first?.page ?? this.page.value
-    return page === null ? [] : [...this.#reading.rowsOf(page), ...this.#more]
+    return page === null ? [] : this.#newest([...this.#reading.rowsOf(page), ...this.#more])
   }
 
   /** As of which position the first of them are. */
@@ -109,16 +111,17 @@ export class Listing<Row, Of extends Operation> {
     if (this.moreProblem === null) void this.readMore()
   }
 
-  /** Reads on, until there is something or the end. */
-  async readMore(): Promise<void> {
-    if (this.isReadingMore || this.next === null || this.page.value === null) return
+  /** Reads on, until there is something or the end; gives how many rows were added. */
+  async readMore(): Promise<number> {
+    if (this.isReadingMore || this.next === null || this.page.value === null) return 0
     this.isReadingMore = true
     clearTimeout(this.#retry)
     const forgotten = this.#forgotten
+    let found = 0
     if (this.#first === null) this.#first = { page: this.page.value, position: this.page.position }
     try {
       const looksMax = this.#reading.looksMax ?? LOOKS_MAX
-      for (let look = 0, found = 0; look < looksMax && found === 0; look += 1) {
+      for (let look = 0; look < looksMax && found === 0; look += 1) {
         const from = this.next
         if (from === null) break
         // A cursor knows of which moment its first page was; a position has to be told.
@@ -128,10 +131,10 @@ export class Listing<Row, Of extends Operation> {
         const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
         const parameters = { ...this.#parameters(), ...moreParameters, ...newest, at, [nextName]: from }
         const answer = await read<Of>(this.#reading.path(), parameters)
-        if (this.#isOver || forgotten !== this.#forgotten) return
+        if (this.#isOver || forgotten !== this.#forgotten) return 0
         const rows = this.#reading.rowsOf(answer.body)
         found = rows.length
-        this.#more = [...this.#more, ...rows]
+        this.#more = this.#newest([...this.#more, ...rows])
         this.#next = this.#reading.nextOf(answer.body)
         this.hasRead = true
         if (this.#next === from) break
@@ -139,13 +142,20 @@ export class Listing<Row, Of extends Operation> {
       this.moreProblem = null
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
-      if (this.#isOver || forgotten !== this.#forgotten) return
+      if (this.#isOver || forgotten !== this.#forgotten) return 0
       this.moreProblem = error
       if (!this.hasRead) this.#first = null
       if (error.isOutage) this.#retry = setTimeout(() => void this.readMore(), error.retryAfterMs ?? RETRY_MS)
     } finally {
       this.isReadingMore = false
     }
+    return found
+  }
+
+  /** Those of the rows that are kept. */
+  #newest(rows: Row[]): Row[] {
+    const max = this.#reading.keptMax?.() ?? null
+    return max === null ? rows : rows.slice(-max)
   }
 
   #question(): string {

@@ -64,8 +64,8 @@ class Moment {
     return this.#noted?.position === this.position ? this.#noted.at : null
   }
 
-  /** Up to where what is not over goes on, in milliseconds: live to the server's clock, in the past to the
-   * instant of the moment, or null until somebody has said so. */
+  /** Up to where what is not over goes on, in milliseconds: live to the clock of the log, in the past to
+   * the instant of the moment, or null until somebody has said so. */
   get now(): number | null {
     if (this.isLive) return clock.now
     return this.recordedAt === null ? null : Date.parse(this.recordedAt)

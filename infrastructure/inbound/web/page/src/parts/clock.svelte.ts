@@ -1,27 +1,28 @@
-// The server's clock, as far as its answers tell it: how long a run has been at work does not depend on
-// the clock of the browser.
+// The clock of the log, as far as answers tell it: how long a run has been at work depends neither on the
+// clock of the browser nor on that of the server's machine.
 
 import { createSubscriber } from 'svelte/reactivity'
 
 const TICK_MS = 1_000
-/** `Date` has whole seconds. */
-const DATE_STEP_MS = 1_000
+/** `Date.parse` gives whole milliseconds. */
+const STEP_MS = 1
 
-export class ServerClock {
-  /** How far the server's clock is ahead of this one. */
+export class LogClock {
+  /** How far the clock of the log is ahead of this one. */
   #aheadMs = 0
   #subscribe = createSubscriber((update) => {
     const timer = setInterval(update, TICK_MS)
     return () => clearInterval(timer)
   })
 
-  /** Takes the `Date` of an answer to a request that was sent at one time and answered at another. Each
-   * answer says between which bounds the server's clock is; the best guess stays where it fits. */
-  note(date: string | null, sentMs: number, answeredMs: number): void {
-    const servedMs = Date.parse(date ?? '')
-    if (Number.isNaN(servedMs)) return
-    const least = servedMs - answeredMs
-    const most = servedMs + DATE_STEP_MS - sentMs
+  /** Takes the `Spawnlog-Clock` of an answer to a request that was sent at one time and answered at
+   * another. Each answer says between which bounds the clock of the log is; the best guess stays where it
+   * fits. */
+  note(told: string | null, sentMs: number, answeredMs: number): void {
+    const toldMs = Date.parse(told ?? '')
+    if (Number.isNaN(toldMs)) return
+    const least = toldMs - answeredMs
+    const most = toldMs + STEP_MS - sentMs
     this.#aheadMs = Math.min(Math.max(this.#aheadMs, least), most)
   }
 
@@ -32,4 +33,4 @@ export class ServerClock {
   }
 }
 
-export const clock = new ServerClock()
+export const clock = new LogClock()
