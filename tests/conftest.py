@@ -1,6 +1,7 @@
 """What every test may ask for: databases on one embedded server, and a log at work on one."""
 
 import gc
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -19,6 +20,11 @@ from tests.support.servers.running_log import RunningLog, running_on
 # Hardly anything that importing and collecting make is garbage: looking for some takes a seventh of
 # the collection, and later a part of every look.
 gc.disable()
+
+# A shell starts what runs in its background with Ctrl-C ignored, and programs inherit that: with a
+# handler here, a program that a test starts listens to it whoever started the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test is judged by a clock: what a property takes depends on what else the machine does.
 settings.register_profile(

@@ -126,7 +126,7 @@ def test_what_is_wrong_in_a_whole_configuration_is_said_at_its_line(
     browser: Browser, storm: Storm
 ) -> None:
     server, _ = storm
-    with watched_context(browser, server.url, token=server.token) as (context, watched):
+    with watched_context(browser, server.url, token=server.token, refusals=(422,)) as (context, _):
         page = context.new_page()
         page.goto("/ui/what-if?try=text")
         editor = page.get_by_label("The configuration to try, JSON5")
@@ -142,8 +142,6 @@ def test_what_is_wrong_in_a_whole_configuration_is_said_at_its_line(
             editor.evaluate("area => area.value.slice(area.selectionStart, area.selectionEnd)")
             == '  "agentz": 1,'
         )
-        assert ["422" in wrong for wrong in watched.wrong] == [True]
-        watched.wrong.clear()
         right["agents"]["defaults"]["subagents"]["maxConcurrent"] = 1
         editor.fill(json.dumps(right, indent=2))
         expect(page.get_by_role("alert")).to_have_count(0)
@@ -226,7 +224,7 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
     browser: Browser, storm: Storm
 ) -> None:
     server, record = storm
-    with watched_context(browser, server.url, token=server.token) as (context, watched):
+    with watched_context(browser, server.url, token=server.token, refusals=(422,)) as (context, _):
         page = context.new_page()
         page.goto(f"/ui/run/{min(record.refused)}")
         page.get_by_role("link", name="What if the configuration had been another one?").click()
@@ -238,7 +236,6 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Decide again").click()
         expect(page.get_by_role("alert")).to_be_visible()
-        assert "422" in watched.wrong.pop()
         page.get_by_label("From", exact=True).fill("")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_have_count(0)

@@ -46,6 +46,7 @@ class Watched:
 
     url: str
     may_be_away: bool = False
+    refusals: tuple[int, ...] = ()
     wrong: list[str] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
@@ -56,9 +57,11 @@ class Watched:
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
 
     def _hear(self, line: str) -> None:
-        # A browser says so of each request that nobody answers, or that comes too early.
-        said = ("Failed to load resource: net::", "with a status of 503")
-        if not (self.may_be_away and any(one in line for one in said)):
+        # A browser says so of each request that nobody answers, or that is refused.
+        said = [f"with a status of {status}" for status in self.refusals]
+        if self.may_be_away:
+            said += ["Failed to load resource: net::", "with a status of 503"]
+        if not any(one in line for one in said):
             self.wrong.append(line)
 
     def _look_at(self, url: str) -> None:
@@ -74,14 +77,16 @@ def watched_context(
     scheme: Scheme = "light",
     token: str | None = None,
     may_be_away: bool = False,
+    refusals: tuple[int, ...] = (),
 ) -> Iterator[tuple[BrowserContext, Watched]]:
     """A browser with nothing in it but a token, if one is given. All that goes wrong in its windows
-    fails the test."""
+    fails the test, but for answers with one of the statuses in `refusals`, which may come at any
+    time."""
     context = browser.new_context(
         base_url=url, color_scheme=scheme, viewport={"width": 1280, "height": 800}
     )
     context.set_default_timeout(SHOWN_MS_MAX)
-    watched = Watched(url, may_be_away)
+    watched = Watched(url, may_be_away, refusals)
     context.on("page", watched.watch)
     if token is not None:
         context.add_init_script(
