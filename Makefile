@@ -6,6 +6,7 @@ SECONDS ?= 1800
 CALLERS ?= 16
 SERVERS ?= 3
 SEEDS ?= 200
+PURE := not db and not process and not server and not kill and not long and not nightly
 # Tests of one file stay in one process; `make test PARALLEL=` runs one by one.
 PARALLEL ?= -n auto --dist loadfile --no-loadscope-reorder
 
@@ -16,6 +17,7 @@ DEV := .venv/.with-dev
 MODEL_CALLS := .venv/.with-model
 # Of no use to anything else, and minutes to build: in an environment of its own.
 MODEL := .build/model
+ADAPTERS := .build/adapters/.installed
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 # Python compiles what a program imports when it first does: most of it never is.
 PIP_FLAGS := --quiet --disable-pip-version-check --no-compile
@@ -27,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test-model run quick check test soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer docs constraints clean
+.PHONY: help demo demo-model test-model run quick touched lint check test test-all soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -47,8 +49,12 @@ run: page ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 page: $(INSTALLED) ## build the web page (its Node and packages once, into .build)
 	@$(BIN)/python build_page.py
 
-test: page $(DEV) ## the whole test suite, on its own embedded PostgreSQL
-	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
+test: page $(DEV) ## one test of every behavior, on its own embedded PostgreSQL (TESTS): before you land
+	@$(BIN)/python -m pytest -m "not nightly" $(PARALLEL) $(TESTS)
+
+test-all: page $(DEV) $(ADAPTERS) ## every test there is, adapters, MCP conformance (SHARD=1/3: the first third)
+	@SHARD=$(SHARD) $(BIN)/python -m pytest --hypothesis-profile=all $(PARALLEL) $(TESTS)
+	@$(if $(filter-out 1/%,$(SHARD)),,$(MAKE) --no-print-directory mcp-clients)
 
 soak: $(DEV) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
 	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
@@ -62,16 +68,22 @@ quick: $(DEV) ## format, lint, types of the product, tests that are pure: while 
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p domain -p application -p infrastructure -p spawnlog
-	@$(BIN)/python -m pytest -q -m "not db and not process and not server and not kill and not long" \
-		--hypothesis-profile=quick $(PARALLEL) $(TESTS)
+	@$(BIN)/python -m pytest -q -m "$(PURE)" --hypothesis-profile=quick $(PARALLEL) $(TESTS)
 
-check: page $(DEV) ## format, lint, types, import floors, tests that start no server
+touched: $(DEV) ## the tests, pure or with a database, that what you changed since last time may break
+	@$(BIN)/python -m pytest -q -m "not server and not kill and not nightly" \
+		--hypothesis-profile=quick --testmon $(PARALLEL) $(TESTS) || [ $$? -eq 5 ]
+
+lint: page $(DEV) ## format, lint, types, import floors, the page's own tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python build_page.py check
-	@$(BIN)/python -m pytest -m "not server and not kill and not long" $(PARALLEL) $(TESTS)
+
+check: lint ## lint, and the tests that start no server: before each commit
+	@$(BIN)/python -m pytest -m "not server and not kill and not long and not nightly" \
+		$(PARALLEL) $(TESTS)
 
 fix: $(DEV) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format .
@@ -89,10 +101,7 @@ bench-peers: $(DEV) ## measure lives beside DBOS, LangGraph, Restate, eventsourc
 mcp-clients: $(DEV) ## clients of others and the conformance suite of MCP use the tools for models
 	@$(BIN)/python -m tests.clients.run
 
-adapters: $(DEV) ## install the libraries that examples/adapters are for, beside, and test these
-	@$(BIN)/python -m venv .build/adapters
-	@.build/adapters/bin/python -m pip install --quiet --disable-pip-version-check \
-		-r examples/adapters/requirements.txt
+adapters: $(DEV) $(ADAPTERS) ## test examples/adapters with the libraries that these are for, beside
 	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
 
 pictures: page $(DEV) ## take the pictures of the page in the README anew
@@ -106,11 +115,16 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 	@command -v pgbouncer >/dev/null || { apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends pgbouncer; }
 
-docs: $(DEV) ## draw the lifecycle in README.md; docs/cases.md, docs/rules.md, shapes of the page
+docs: $(DEV) ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list
+	@$(BIN)/python -m tests.support.cases.kill_list
 	@$(BIN)/python -m tests.support.page.shapes
+
+durations: page $(DEV) $(ADAPTERS) ## run every test, and note in tests/durations.json how long it takes
+	@SPAWNLOG_STORE_DURATIONS=1 $(BIN)/python -m pytest --hypothesis-profile=all \
+		$(PARALLEL)
 
 constraints: $(DEV) ## write the versions installed now into constraints.txt
 	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \
@@ -118,7 +132,7 @@ constraints: $(DEV) ## write the versions installed now into constraints.txt
 	@mv .venv/constraints.txt constraints.txt && touch $(INSTALLED) $(DEV)
 
 clean: ## remove .venv and every cache; keeps the data of `make run`
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .testmondata* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment knows its own path. In a checkout that was moved or copied it would still run the
@@ -153,6 +167,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 .venv/.with-%: $(INSTALLED)
 	@echo "Installing the extra $* into .venv (once) ..."
 	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[$*]'
+	@touch $@
+
+$(ADAPTERS): examples/adapters/requirements.txt | $(INSTALLED)
+	@echo "Installing the libraries of examples/adapters into .build/adapters (once) ..."
+	@$(BIN)/python -m venv --clear .build/adapters
+	@.build/adapters/bin/python -m pip install $(PIP_FLAGS) -r $<
 	@touch $@
 
 # Built for any processor of its kind: a virtual machine may announce instructions that it does not

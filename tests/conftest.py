@@ -1,8 +1,11 @@
 """What every test may ask for: databases on one embedded server, and a log at work on one."""
 
 import gc
+import os
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,10 +15,14 @@ from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from infrastructure.server.database import open_database
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.durations import STORE, DurationsPlugin, leave_out_other_parts
+from tests.support.memory_folder import files_in_memory, temporary_files_in
+from tests.support.processor_time import ProcessorTimePlugin
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases, serving_databases
 from tests.support.servers.ordinary_user import Becoming, ordinary_user
 from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.tiers import EXAMPLES_OF_ALL
 
 # Hardly anything that importing and collecting make is garbage: looking for some takes a seventh of
 # the collection, and later a part of every look.
@@ -30,8 +37,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile(
     "unhurried", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=10)
-settings.load_profile("unhurried")
+for name, count in {"quick": 10, "gate": 30, "all": EXAMPLES_OF_ALL}.items():
+    settings.register_profile(name, settings.get_profile("unhurried"), max_examples=count)
+settings.load_profile("gate")
 
 # Of the first marker that a test has; tests without any have turn 1.
 TURNS = {"long": 0, "kill": 3, "server": 4, "db": 2}
@@ -43,10 +51,36 @@ WITH_PROCESSES = tuple(
 """Folders whose tests start programs of their own, or listen."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Half of the time many tests wait: for a lease to end, for a program, for another server."""
+    return (os.cpu_count() or 1) * 3 // 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Files of tests go into memory if there is room: data directories of servers above all. Each
+    worker has a folder of its own."""
+    place = ExitStack()
+    config.add_cleanup(place.close)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        place.enter_context(files_in_memory())
+        if os.environ.get(STORE):
+            config.pluginmanager.register(DurationsPlugin())
+    else:
+        own = Path(tempfile.gettempdir()) / worker
+        own.mkdir(mode=0o711, exist_ok=True)
+        place.enter_context(temporary_files_in(own))
+        config.option.basetemp = own / "pytest"
+    config.pluginmanager.register(ProcessorTimePlugin(config))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What asks for a database is marked `db`, and what is in certain folders `process`: nobody has
     to remember it. Files of long tests come first, so that no process is left alone with one at the
     end; those that leave a server running for the rest of the session come last."""
+    leave_out_other_parts(config, items)
     turns: dict[Path, set[int]] = {}
     for item in items:
         if "databases" in getattr(item, "fixturenames", ()):

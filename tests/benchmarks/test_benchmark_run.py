@@ -30,6 +30,7 @@ def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.Comple
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.timeout(SECONDS_MAX + 20)
 def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) -> None:
@@ -79,6 +80,7 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     assert carrying(str(tmp_path)) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.timeout(SECONDS_MAX + 20)
 def test_a_long_record_is_looked_back_on_beside_a_short_one(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.builders.submissions import key, observe
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import running_on
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.nightly]
 
 EVENTS = 12_001
 SEED = 8

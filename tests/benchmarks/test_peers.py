@@ -52,6 +52,7 @@ def test_every_peer_has_an_environment_and_a_program() -> None:
     assert programs == {f"{peer}_life.py" for peer in peers}
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 def test_contenders_live_and_one_that_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

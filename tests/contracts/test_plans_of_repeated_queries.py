@@ -257,6 +257,7 @@ STATISTICS: Mapping[str, Callable[[psycopg.Connection[Any]], None]] = {
 }
 
 
+@pytest.mark.nightly
 def test_nothing_that_a_server_repeats_reads_what_is_over(database_url: str) -> None:
     walks: dict[str, str] = {}
     with psycopg.connect(database_url, autocommit=True) as connection:

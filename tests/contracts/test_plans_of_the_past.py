@@ -108,6 +108,7 @@ STATISTICS: Mapping[str, Callable[[psycopg.Connection[Any]], None]] = {
 }
 
 
+@pytest.mark.nightly
 def test_how_it_was_is_found_without_reading_what_was_before_or_came_after(
     database_url: str,
 ) -> None:

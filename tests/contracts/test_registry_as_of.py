@@ -37,6 +37,7 @@ from tests.support.builders.whole_story import tell_everything
 from tests.support.memory.served_log import ServedLog
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import nightly_but
 
 RUNS_MAX = 500
 HISTORY = a_family()
@@ -163,7 +164,7 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", nightly_but(range(2), [0]))
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
     postgres: RunningLog, registry: Registry, seed: int
 ) -> None:
@@ -175,7 +176,7 @@ async def test_it_is_so_too_when_many_things_happen_in_one_append(
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", nightly_but(range(3), [0]))
 async def test_a_history_reads_the_same_however_it_was_cut_into_transactions(
     running: ServedLog, registry: Registry, seed: int
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.servers.misconfigured_storm import (
 from tests.support.servers.preloaded import ROOT, run_command
 from tests.support.servers.reloaded_server import ReloadedServer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.nightly]
 PAGE = ROOT / "docs" / "a-wrong-configuration.md"
 COMMANDS_MAX = 10
 

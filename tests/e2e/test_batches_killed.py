@@ -10,6 +10,7 @@ import pytest
 from tests.support.servers.batching_server import Batching
 from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import Aside, mortal_on
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -56,18 +57,21 @@ def must_be_whole(server: Batching, main: str) -> list[dict[str, Any]]:
     return runs
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", nightly_but(MOMENTS, ["after"]))
 @pytest.mark.parametrize(
     ("name", "agent_id"),
-    [
-        ("SpawnRequested", "plain"),
-        ("ScriptsResolved", "fussy"),
-        ("StepBegun", "maker"),
-        ("StepTaken", "maker"),
-        ("SessionCreated", "plain"),
-        ("SessionCreated", "fussy"),
-        ("RunClaimed", "plain"),
-    ],
+    nightly_but(
+        [
+            ("SpawnRequested", "plain"),
+            ("ScriptsResolved", "fussy"),
+            ("StepBegun", "maker"),
+            ("StepTaken", "maker"),
+            ("SessionCreated", "plain"),
+            ("SessionCreated", "fussy"),
+            ("RunClaimed", "plain"),
+        ],
+        [("SpawnRequested", "plain"), ("StepTaken", "maker")],
+    ),
 )
 def test_all_of_a_batch_come_to_their_end(
     server: Batching, moment: str, name: str, agent_id: str
@@ -86,6 +90,7 @@ def test_all_of_a_batch_come_to_their_end(
     assert len(server.inbox(main)) == 3
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", MADE)
 def test_a_folder_that_is_made_twice_is_there_for_all(server: Batching, moment: str) -> None:
     main, answer = killed(server, moment, agentId="maker", label="m")
@@ -95,7 +100,9 @@ def test_a_folder_that_is_made_twice_is_there_for_all(server: Batching, moment: 
     must_be_whole(server, main)
 
 
-@pytest.mark.parametrize("moment", ["before SpawnRefused", "after SpawnRefused"])
+@pytest.mark.parametrize(
+    "moment", nightly_but(["before SpawnRefused", "after SpawnRefused"], ["after SpawnRefused"])
+)
 def test_a_batch_is_refused_as_a_whole_and_told_once(server: Batching, moment: str) -> None:
     main, answer = killed(server, moment, agentId="fussy", label="bad")
     assert answer.status_code == 422, answer.text
@@ -124,6 +131,7 @@ def test_a_refusal_at_the_admission_is_told_again(server: Batching) -> None:
     assert [one["rule"] for one in must_be_whole(server, "agent:main:gone")] == ["mode"] * 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_batch_that_is_stopped_while_it_is_prepared_is_stopped(
     server: Batching, moment: str

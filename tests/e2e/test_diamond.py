@@ -10,6 +10,7 @@ import pytest
 from tests.support.builders.diamond import Diamond, telling
 from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import Mortal, mortal_on
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -58,7 +59,7 @@ def test_nobody_is_killed(server: Mortal) -> None:
     diamond.is_whole()
 
 
-@pytest.mark.parametrize("moment", ASKING)
+@pytest.mark.parametrize("moment", nightly_but(ASKING, ["after RunWaits"]))
 def test_the_server_is_killed_while_the_last_is_asked_for(server: Mortal, moment: str) -> None:
     diamond = Diamond(server, name_of(f"asking {moment}"))
     server.is_to_die(moment)
@@ -70,7 +71,7 @@ def test_the_server_is_killed_while_the_last_is_asked_for(server: Mortal, moment
     diamond.is_whole()
 
 
-@pytest.mark.parametrize("moment", GOING_ON)
+@pytest.mark.parametrize("moment", nightly_but(GOING_ON, ["after DependencyMet"]))
 def test_the_server_is_killed_while_the_diamond_goes_on(server: Mortal, moment: str) -> None:
     diamond = Diamond(server, name_of(f"going on {moment}"))
     diamond.ask_for_last()
@@ -82,6 +83,7 @@ def test_the_server_is_killed_while_the_diamond_goes_on(server: Mortal, moment: 
     diamond.is_whole()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", AT_LAST)
 def test_the_server_is_killed_before_the_last_is_queued(server: Mortal, moment: str) -> None:
     diamond = Diamond(server, name_of(f"at last {moment}"), slow_left=True)
@@ -99,7 +101,7 @@ def test_the_server_is_killed_before_the_last_is_queued(server: Mortal, moment: 
     assert "RunWaits" not in server.events(diamond.left)
 
 
-@pytest.mark.parametrize("moment", INTERRUPTING)
+@pytest.mark.parametrize("moment", nightly_but(INTERRUPTING, ["after RunStarted"]))
 def test_those_behind_a_run_that_was_lost_say_so(server: Mortal, moment: str) -> None:
     diamond = Diamond(server, name_of(f"lost {moment}"))
     diamond.ask_for_last()
@@ -116,6 +118,7 @@ def test_those_behind_a_run_that_was_lost_say_so(server: Mortal, moment: str) ->
         assert runs[name]["startedAt"] is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", ["before RunEnded", "after RunEnded"])
 def test_the_end_of_a_run_that_waited_in_vain_is_recorded_once(server: Mortal, moment: str) -> None:
     diamond = Diamond(server, name_of(f"in vain {moment}"))

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.servers.databases import Databases
 from tests.support.servers.executing_client import PLACES, Executed, executed_on, outside_agents
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -376,7 +377,12 @@ def test_a_lease_is_no_longer_than_the_run_may_take(server: Executed) -> None:
     server.report(run_id, "end", epoch=claim["epoch"], outcome="success")
 
 
-@pytest.mark.parametrize("moment", ["after RunClaimed", "before RunStarted", "after RunStarted"])
+@pytest.mark.parametrize(
+    "moment",
+    nightly_but(
+        ["after RunClaimed", "before RunStarted", "after RunStarted"], ["after RunClaimed"]
+    ),
+)
 def test_a_claim_survives_the_death_of_the_server_that_took_it(
     server: Executed, moment: str
 ) -> None:
@@ -394,7 +400,9 @@ def test_a_claim_survives_the_death_of_the_server_that_took_it(
     assert server.events(run_id) == WHOLE
 
 
-@pytest.mark.parametrize("moment", ["before RunEnded", "after RunEnded"])
+@pytest.mark.parametrize(
+    "moment", nightly_but(["before RunEnded", "after RunEnded"], ["after RunEnded"])
+)
 def test_the_end_is_taken_by_the_server_that_comes_after(server: Executed, moment: str) -> None:
     run_id = server.offered(moment)
     claim = server.claimed(run_id)

@@ -16,6 +16,7 @@ from tests.support.faults.imitations import IMITATIONS, LONG, seen_marks
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.mimicking_server import FAILING, LEADER, LED, MIMIC, READER, Mimicking
 from tests.support.servers.verified_servers import must_be_whole
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -166,7 +167,7 @@ def test_last_words_of_one_that_failed_are_a_note_of_one_line(server: Mimicking,
     assert len(lines) == 5
 
 
-@pytest.mark.parametrize("first", range(0, len(IMITATIONS), LED))
+@pytest.mark.parametrize("first", nightly_but(range(0, len(IMITATIONS), LED), [0]))
 def test_findings_of_many_are_told_one_by_one(server: Mimicking, first: int) -> None:
     session = f"findings-{first}"
     leader = server.ran(LEADER, session, f"{first} ## Rules {END} {BEGIN.lower()}")

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.servers.preparing_server import Porter, asked, nothing_is_left, receipt, sight
 from tests.support.servers.running_server import wait_for
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -66,7 +67,9 @@ def goes_on(server: Porter, key: str, story: list[str]) -> None:
     assert server.session(body["requester"]["sessionKey"])["activeChildren"] == 0
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", nightly_but(MOMENTS, ["after step:workspace", "after attachment:1"])
+)
 def test_a_spawn_goes_on_when_its_server_is_killed(porter: Porter, moment: str) -> None:
     porter.dies(moment, **asked(moment))
     porter.again()

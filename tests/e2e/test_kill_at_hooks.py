@@ -17,6 +17,7 @@ from tests.support.servers.hooked_server import (
     hooked_on,
     threaded,
 )
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -106,7 +107,10 @@ def goes_on(server: Hooked, outside: HookServer, moment: str) -> None:
     assert item["origin"] == AT_THE_THREAD
 
 
-@pytest.mark.parametrize("moment", [*MADE, *TELLING])
+@pytest.mark.parametrize(
+    "moment",
+    nightly_but([*MADE, *TELLING], ["after step:context_engine", "after hook:subagentEnded"]),
+)
 def test_a_spawn_goes_on_when_its_server_is_killed_while_it_asks_or_tells(
     server: Hooked, outside: HookServer, moment: str
 ) -> None:
@@ -115,7 +119,7 @@ def test_a_spawn_goes_on_when_its_server_is_killed_while_it_asks_or_tells(
     goes_on(server, outside, moment)
 
 
-@pytest.mark.parametrize("moment", UNDOING)
+@pytest.mark.parametrize("moment", nightly_but(UNDOING, ["after undo:thread_binding"]))
 def test_what_others_made_is_undone_when_the_server_is_killed_meanwhile(
     server: Hooked, outside: HookServer, moment: str
 ) -> None:

@@ -15,6 +15,7 @@ from tests.support.servers.hooked_server import BOUND
 from tests.support.servers.preparing_server import ATTACHED
 from tests.support.servers.running_server import wait_for
 from tests.support.servers.talking_server import Talking, staying, talking_on
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -124,7 +125,7 @@ def nothing_is_left(
     return [str(call.event["reason"]) for call in calls]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", nightly_but(MOMENTS, ["after MessageReceived"]))
 def test_a_message_is_taken_once_when_its_server_is_killed(
     server: Talking, outside: HookServer, moment: str
 ) -> None:
@@ -159,7 +160,7 @@ def test_a_message_is_taken_once_when_its_server_is_killed(
     assert reasons == ["session-delete"]
 
 
-@pytest.mark.parametrize("moment", CLOSING)
+@pytest.mark.parametrize("moment", nightly_but(CLOSING, ["after SessionClosed"]))
 def test_a_session_at_rest_is_put_away_when_its_server_is_killed_meanwhile(
     server: Talking, outside: HookServer, moment: str
 ) -> None:
@@ -205,7 +206,7 @@ def test_the_runs_before_are_put_away_however_often_the_server_is_killed(
     assert set(reasons) == {"session-delete"}
 
 
-@pytest.mark.parametrize("moment", STOPPING)
+@pytest.mark.parametrize("moment", nightly_but(STOPPING, ["after StopRequested"]))
 def test_a_session_at_work_is_stopped_when_its_server_is_killed_meanwhile(
     server: Talking, outside: HookServer, moment: str
 ) -> None:

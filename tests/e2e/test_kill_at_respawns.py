@@ -13,6 +13,7 @@ from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import Mortal, mortal_on
 from tests.support.servers.respawning_server import respawn
 from tests.support.servers.running_server import wait_for
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -48,7 +49,7 @@ def earlier(server: Mortal) -> dict[str, Any]:
     return run
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", nightly_but(MOMENTS, ["after ScriptsResolved"]))
 def test_it_goes_on_with_what_was_recorded(
     server: Mortal, earlier: dict[str, Any], moment: str
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.servers.announcing_server import (
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import threaded
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -48,7 +49,7 @@ def name_of(moment: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in moment.lower())
 
 
-@pytest.mark.parametrize("moment", SENDING)
+@pytest.mark.parametrize("moment", nightly_but(SENDING, ["after webhook:all"]))
 def test_a_result_arrives_when_its_server_is_killed_while_it_is_sent(
     server: Announcing, outside: HookServer, moment: str
 ) -> None:
@@ -66,7 +67,10 @@ def test_a_result_arrives_when_its_server_is_killed_while_it_is_sent(
     assert len(server.recorded(run_id, "DeliveryAttempted")) == 1
 
 
-@pytest.mark.parametrize("moment", ["before DeliveryParked", "after DeliveryParked"])
+@pytest.mark.parametrize(
+    "moment",
+    nightly_but(["before DeliveryParked", "after DeliveryParked"], ["after DeliveryParked"]),
+)
 def test_what_is_parked_is_told_once_when_its_server_is_killed_meanwhile(
     server: Announcing, outside: HookServer, moment: str
 ) -> None:
@@ -82,7 +86,10 @@ def test_what_is_parked_is_told_once_when_its_server_is_killed_meanwhile(
     assert entry["deliveries"][0]["attempts"] == 1 < ATTEMPTS_MAX
 
 
-@pytest.mark.parametrize("moment", ["before DeliveryRedriven", "after DeliveryRedriven"])
+@pytest.mark.parametrize(
+    "moment",
+    nightly_but(["before DeliveryRedriven", "after DeliveryRedriven"], ["after DeliveryRedriven"]),
+)
 def test_what_is_redriven_arrives_when_its_server_is_killed_meanwhile(
     server: Announcing, outside: HookServer, moment: str
 ) -> None:

@@ -3,12 +3,14 @@ nothing is there twice."""
 
 from collections import Counter
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import httpx2
 import pytest
 
 from tests.support.servers.yielding_server import Yielding
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -51,8 +53,10 @@ def settled(server: Yielding, name: str) -> list[dict[str, Any]]:
     return runs
 
 
-@pytest.mark.parametrize("event", OF_A_YIELD)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "event"),
+    nightly_but(product(MOMENTS, OF_A_YIELD), [("after", "ChildrenReported")]),
+)
 def test_a_yield_survives_a_kill(server: Yielding, moment: str, event: str) -> None:
     name = name_of(moment, event)
     child = {"awaits": f"{name}.go"}
@@ -74,8 +78,9 @@ def test_a_yield_survives_a_kill(server: Yielding, moment: str, event: str) -> N
         assert told or runs[-1]["outcome"] == "error"
 
 
-@pytest.mark.parametrize("event", OF_A_STEER)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "event"), nightly_but(product(MOMENTS, OF_A_STEER), [("after", "MessageQueued")])
+)
 def test_a_steer_survives_a_kill(server: Yielding, moment: str, event: str) -> None:
     name = "steer-" + name_of(moment, event)
     first = server.asks(name, {"awaits": f"{name}.go"})
@@ -92,8 +97,9 @@ def test_a_steer_survives_a_kill(server: Yielding, moment: str, event: str) -> N
     assert [one["cause"] for one in runs] == [None, "steer"][: 1 + queued]
 
 
-@pytest.mark.parametrize("event", OF_A_QUEUE)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "event"), nightly_but(product(MOMENTS, OF_A_QUEUE), [("after", "RunAnnounced")])
+)
 def test_a_message_that_waits_survives_a_kill(server: Yielding, moment: str, event: str) -> None:
     name = "queue-" + name_of(moment, event)
     first = server.asks(name, {"awaits": f"{name}.go"})

@@ -1,6 +1,7 @@
 """kill -9 of the server after each recorded stage: the run comes to its end, and is told once."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import Mortal, mortal_on
 from tests.support.servers.running_server import wait_for
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -57,18 +59,21 @@ def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("moment", "agent_id", "events"),
-    [
-        ("after ScriptsResolved", "plain", [*REQUESTED, *SCRIPTS, *RESUMED, *WHOLE[2:]]),
-        (
-            "after AgentOverridden",
-            "steward",
-            [*REQUESTED, *SCRIPTS, "AgentOverridden", *RESUMED, *WHOLE[2:]],
-        ),
-        ("after SessionCreated", "plain", WHOLE),
-        ("after RunClaimed", "plain", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
-        ("before RunStarted", "echo", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
-        ("after RunEnded", "plain", WHOLE),
-    ],
+    nightly_but(
+        [
+            ("after ScriptsResolved", "plain", [*REQUESTED, *SCRIPTS, *RESUMED, *WHOLE[2:]]),
+            (
+                "after AgentOverridden",
+                "steward",
+                [*REQUESTED, *SCRIPTS, "AgentOverridden", *RESUMED, *WHOLE[2:]],
+            ),
+            ("after SessionCreated", "plain", WHOLE),
+            ("after RunClaimed", "plain", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
+            ("before RunStarted", "echo", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
+            ("after RunEnded", "plain", WHOLE),
+        ],
+        lambda case: case[0] in ("after ScriptsResolved", "after RunClaimed"),
+    ),
 )
 def test_a_run_goes_on_when_its_server_is_killed(
     mortal: Mortal, moment: str, agent_id: str, events: list[str]
@@ -82,7 +87,9 @@ def test_a_run_goes_on_when_its_server_is_killed(
     assert mortal.events(run["runId"]) == events
 
 
-@pytest.mark.parametrize("moment", ["after RunStarted", "before RunEnded"])
+@pytest.mark.parametrize(
+    "moment", nightly_but(["after RunStarted", "before RunEnded"], ["after RunStarted"])
+)
 def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     mortal: Mortal, moment: str
 ) -> None:
@@ -106,8 +113,13 @@ def requests_on_record(server: Mortal) -> int:
     return [one["type"] for one in server.whole_log()].count("SpawnRequested")
 
 
-@pytest.mark.parametrize("agent_id", ["bare", "bare-echo"])
-@pytest.mark.parametrize("event", ["SpawnRequested", "RunQueued"])
+@pytest.mark.parametrize(
+    ("agent_id", "event"),
+    nightly_but(
+        product(["bare", "bare-echo"], ["SpawnRequested", "RunQueued"]),
+        [("bare-echo", "SpawnRequested")],
+    ),
+)
 def test_a_spawn_that_is_recorded_as_a_whole_is_not_there_in_part(
     mortal: Mortal, agent_id: str, event: str
 ) -> None:
@@ -160,6 +172,7 @@ def test_the_file_of_a_transcript_is_written_after_the_next_start(mortal: Mortal
     assert path.read_text("utf-8").count("\n") == 7
 
 
+@pytest.mark.nightly
 def test_a_spawn_goes_on_from_its_request_also_when_its_recovery_is_killed(
     mortal: Mortal,
 ) -> None:

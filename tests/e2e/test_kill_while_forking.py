@@ -13,6 +13,7 @@ from tests.support.servers.databases import Databases
 from tests.support.servers.forking_server import Heirs, forked
 from tests.support.servers.mortal_server import mortal_on
 from tests.support.servers.running_server import wait_for
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -89,7 +90,7 @@ def begins_with_it(server: Heirs, body: dict[str, Any]) -> str:
     return run_id
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", nightly_but(MOMENTS, ["after step:context_fork"]))
 def test_a_child_begins_with_it_when_its_server_is_killed(server: Heirs, moment: str) -> None:
     body = forked(moment)
     server.told(body["requester"]["sessionKey"])
@@ -121,7 +122,10 @@ def test_a_file_that_has_gone_is_written_anew_for_the_runtime(server: Heirs) -> 
     begins_with_it(server, body)
 
 
-@pytest.mark.parametrize("moment", ["after step:context_fork", "after SessionCreated"])
+@pytest.mark.parametrize(
+    "moment",
+    nightly_but(["after step:context_fork", "after SessionCreated"], ["after SessionCreated"]),
+)
 def test_its_requester_is_told_of_too_much_also_by_who_goes_on(server: Heirs, moment: str) -> None:
     body = forked(f"large {moment}")
     server.told(body["requester"]["sessionKey"], totalTokens=170_000)

@@ -66,6 +66,7 @@ def test_the_children_of_a_root_session_are_stopped_all_the_same(server: Talking
     assert server.run(third, "announced")["outcome"] == "success"
 
 
+@pytest.mark.nightly
 def test_those_below_a_session_are_stopped_all_the_same(server: Talking) -> None:
     other = occupied(server, "occupied")
     first = server.asked_for(staying("below", agentId="boss", task="wait"))
@@ -81,6 +82,7 @@ def test_those_below_a_session_are_stopped_all_the_same(server: Talking) -> None
     assert server.run(other, "announced")["outcome"] in ("error", "success")
 
 
+@pytest.mark.nightly
 def test_those_below_a_run_are_stopped_all_the_same(server: Talking) -> None:
     other = occupied(server, "occupied-too")
     first = server.asked_for(staying("below-run", agentId="boss", task="wait"))

@@ -20,6 +20,7 @@ SECONDS_MAX = 30 + 3 * NESTS
 NEST = {"turns": 1, "children": [{"turns": 1, "children": [{"turns": 1, "children": [{}]}]}]}
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(60 + SECONDS_MAX)
 def test_nests_that_yield_finish_though_a_server_is_killed(
     made_data_dir: Path, databases: Databases

@@ -12,11 +12,12 @@ import pytest
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import BOUND, threaded
 from tests.support.servers.talking_server import Talking, ends_of, staying
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
 RACERS = 20
-ROUNDS = 6
+ROUNDS, ROUNDS_OF_THE_GATE = 6, 2
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_the_same_message_to_two_servers_is_one(server: Talking, twin: Talking) 
     assert server.runs_of(key) == [run_id, first]
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", nightly_but(range(ROUNDS), range(ROUNDS_OF_THE_GATE)))
 def test_a_message_and_a_stop_leave_a_closed_session_with_nothing_at_work(
     server: Talking, outside: HookServer, number: int
 ) -> None:
@@ -152,7 +153,7 @@ def test_a_message_and_a_stop_leave_a_closed_session_with_nothing_at_work(
     assert len(ends_of(outside, key)) == 1
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", nightly_but(range(ROUNDS), range(ROUNDS_OF_THE_GATE)))
 def test_a_message_to_a_session_that_is_put_away_at_once_is_taken_or_is_too_late(
     server: Talking, number: int
 ) -> None:

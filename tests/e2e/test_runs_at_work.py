@@ -194,7 +194,8 @@ def test_run_at_work_shows_usage_progress_and_time(server: Narrating) -> None:
     assert (run["usage"]["inputTokens"], run["usage"]["outputTokens"]) == (1_000_000, 10)
     assert run["estimatedCostUsd"] == pytest.approx(2.00008)
     assert run["progress"]["text"] == "half way"
-    (listed,) = server.http.get("/v1/runs", params={"status": "running"}).json()["items"]
+    items = server.http.get("/v1/runs", params={"status": "running"}).json()["items"]
+    (listed,) = [one for one in items if one["runId"] == run_id]
     assert listed["usage"] == run["usage"]
     known = {"If-None-Match": first.headers["ETag"]}
     assert server.http.get(f"/v1/runs/{run_id}", headers=known).status_code == 304

@@ -47,6 +47,7 @@ def raise_cap(server: RunningServer) -> None:
     wait_for("the reload", lambda: "is active" in server.log()[before:])
 
 
+@pytest.mark.nightly
 def test_every_command_of_the_page_can_be_followed(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,13 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import new_place
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
 from tests.support.servers.tried_server import (
     FAMILY,
     PREAMBLE,
@@ -21,6 +22,7 @@ from tests.support.servers.tried_server import (
     family_configuration,
     really,
 )
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -29,13 +31,13 @@ class Tried:
     """The server that a story was lived on, and what came of it."""
 
     def __init__(
-        self, place: Path, values: dict[str, Any], story: tuple[dict[str, Any], ...]
+        self, ground: "Ground", values: dict[str, Any], story: tuple[dict[str, Any], ...]
     ) -> None:
-        self.place = place
+        self.ground = ground
+        self.place = ground.place
         self.values = values
         self.story = story
-        self.server = TriedServer(place / "then", self.values)
-        self.numbers = iter(range(1_000))
+        self.server = ground.server(values)
 
     def begin(self) -> None:
         """Live the story."""
@@ -44,33 +46,66 @@ class Tried:
 
     def anew(self, values: dict[str, Any]) -> list[list[dict[str, Any]]]:
         """The story under another configuration, on a log of its own."""
-        server = TriedServer(self.place / f"now-{next(self.numbers)}", values)
-        with server:
+        with self.ground.server(values) as server:
             return server.live(self.story)
 
 
-@contextmanager
-def lived(
-    configured: Callable[[Path], dict[str, Any]], story: tuple[dict[str, Any], ...]
-) -> Iterator[Tried]:
-    """A server on which it was lived."""
-    with new_place() as place:
-        one = Tried(place, configured(place / "scripts"), story)
-        one.begin()
-        try:
-            yield one
-        finally:
-            one.server.stop()
+class Ground:
+    """Where servers are started: each has a data directory and a database of its own."""
+
+    def __init__(self, place: Path, made: Path, databases: Databases) -> None:
+        self.place = place
+        self._made = made
+        self._databases = databases
+        self._urls: list[str] = []
+
+    def server(self, values: dict[str, Any]) -> TriedServer:
+        """One that nobody has started yet."""
+        self._urls.append(self._databases.create())
+        directory = copied(self._made, self.place / f"data-{len(self._urls)}")
+        return TriedServer(directory, values, database_url=self._urls[-1])
+
+    def forget(self) -> None:
+        """Drop what the servers wrote."""
+        for url in self._urls:
+            self._databases.drop(url)
+
+
+Living = Callable[
+    [Callable[[Path], dict[str, Any]], tuple[dict[str, Any], ...]],
+    AbstractContextManager[Tried],
+]
 
 
 @pytest.fixture(scope="module")
-def tried() -> Iterator[Tried]:
+def lived(made_data_dir: Path, databases: Databases) -> Living:
+    """Makes a server on which a story was lived."""
+
+    @contextmanager
+    def living(
+        configured: Callable[[Path], dict[str, Any]], story: tuple[dict[str, Any], ...]
+    ) -> Iterator[Tried]:
+        with new_place() as place:
+            ground = Ground(place, made_data_dir, databases)
+            one = Tried(ground, configured(place / "scripts"), story)
+            one.begin()
+            try:
+                yield one
+            finally:
+                one.server.stop()
+            ground.forget()
+
+    return living
+
+
+@pytest.fixture(scope="module")
+def tried(lived: Living) -> Iterator[Tried]:
     with lived(base_configuration, STORY) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def family() -> Iterator[Tried]:
+def family(lived: Living) -> Iterator[Tried]:
     with lived(family_configuration, FAMILY) as one:
         yield one
 
@@ -244,7 +279,9 @@ def test_what_is_known_to_be_alike_is_alike_when_it_is_looked_at(tried: Tried) -
     assert not wrong, json.dumps(wrong, indent=1)
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    "name", nightly_but(CHANGES, ["more children", "model", "another return key", "no override"])
+)
 def test_it_gives_what_spawning_anew_gives(tried: Tried, name: str) -> None:
     values = changed(tried.values, CHANGES[name])
     ran = (tried.place / "scripts" / "ran").read_text("utf-8")
@@ -388,7 +425,7 @@ FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILY_CHANGES)
+@pytest.mark.parametrize("name", nightly_but(FAMILY_CHANGES, ["an override of a fork"]))
 def test_in_a_family_too_it_gives_what_spawning_anew_gives(family: Tried, name: str) -> None:
     change, expected = FAMILY_CHANGES[name]
     values = changed(family.values, change)
@@ -455,7 +492,7 @@ FORGOTTEN: dict[str, tuple[Change, Verdicts]] = {
 }
 
 
-def test_what_depends_on_a_text_that_was_erased_is_named() -> None:
+def test_what_depends_on_a_text_that_was_erased_is_named(lived: Living) -> None:
     """And nothing else is, but that each prompt does."""
     with lived(base_configuration, TOLD) as told:
         for (one,) in told.lived:

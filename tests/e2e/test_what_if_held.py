@@ -30,6 +30,7 @@ from tests.support.servers.running_server import (
     scripted,
     wait_for,
 )
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -184,7 +185,7 @@ def test_a_server_that_stops_says_so_to_who_reads_on(server: RunningServer) -> N
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("status", [STOPPING, KILLED])
+@pytest.mark.parametrize("status", nightly_but([STOPPING, KILLED], [KILLED]))
 def test_a_command_whose_server_goes_says_so(server: RunningServer, status: int) -> None:
     with started_command(server, "--fail-on", "different-plan") as process:
         if status == STOPPING:

@@ -16,6 +16,7 @@ from infrastructure.outbound.log.codec.chain import chain_hash
 from tests.support.faults.contested_runs import CAP
 from tests.support.faults.storm import OWN, RESTARTS_AT, Record, storm
 from tests.support.faults.storm_verdicts import out_of_order, too_early, too_late
+from tests.support.tiers import nightly_but
 
 SEEDS = {1: 101, 4: 104}
 FENCED = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")
@@ -24,7 +25,7 @@ CLAIMS = ("SpawnRequested", "PreparationResumed", "RunClaimed")
 pytestmark = [pytest.mark.server, pytest.mark.timeout(180)]
 
 
-@pytest.fixture(scope="module", params=SEEDS, ids=["one writer", "four writers"])
+@pytest.fixture(scope="module", params=nightly_but(SEEDS, [4]), ids=["one writer", "four writers"])
 def record(request: pytest.FixtureRequest) -> Iterator[Record]:
     with storm(request.param, SEEDS[request.param]) as blown_over:
         yield blown_over

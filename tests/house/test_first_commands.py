@@ -42,7 +42,7 @@ def test_demo_and_run_install_no_development_tools() -> None:
     assert prerequisites("run") == ["page"]
     assert prerequisites("page") == ["$(INSTALLED)"]
     assert re.search(r"pip install .* -e \.;", MAKEFILE)
-    for target in ("test", "check", "quick", "soak", "bench", "docs"):
+    for target in ("test", "test-all", "lint", "quick", "soak", "bench", "docs"):
         assert "$(DEV)" in prerequisites(target), target
 
 

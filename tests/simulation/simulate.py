@@ -80,13 +80,15 @@ def _no_garbage_collection() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a seed: what is wrong, and how much happened."""
+    """What came of a seed: what is wrong, how much happened, and the events of the last append of
+    each server that was killed."""
 
     seed: int
     wrong: tuple[str, ...]
     runs: int
     events: int
     happened: Counter[str]
+    killed_after: Counter[str]
 
 
 def play(seed: int, *, fault: Fault | None = None) -> Played:
@@ -110,7 +112,7 @@ def _life(seed: int, fault: Fault | None) -> Played:
         finally:
             bury(loop, world)
     runs = len(world.store.runs.current)
-    return Played(seed, wrong, runs, len(world.store.events), world.happened)
+    return Played(seed, wrong, runs, len(world.store.events), world.happened, world.killed_after)
 
 
 async def _play(world: World, seed: int) -> list[str]:

@@ -4,14 +4,20 @@ module of their own, so that one process of the tests plays them while another d
 import pytest
 
 from tests.simulation.simulate import findings
+from tests.support.tiers import nightly_but
 
 SEEDS_OF_A_TEST = 100
-FIRST, SEEDS = 21, 300
+FIRST, SEEDS, SEEDS_OF_THE_GATE = 21, 2_000, 300
 """The seeds before are played in `test_simulation`, where each guarantee that is left out is found
 within so many."""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("begin", range(FIRST, FIRST + SEEDS, SEEDS_OF_A_TEST))
+@pytest.mark.parametrize(
+    "begin",
+    nightly_but(
+        range(FIRST, FIRST + SEEDS, SEEDS_OF_A_TEST), range(FIRST, FIRST + SEEDS_OF_THE_GATE)
+    ),
+)
 def test_no_life_breaks_a_rule(begin: int) -> None:
     assert findings(range(begin, begin + SEEDS_OF_A_TEST)) == {}

@@ -320,6 +320,7 @@ class SimulatedServer:
         self.freezes_when_holding = False
         self.freezes_when_writing = False
         self.world = world
+        self.last_append: frozenset[str] = frozenset()
         self.pending: list[asyncio.Future[Any]] = []
         ids, store, line = world.identities, world.store, self.line
         world.lives += 1
@@ -372,6 +373,7 @@ class SimulatedServer:
 
     def _note_append(self, events: Sequence[RecordedEvent]) -> None:
         self.world.recorded_by.update((one.envelope.position, self.name) for one in events)
+        self.last_append = frozenset(one.envelope.type for one in events)
         started = {
             one.envelope.provenance.run_id for one in events if isinstance(one.event, RunStarted)
         }
@@ -434,6 +436,7 @@ class World:
         self.recorded_by: dict[int, str] = {}
         self.executed: Counter[UUID] = Counter()
         self.happened: Counter[str] = Counter()
+        self.killed_after: Counter[str] = Counter()
         self.identities = NumberedIdentities(random.Random(f"{seed} ids"))
         self.store = Store(now=self.now, faults=faults)
         self.servers = [SimulatedServer(self, number) for number in range(servers)]
@@ -482,6 +485,7 @@ class World:
 
     def _killed(self, server: SimulatedServer) -> None:
         self.happened["killed"] += 1
+        self.killed_after.update(server.last_append)
         server.kill()
         self._later(self.die.expovariate(2), self._restart, server.number)
 

@@ -15,7 +15,7 @@ SECONDS = 20
 ALL_SECONDS_MAX = 200
 CALLS_MIN = 100
 
-pytestmark = [pytest.mark.kill, pytest.mark.timeout(ALL_SECONDS_MAX + 30)]
+pytestmark = [pytest.mark.kill, pytest.mark.nightly, pytest.mark.timeout(ALL_SECONDS_MAX + 30)]
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ def test_what_nobody_has_answered_is_the_same_when_it_is_sent_again(
     assert len(server.http.get(f"/v1/runs/{run_id}").json()["respawns"]) == 1
 
 
+@pytest.mark.nightly
 def test_nothing_stands_beyond_the_edge_of_a_narrow_window(
     browser: Browser, storm: tuple[ReloadedServer, StormRecord]
 ) -> None:

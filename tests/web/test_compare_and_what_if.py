@@ -25,6 +25,7 @@ def bounds_of_the_wrong_configuration(server: ReloadedServer) -> tuple[int, int]
     return int(wrong["position"]), int(wrong["untilPosition"])
 
 
+@pytest.mark.nightly
 def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -> None:
     _, record = storm
     refused, accepted = min(record.refused), min(record.accepted)
@@ -48,6 +49,7 @@ def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -
     expect(window.get_by_text("Nothing differs")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_what_a_wrong_configuration_hurt_stands_between_two_moments(
     window: Page, storm: Storm
 ) -> None:
@@ -72,6 +74,7 @@ def test_what_a_wrong_configuration_hurt_stands_between_two_moments(
     expect(rows).to_have_count(2)
 
 
+@pytest.mark.nightly
 def test_what_changes_while_one_reads_is_shown_when_one_asks(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/changes")
@@ -122,6 +125,7 @@ def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Stor
     expect(window.get_by_role("code").filter(has_text=ALLOWED).first).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_what_is_wrong_in_a_whole_configuration_is_said_at_its_line(
     browser: Browser, storm: Storm
 ) -> None:
@@ -151,6 +155,7 @@ def test_what_is_wrong_in_a_whole_configuration_is_said_at_its_line(
         expect(editor).to_have_value(re.compile('"maxConcurrent": 24'))
 
 
+@pytest.mark.nightly
 def test_a_question_that_takes_long_is_cancelled_and_asked_again(
     window: Page, storm: Storm
 ) -> None:
@@ -174,6 +179,7 @@ def test_a_question_that_takes_long_is_cancelled_and_asked_again(
     expect(window.get_by_text("Cancelled")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_who_sees_a_part_is_offered_that_part(browser: Browser) -> None:
     """Nothing that would be refused is asked: that would be a line in the console."""
     with new_place() as place:
@@ -200,6 +206,7 @@ def test_who_sees_a_part_is_offered_that_part(browser: Browser) -> None:
                 expect(page.get_by_text(f"--tree {key}")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_refusal_leads_to_the_setting_that_it_compared(window: Page, storm: Storm) -> None:
     _, record = storm
     window.goto(f"/ui/run/{min(record.refused)}")
@@ -220,6 +227,7 @@ def test_a_refusal_leads_to_the_setting_that_it_compared(window: Page, storm: St
     expect(setting).to_have_value("")
 
 
+@pytest.mark.nightly
 def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
     browser: Browser, storm: Storm
 ) -> None:

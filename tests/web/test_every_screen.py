@@ -128,6 +128,7 @@ def record_of_demo(server: RunningServer) -> Record:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["after_the_storm", "after_the_demo"])
 def test_each_is_whole_and_without_a_fault_for_a_screen_reader_and_weak_eyes(
     browser: Browser, request: pytest.FixtureRequest, name: str

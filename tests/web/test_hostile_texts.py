@@ -19,6 +19,7 @@ from tests.support.page.hostile_server import (
 )
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 VISIBLE = "<script>alert(2)</script>"
@@ -117,6 +118,7 @@ def faults_of_texts(page: Page) -> list[str]:
     return found
 
 
+@pytest.mark.nightly
 def test_on_every_view_it_is_text_and_nothing_else(page: Page, hostile: HostileRecord) -> None:
     server = hostile.server
     announced = server.http.get("/v1/announcements", params={"limit": 1}).json()["items"][0]
@@ -135,6 +137,7 @@ def test_on_every_view_it_is_text_and_nothing_else(page: Page, hostile: HostileR
     assert faults == {}
 
 
+@pytest.mark.nightly
 def test_a_bar_is_named_beside_what_became_of_it(page: Page) -> None:
     page.goto("/ui/tree")
     bars = page.get_by_role("application")
@@ -146,6 +149,7 @@ def test_a_bar_is_named_beside_what_became_of_it(page: Page) -> None:
     assert named.evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"
 
 
+@pytest.mark.nightly
 def test_an_event_is_opened_with_all_that_it_says(page: Page, hostile: HostileRecord) -> None:
     page.goto(f"/ui/log?runId={hostile.runs['stopped']}")
     grid = page.get_by_role("grid", name="Events")
@@ -158,6 +162,7 @@ def test_an_event_is_opened_with_all_that_it_says(page: Page, hostile: HostileRe
         assert faults_of_texts(page) == []
 
 
+@pytest.mark.nightly
 def test_what_is_tried_and_what_comes_of_it_is_text(page: Page) -> None:
     page.goto("/ui/what-if?cascade=1&same=1")
     page.locator("#search").fill("/agents/list/1/runtime/result")
@@ -199,7 +204,7 @@ def runs(storm: tuple[ReloadedServer, StormRecord]) -> dict[str, str]:
     return made
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", nightly_but(TEXTS, ["markup"]))
 def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], name: str) -> None:
     for view in ("", "?part=history", "?part=prompt", "?part=transcript"):
         window.goto(f"/ui/run/{runs[name]}{view}")
@@ -222,6 +227,7 @@ def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], n
         assert "\u202e" not in window.locator("body").inner_text()
 
 
+@pytest.mark.nightly
 def test_a_long_text_is_whole_on_demand(window: Page, runs: dict[str, str]) -> None:
     window.goto(f"/ui/run/{runs['long']}")
     task = window.locator("dd").first

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.server
 Storm = tuple[ReloadedServer, StormRecord]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("height", [1_000, 2_160])
 def test_a_tall_window_is_live_too(browser: Browser, storm: Storm, height: int) -> None:
     server, _ = storm
@@ -51,6 +52,7 @@ def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Sto
         assert second - first > 0.5, "what failed is not asked again at once"
 
 
+@pytest.mark.nightly
 def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
     window.goto("/ui/runs")
     grid = window.get_by_role("grid", name="Runs")
@@ -62,6 +64,7 @@ def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
     expect(window.locator("[aria-selected=true]")).to_have_attribute("aria-rowindex", "4")
 
 
+@pytest.mark.nightly
 def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
     window.goto("/ui/log?types=SpawnRefused&tree=main")
     expect(
@@ -69,6 +72,7 @@ def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
     ).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_who_leaves_while_a_list_is_read_on_hears_no_more_of_it(window: Page) -> None:
     held: list[Route] = []
     window.goto("/ui/runs")

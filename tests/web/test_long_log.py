@@ -47,6 +47,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
         yield context.new_page()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("at", ["", f"at=pos:{EVENTS // 2}"])
 def test_every_view_is_there_in_the_past_and_now(page: Page, server: Server, at: str) -> None:
     then = {"at": at.removeprefix("at=")} if at else {}
@@ -73,6 +74,7 @@ def test_every_view_is_there_in_the_past_and_now(page: Page, server: Server, at:
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_the_end_of_a_long_list_is_reached(page: Page) -> None:
     page.goto(f"/ui/runs?at=pos:{EVENTS // 50}")
     grid = page.get_by_role("grid", name="Runs")

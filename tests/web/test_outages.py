@@ -53,6 +53,7 @@ def one(database_url: str) -> Iterator[RunningServer]:
         yield server
 
 
+@pytest.mark.nightly
 def test_two_servers_behind_one_address_read_as_one(
     page: Page, between: RoundRobin, one: RunningServer
 ) -> None:
@@ -66,6 +67,7 @@ def test_two_servers_behind_one_address_read_as_one(
     assert len(between.connections) == 2
 
 
+@pytest.mark.nightly
 def test_a_restart_loses_neither_place_nor_event(
     page: Page, between: RoundRobin, one: RunningServer
 ) -> None:
@@ -109,6 +111,7 @@ def test_live_mark_goes_out_while_server_is_away(
     expect(page.get_by_text("No connection to the server")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_another_log_takes_the_place_of_everything_that_was_shown(
     page: Page, between: RoundRobin, one: RunningServer, databases: Databases
 ) -> None:
@@ -132,6 +135,7 @@ def test_another_log_takes_the_place_of_everything_that_was_shown(
     databases.drop(url)
 
 
+@pytest.mark.nightly
 def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
     browser: Browser, between: RoundRobin, one: RunningServer
 ) -> None:
@@ -151,6 +155,7 @@ def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
         assert page.evaluate(STORED) is None
 
 
+@pytest.mark.nightly
 def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
     page: Page, between: RoundRobin, one: RunningServer
 ) -> None:
@@ -168,6 +173,7 @@ def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
     expect(page.get_by_text("No run fits these filters.")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_it_works_at_a_name_that_a_browser_trusts_with_little(
     browser: Browser, one: RunningServer
 ) -> None:

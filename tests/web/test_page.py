@@ -76,6 +76,7 @@ def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> 
     expect(window.get_by_role("note")).to_contain_text(f"position {first:,}")
 
 
+@pytest.mark.nightly
 def test_a_drag_shows_where_it_ended(window: Page, storm: Storm) -> None:
     window.goto("/ui/runs")
     head = int(window.get_by_role("slider", name="Moment").get_attribute("max") or "0")
@@ -96,6 +97,7 @@ def test_a_drag_shows_where_it_ended(window: Page, storm: Storm) -> None:
     expect(window.get_by_role("row").nth(1)).to_contain_text(then["runId"][:8])
 
 
+@pytest.mark.nightly
 def test_of_a_moment_that_is_none_nobody_but_the_field_asks(browser: Browser, storm: Storm) -> None:
     server, _ = storm
     refused: list[str] = []
@@ -132,6 +134,7 @@ def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, stor
     expect(window.get_by_role("button", name="Stop (it is over)")).to_be_disabled()
 
 
+@pytest.mark.nightly
 def test_behind_each_event_there_is_the_whole_state_of_its_run(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}?part=history", storm[1]))
     row = window.get_by_role("row").filter(has_text="RunStarted")
@@ -142,6 +145,7 @@ def test_behind_each_event_there_is_the_whole_state_of_its_run(window: Page, sto
     assert faults_for_a_screen_reader(window) == []
 
 
+@pytest.mark.nightly
 def test_each_part_of_a_prompt_leads_to_where_it_came_from(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}?part=prompt", storm[1]))
     window.get_by_role("link", name="asked for").click()
@@ -160,6 +164,7 @@ def test_in_the_past_nothing_can_be_done(window: Page, storm: Storm) -> None:
         expect(window.get_by_role("button", name=f"{action} (not in the past)")).to_be_disabled()
 
 
+@pytest.mark.nightly
 def test_before_it_was_asked_for_a_run_is_not_there(window: Page, storm: Storm) -> None:
     server, record = storm
     run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
@@ -190,6 +195,7 @@ def test_a_new_run_appears_and_what_one_reads_stays_where_it_is(window: Page, st
     expect(window.get_by_role("row").nth(1)).to_contain_text("seen-later")
 
 
+@pytest.mark.nightly
 def test_a_window_that_nobody_sees_reads_no_list_until_it_is_seen(
     window: Page, storm: Storm
 ) -> None:
@@ -213,6 +219,7 @@ def test_a_window_that_nobody_sees_reads_no_list_until_it_is_seen(
     expect(window.get_by_role("row").nth(1)).to_contain_text("unseen-2")
 
 
+@pytest.mark.nightly
 def test_another_question_has_nothing_of_the_list_before_it(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/runs")
@@ -227,6 +234,7 @@ def test_another_question_has_nothing_of_the_list_before_it(window: Page, storm:
     expect(window.get_by_role("row")).to_have_count(2)
 
 
+@pytest.mark.nightly
 def test_a_run_is_respawned_from_the_page(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}", storm[1]))
     window.get_by_role("button", name="Respawn").click()
@@ -262,6 +270,7 @@ def test_the_keyboard_alone_leads_from_the_registry_to_a_refusal_and_its_moment(
     expect(window.get_by_role("row").nth(1)).to_contain_text("SpawnRefused")
 
 
+@pytest.mark.nightly
 def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> None:
     window.goto("/ui/log")
     grid = window.get_by_role("grid", name="Events")
@@ -277,6 +286,7 @@ def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> Non
     expect(window.get_by_role("region", name="Event 1")).to_contain_text('"position": 1')
 
 
+@pytest.mark.nightly
 def test_the_log_goes_on_from_a_position_as_it_grows(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/log")
@@ -307,6 +317,7 @@ def test_the_log_goes_on_from_a_position_as_it_grows(window: Page, storm: Storm)
     assert shown == [*range(shown[0], shown[-1] - 1, -1)]
 
 
+@pytest.mark.nightly
 def test_behind_the_end_of_the_log_each_event_comes_once(window: Page, storm: Storm) -> None:
     server, _ = storm
     head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
@@ -318,6 +329,7 @@ def test_behind_the_end_of_the_log_each_event_comes_once(window: Page, storm: St
     assert shown == [*range(head + 1, shown[-1] + 1)]
 
 
+@pytest.mark.nightly
 def test_a_key_right_behind_a_dialog_that_closes_is_taken(window: Page) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()

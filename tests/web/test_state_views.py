@@ -135,6 +135,7 @@ def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
     expect(window.get_by_text("At this moment nothing was shared yet")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) -> None:
     window.goto(f"/ui/run/{state.child}")
     window.get_by_role("tab", name="Shared context").click()
@@ -146,6 +147,7 @@ def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) 
     expect(row_of(window, "another")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) -> None:
     (parked,) = state.ledger("parked")
     position = parked["position"]
@@ -174,6 +176,7 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(window.get_by_role("button", name="Send again (not in the past)")).to_be_disabled()
 
 
+@pytest.mark.nightly
 def test_the_ledger_goes_on_behind_its_first_page(window: Page, state: State) -> None:
     ledger = [*state.ledger("delivered")]
     window.goto("/ui/announcements")
@@ -205,6 +208,7 @@ def test_a_lane_shows_who_holds_a_slot_and_who_waits_for_one(window: Page, state
     expect(window.get_by_text("Nobody is in a lane at this moment.")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, state: State) -> None:
     listed = state.server.http.get("/v1/config/revisions").json()["items"]
     last = listed[0]["revision"]
@@ -232,6 +236,7 @@ def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, stat
     expect(content).to_contain_text('"maxConcurrent": 24')
 
 
+@pytest.mark.nightly
 def test_a_token_for_some_sessions_is_offered_what_it_may_see(
     browser: Browser, state: State
 ) -> None:
@@ -249,6 +254,7 @@ def test_a_token_for_some_sessions_is_offered_what_it_may_see(
         expect(row_of(page, "held-0")).to_contain_text("holds a slot")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_screen_reader_and_weak_eyes_find_no_fault_in_what_is_full(
     browser: Browser, state: State, scheme: str

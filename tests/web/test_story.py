@@ -41,6 +41,7 @@ def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
             yield server, blow(server)
 
 
+@pytest.mark.nightly
 def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window: Page, storm: tuple[ReloadedServer, StormRecord], folder: Path
 ) -> None:

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 Storm = tuple[ReloadedServer, StormRecord]
@@ -46,6 +47,7 @@ def test_the_last_refusal_is_the_first_that_one_comes_to(window: Page, last_refu
     expect(window).to_have_url(at(last_refused))
 
 
+@pytest.mark.nightly
 def test_who_presses_three_times_goes_three_refusals_back(
     window: Page, storm: Storm, last_refused: int
 ) -> None:
@@ -58,6 +60,7 @@ def test_who_presses_three_times_goes_three_refusals_back(
     expect(window).to_have_url(at(refusals(storm[0])[2]))
 
 
+@pytest.mark.nightly
 def test_who_went_elsewhere_meanwhile_stays_there(window: Page, last_refused: int) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
@@ -73,6 +76,7 @@ def test_who_went_elsewhere_meanwhile_stays_there(window: Page, last_refused: in
     expect(window).to_have_url(at(101))
 
 
+@pytest.mark.nightly
 def test_a_button_stays_where_it_is_when_one_leaves_live(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
@@ -93,6 +97,7 @@ def test_past_address_places_slider_at_its_moment(window: Page) -> None:
     expect(window).to_have_url(at(33))
 
 
+@pytest.mark.nightly
 def test_past_banner_counts_one_event_in_singular(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
@@ -127,7 +132,9 @@ def mistaken(browser: Browser, storm: Storm) -> Iterator[Page]:
         yield seen.new_page()
 
 
-@pytest.mark.parametrize("moment", ["nonsense", "run:nobody@started", "pos:999999999"])
+@pytest.mark.parametrize(
+    "moment", nightly_but(["nonsense", "run:nobody@started", "pos:999999999"], ["nonsense"])
+)
 def test_what_is_no_moment_costs_nobody_their_place(mistaken: Page, moment: str) -> None:
     mistaken.goto("/ui/runs?at=pos:100")
     expect(mistaken.get_by_role("note")).to_contain_text("position 100")
@@ -139,6 +146,7 @@ def test_what_is_no_moment_costs_nobody_their_place(mistaken: Page, moment: str)
     expect(mistaken).to_have_url(at(100))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", ["nonsense", "run:nobody@started", "pos:999999999"])
 def test_an_address_of_no_moment_is_not_told_as_the_past(mistaken: Page, moment: str) -> None:
     mistaken.goto(f"/ui/lanes?at={moment}")
@@ -149,6 +157,7 @@ def test_an_address_of_no_moment_is_not_told_as_the_past(mistaken: Page, moment:
     expect(mistaken.get_by_role("note")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_a_moment_by_another_name_is_a_position_from_then_on(window: Page, storm: Storm) -> None:
     server, record = storm
     run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
@@ -161,6 +170,7 @@ def test_a_moment_by_another_name_is_a_position_from_then_on(window: Page, storm
     expect(window.get_by_role("note")).to_contain_text(f"position {started:,}")
 
 
+@pytest.mark.nightly
 def test_signing_in_shows_what_the_address_says_then(window: Page, storm: Storm) -> None:
     window.goto("/ui/log")
     window.get_by_role("link", name="Lanes").click()

@@ -39,6 +39,7 @@ def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
         yield context.new_page()
 
 
+@pytest.mark.nightly
 def test_the_story_of_time_travel_is_walked_by_keys_alone(
     page: Page, server: RunningServer
 ) -> None:

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.page.browser import watched_context
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 GO_TO = "to => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')) }"
@@ -82,7 +83,7 @@ def family(made_data_dir: Path) -> Iterator[Family]:
             yield Family(server, done, respawn, refused, head)
 
 
-@pytest.mark.parametrize("name", SCOPES)
+@pytest.mark.parametrize("name", nightly_but(SCOPES, ["content-all"]))
 def test_every_view_opens_for_token(browser: Browser, family: Family, name: str) -> None:
     with watched_context(browser, family.server.url, token=token_of(name)) as (context, watched):
         page = context.new_page()
@@ -101,7 +102,7 @@ def test_every_view_opens_for_token(browser: Browser, family: Family, name: str)
                 assert (view + at, alerts, watched.wrong) == (view + at, [], [])
 
 
-@pytest.mark.parametrize("name", WITHOUT_READ)
+@pytest.mark.parametrize("name", nightly_but(WITHOUT_READ, ["spawn"]))
 def test_token_without_read_is_told_so(browser: Browser, family: Family, name: str) -> None:
     with watched_context(browser, family.server.url, token=token_of(name)) as (context, _):
         page = context.new_page()

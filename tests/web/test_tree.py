@@ -34,6 +34,7 @@ def test_a_tree_is_as_it_was_and_folds(window: Page, storm: Storm) -> None:
     assert window.get_by_role("application").is_visible()
 
 
+@pytest.mark.nightly
 def test_from_a_bar_one_comes_to_its_run_by_hand_and_by_key(window: Page, storm: Storm) -> None:
     server, _ = storm
     runs = server.http.get("/v1/runs", params={"tree": ROOT, "order": "asc"}).json()["items"]
@@ -51,6 +52,7 @@ def test_from_a_bar_one_comes_to_its_run_by_hand_and_by_key(window: Page, storm:
     expect(window.get_by_role("heading", name=runs[0]["label"])).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_all_runs_are_bars_and_lead_to_the_trees(window: Page) -> None:
     window.goto("/ui/tree")
     expect(window.get_by_role("application", name="Runs as bars in time")).to_be_visible()
@@ -59,6 +61,7 @@ def test_all_runs_are_bars_and_lead_to_the_trees(window: Page) -> None:
     expect(window.get_by_role("treegrid", name="Sessions")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_tree_is_walked_and_folded_by_keys(window: Page) -> None:
     window.goto(f"/ui/tree/{ROOT}")
     tree = window.get_by_role("treegrid", name="Sessions")
@@ -76,6 +79,7 @@ def test_a_tree_is_walked_and_folded_by_keys(window: Page) -> None:
     expect(tree.get_by_role("row")).to_have_count(2)
 
 
+@pytest.mark.nightly
 def test_a_session_below_another_has_a_tree_of_its_own(window: Page, storm: Storm) -> None:
     server, _ = storm
     tree = server.http.get(f"/v1/sessions/{ROOT}/tree").json()["root"]
@@ -108,6 +112,7 @@ def test_tree_has_row_for_each_counted_run(window: Page, storm: Storm) -> None:
     expect(window.get_by_text(f"Refused by rule {refused[0]['rule']}")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_bars_are_those_of_the_moment_while_one_scrubs(window: Page, storm: Storm) -> None:
     server, _ = storm
     runs = server.http.get("/v1/timeline", params={"tree": ROOT, "limit": 500}).json()["items"]
@@ -129,6 +134,7 @@ LINE_COLOR = """canvas => [...canvas.getContext('2d').getImageData(
     canvas.width - 1, canvas.height - 40, 1, 1).data]"""
 
 
+@pytest.mark.nightly
 def test_past_tree_address_shows_its_moment(window: Page, storm: Storm) -> None:
     server, _ = storm
     head = server.http.get("/v1/log").json()["position"]
@@ -145,6 +151,7 @@ def test_past_tree_address_shows_its_moment(window: Page, storm: Storm) -> None:
     expect(window.get_by_text(f"GET /v1/timeline?limit=5000&buckets=0&at={at}")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_past_tree_before_its_session_says_so(browser: Browser, storm: Storm) -> None:
     server, _ = storm
     with watched_context(browser, server.url, token=server.token, refusals=(404,)) as (context, _):
@@ -154,6 +161,7 @@ def test_past_tree_before_its_session_says_so(browser: Browser, storm: Storm) ->
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_list_and_tree_agree_how_long_a_run_took(window: Page, storm: Storm) -> None:
     def taken(
         address: str, table: Literal["grid", "treegrid"], name: int, took: int
@@ -170,6 +178,7 @@ def test_list_and_tree_agree_how_long_a_run_took(window: Page, storm: Storm) -> 
     assert {name: shown[name] for name in listed} == listed
 
 
+@pytest.mark.nightly
 def test_rows_stay_where_they_are_while_bars_come(window: Page) -> None:
     held: list[Route] = []
     window.route("**/v1/timeline*", lambda route: held.append(route), times=1)

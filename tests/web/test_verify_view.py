@@ -32,7 +32,7 @@ def server() -> Iterator[RunningServer]:
         config["spawnlog"]["tokens"] = [{**watcher, "token": {"file": str(token)}}]
         open_database(None, DataDirectory.open(place / "data").postgres).close()
         with RunningServer(place / "data", config) as server:
-            answer = server.spawn("hello", agentId="main")
+            answer = server.spawn("hello", agentId="main", cleanup="delete")
             assert answer.status_code == 201, answer.text
             server.run(answer.json()["runId"], "archived")
             yield server
@@ -116,6 +116,7 @@ def test_the_first_difference_leads_to_its_place_in_the_log(
         expect(first).to_contain_text(str(DAMAGED))
 
 
+@pytest.mark.nightly
 def test_one_under_way_is_stopped_from_the_page(window: Page, server: RunningServer) -> None:
     with held(server):
         window.goto("/ui/verify")
@@ -128,6 +129,7 @@ def test_one_under_way_is_stopped_from_the_page(window: Page, server: RunningSer
     assert verification(server)["stopRequestedBy"] == "admin"
 
 
+@pytest.mark.nightly
 def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
     window: Page, server: RunningServer
 ) -> None:
@@ -142,6 +144,7 @@ def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
     expect(window.get_by_role("button", name="Verify the log", exact=True)).to_be_enabled()
 
 
+@pytest.mark.nightly
 def test_a_token_that_is_no_administrators_sees_it_and_begins_none(
     browser: Browser, server: RunningServer
 ) -> None:
@@ -152,6 +155,7 @@ def test_a_token_that_is_no_administrators_sees_it_and_begins_none(
         expect(button).to_be_disabled()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_weak_eyes_and_a_screen_reader_find_no_fault_in_what_was_found_and_what_is_under_way(
     browser: Browser, server: RunningServer, scheme: Any

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
@@ -19,6 +19,7 @@ from tests.support.builders import run_histories as past
 from tests.support.builders.family_histories import a_family
 from tests.support.builders.family_log import Recorded
 from tests.support.builders.storytelling import ROOT, observed, ref, run_id, stamp
+from tests.support.tiers import examples
 
 RUN = run_id(1)
 Row = TypeVar("Row")
@@ -146,7 +147,7 @@ ENDS = st.sets(st.integers(min_value=1, max_value=len(HISTORY) - 1))
 
 
 @given(ends=ENDS, cuts=ENDS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_transactions_that_are_folded_in_pieces_leave_the_rows_of_a_fold_in_one_go(
     ends: set[int], cuts: set[int]
 ) -> None:

@@ -5,6 +5,7 @@ finds, and each diff applied to the left gives the right.
 """
 
 import random
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -31,6 +32,7 @@ from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import nightly_but
 
 ALL: tuple[AccessScope, ...] = ("read", "content")
 STORIES = ("everything", "random")
@@ -39,6 +41,11 @@ STORIES = ("everything", "random")
 def caller(*scopes: AccessScope, pattern: str = "*", run_id: UUID | None = None) -> Caller:
     actor = Actor("token", "reader")
     return Caller(actor=actor, scopes=frozenset(scopes), patterns=(pattern,), run_id=run_id)
+
+
+STORIES_BY_SCOPES = nightly_but(
+    product(STORIES, [ALL, ("read",)]), [("everything", ALL), ("everything", ("read",))]
+)
 
 
 @pytest.fixture
@@ -111,8 +118,7 @@ async def history(
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("story", STORIES)
-@pytest.mark.parametrize("scopes", [ALL, ("read",)])
+@pytest.mark.parametrize(("story", "scopes"), STORIES_BY_SCOPES)
 async def test_the_patches_of_a_history_give_each_state_of_the_run(
     services: QueryServices, running: RunningLog, story: str, scopes: tuple[AccessScope, ...]
 ) -> None:
@@ -129,7 +135,7 @@ async def test_the_patches_of_a_history_give_each_state_of_the_run(
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("story", nightly_but(STORIES, ["everything"]))
 async def test_who_set_a_field_is_what_a_search_through_all_states_finds(
     services: QueryServices, running: RunningLog, story: str
 ) -> None:
@@ -284,8 +290,7 @@ def patched(before: dict[str, Any], pages: list[DiffView]) -> dict[str, Any]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("story", STORIES)
-@pytest.mark.parametrize("scopes", [ALL, ("read",)])
+@pytest.mark.parametrize(("story", "scopes"), STORIES_BY_SCOPES)
 async def test_each_diff_applied_to_the_left_gives_the_right(
     services: QueryServices,
     running: RunningLog,
@@ -310,7 +315,7 @@ async def test_each_diff_applied_to_the_left_gives_the_right(
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("story", nightly_but(STORIES, ["everything"]))
 async def test_the_diff_of_a_tree_is_that_of_all_but_for_the_other_trees(
     services: QueryServices, running: RunningLog, story: str
 ) -> None:

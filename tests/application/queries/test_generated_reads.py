@@ -64,6 +64,7 @@ def below(now: Past, key: str) -> Iterable[Run]:
                     keys.append(run.child_session_key)
 
 
+@pytest.mark.nightly
 async def test_together_the_histories_have_all_that_can_be_recorded(
     url_of_seed: Callable[[Seed], str],
 ) -> None:

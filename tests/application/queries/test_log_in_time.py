@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from application.log.envelope import Actor, RecordedEvent
@@ -33,6 +33,7 @@ from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.db
 
@@ -137,7 +138,7 @@ async def test_the_counts_of_buckets_are_those_of_a_look_at_every_event(
             assert bucket.outcomes == outcomes_of(those)
         assert positions == len(wanted)
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(80, suppress_health_check=list(HealthCheck))
     @given(
         st.tuples(
             st.integers(1, 500),

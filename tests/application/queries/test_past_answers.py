@@ -1,6 +1,7 @@
 """What is answered about a position is what was answered while the log stood there, whatever has
 happened since, whoever is asked."""
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,6 +41,7 @@ from tests.support.builders.whole_story import tell_everything
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
+from tests.support.tiers import share
 
 SECONDS_MAX = 300
 pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(SECONDS_MAX)]
@@ -51,6 +53,8 @@ COMMITS_OF_A_REVISION = 12
 OTHERS_ASKED_ABOUT = 1
 REVISIONS_ASKED = 2
 NARROW_SHARE = 0.2
+ASKED_SHARE = share()
+"""How many of the questions are asked."""
 BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
 """They tell what children say, which goes on while the log stands at a position."""
 
@@ -146,7 +150,7 @@ class WatchedLog:
         run_ids |= set(self._some(list(self.run_ids)))
         keys |= {"main", ROOT, *self._some(list(self.session_keys))}
         about = reads_about(sorted(keys), sorted(run_ids)) + reads_about_revisions(REVISIONS_ASKED)
-        for read in about:
+        for read in self._die.sample(about, math.ceil(len(about) * ASKED_SHARE)):
             caller = NARROW if self._die.random() < NARROW_SHARE else EVERYTHING
             at = head if read.operation in BESIDE_THE_LOG else None
             answer = await ask(self.services, read, at, caller)

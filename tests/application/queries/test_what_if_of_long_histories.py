@@ -189,7 +189,7 @@ def histories(databases: Databases) -> Iterator[list[str]]:
         databases.drop(made)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "way",
     [{}, {"prompts": True}, {"cascade": True}],

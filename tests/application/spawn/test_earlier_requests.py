@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from application.log.envelope import Actor
@@ -27,6 +27,7 @@ from tests.support.builders.decided_spawns import Ids
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.storytelling import ref
+from tests.support.tiers import examples
 
 KEY = "agent:main:main"
 JSON = st.recursive(
@@ -110,7 +111,7 @@ def by_id(texts: dict[ContentRef, str]) -> dict[Any, str]:
 
 
 @given(BODIES)
-@settings(max_examples=200)
+@examples(200)
 def test_what_is_recorded_says_all_that_was_asked_for(body: dict[str, Any]) -> None:
     run, event, texts = recorded(body)
     earlier = earlier_request(run, event, by_id(texts))

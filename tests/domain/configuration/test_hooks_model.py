@@ -1,7 +1,6 @@
 """Whatever becomes of a run and of those who tell of it: each hook is told once, or parked."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -13,6 +12,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.run_story import AskedRun
 from tests.support.builders.storytelling import given, requested
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -161,4 +161,4 @@ class Hooks(AskedRun, RuleBasedStateMachine):
 
 
 TestHooks = Hooks.TestCase
-TestHooks.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestHooks.settings = examples(60, stateful_step_count=25)

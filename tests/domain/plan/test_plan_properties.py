@@ -3,7 +3,6 @@ was changed, stopped or lost meanwhile: each child's plan, or the rule that refu
 plain model says, to the letter."""
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -13,6 +12,7 @@ from tests.support.models.planned_places import SHAKEN, STATES
 from tests.support.models.random_plans import PLANNING, WISHES
 from tests.support.models.random_spawns import LENIENT, PLAIN
 from tests.support.models.spawn_model import Asked
+from tests.support.tiers import examples
 
 # What fails is made small for up to five minutes, and an alarm meanwhile would be told instead.
 pytestmark = [pytest.mark.timeout(400), pytest.mark.long]
@@ -61,9 +61,4 @@ class Plans(Spawns):
 
 
 TestPlans = Plans.TestCase
-TestPlans.settings = settings(
-    max_examples=40,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestPlans.settings = examples(40, stateful_step_count=40)

@@ -1,6 +1,6 @@
 """What holds for every prompt, whatever its child, its task and its surroundings say."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.configuration.agents import BootstrapLimits
@@ -8,6 +8,7 @@ from domain.context.bootstrap_files import BOOTSTRAP_NAMES, BootstrapFile, selec
 from domain.prompt.child_prompt import AttachmentsNote, ChildFacts, Surroundings, compose_prompt
 from domain.prompt.pieces import Contribution, Piece, task_pieces
 from domain.values.text import replace_unstorable
+from tests.support.tiers import examples
 
 CHILD = ChildFacts(
     depth=1,
@@ -31,7 +32,7 @@ notes = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.builds(
         ChildFacts,
@@ -68,7 +69,7 @@ def test_the_parts_cover_every_byte_of_both_texts(
     assert ends["message"] == len(prompt.message.encode())
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(files, st.none() | notes)
 def test_no_file_and_no_attachment_moves_a_part_that_stands_before_it(
     brought: list[BootstrapFile], note: AttachmentsNote | None
@@ -83,7 +84,7 @@ def test_no_file_and_no_attachment_moves_a_part_that_stands_before_it(
     assert prompt.message == plain.message
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(sly.filter(lambda one: one.strip("\n").strip() != ""))
 def test_the_part_of_a_file_is_its_heading_and_its_text(said: str) -> None:
     surroundings = Surroundings(bootstrap=(BootstrapFile("TOOLS.md", said),))
@@ -93,7 +94,7 @@ def test_the_part_of_a_file_is_its_heading_and_its_text(said: str) -> None:
     assert held == replace_unstorable("## TOOLS.md\n\n" + said.strip("\n"))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(files, st.integers(1, 30), st.integers(1, 60))
 def test_files_stay_within_their_limits_and_in_order(
     brought: list[BootstrapFile], chars_max: int, total: int

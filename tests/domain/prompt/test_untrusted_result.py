@@ -13,6 +13,7 @@ from domain.prompt.untrusted import (
     without_delimiters,
 )
 from tests.support.faults.imitations import IMITATIONS, MARKS, WORDS, seen_marks
+from tests.support.tiers import examples
 
 
 def test_a_short_result_is_kept_trimmed() -> None:
@@ -30,7 +31,7 @@ def test_a_result_of_exactly_the_limit_is_whole() -> None:
     assert freeze_result("x" * RESULT_BYTES_MAX) == "x" * RESULT_BYTES_MAX
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.text(alphabet="aé漢👍🏽\u0301\r\n", min_size=1, max_size=6), st.integers(1, 9))
 def test_a_cut_result_never_passes_the_limit(sign: str, more: int) -> None:
     text = "_" + sign * (RESULT_BYTES_MAX // len(sign.encode()) + more) + "_"

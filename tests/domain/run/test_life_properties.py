@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
@@ -25,6 +24,7 @@ from tests.support.models.log_invariants import (
     runs_agree,
 )
 from tests.support.models.message_lives import PICK
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -161,12 +161,7 @@ class Lives(BatchedLives):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(
-    max_examples=60,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestLives.settings = examples(60, stateful_step_count=40)
 
 
 @pytest.mark.parametrize("manner", [*MANNERS])

@@ -1,7 +1,6 @@
 """Whatever a preparation comes to, in whatever order: the record says what is left to be unmade."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -10,6 +9,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.run_story import AskedRun
 from tests.support.builders.storytelling import given
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -143,4 +143,4 @@ def _place(step: StepName) -> int:
 
 
 TestSteps = Steps.TestCase
-TestSteps.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestSteps.settings = examples(60, stateful_step_count=30)

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.session.decide import ChangeSharedContext, decide
@@ -16,6 +16,7 @@ from domain.values.shared_values import SharedChange, SharedKey, SharedScope
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import FamilyLog, child_key
 from tests.support.builders.storytelling import ref
+from tests.support.tiers import examples
 
 KEYS = st.sampled_from(["a", "b", "c"])
 WRITTEN = st.dictionaries(KEYS, st.integers(0, 9), max_size=2)
@@ -147,7 +148,7 @@ def _shown(keys: tuple[SharedKey, ...]) -> dict[str, Any]:
 # What a child's own spawn says is above what its requester patched before it started.
 @example([("spawn", 0, {"c": 0}, "family"), ("patch", 0, {"c": 1}), ("claim", 0), ("start", 0)])
 @given(ACTS)
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_everybody_has_what_the_model_says(acts: list[tuple[Any, ...]]) -> None:
     families = Families()
     for act in acts:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.run.commands import SettleDependencies
@@ -15,6 +15,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.storytelling import ref
 from tests.support.models.dependency_model import Model, Node, State, Wish
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -180,7 +181,7 @@ class Tree:
         return list(self.model.nodes.values())
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.integers(0, 2**64))
 def test_the_log_agrees_with_the_model_and_nobody_waits_for_ever(seed: int) -> None:
     # Drawn one by one, most choices would be the first: then hardly anybody waits for anybody.

@@ -4,7 +4,6 @@ and what is recorded is what a plain model says, to the letter."""
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -25,6 +24,7 @@ from tests.support.models.random_spawns import ASKED, LENIENT, PLAIN, RULES
 from tests.support.models.request_verdicts import requested_as_judged
 from tests.support.models.spawn_model import LANE_WIDTH, Asked, Told
 from tests.support.servers.same_decisions import UNDECIDED
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -254,9 +254,4 @@ class Spawns(RuleBasedStateMachine):
 
 
 TestSpawns = Spawns.TestCase
-TestSpawns.settings = settings(
-    max_examples=60,
-    stateful_step_count=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestSpawns.settings = examples(60, stateful_step_count=50)

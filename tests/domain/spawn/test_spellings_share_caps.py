@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.values.session_key import SessionScope, canonical_session_key
 from tests.support.builders.decided_spawns import DecidedSpawns
 from tests.support.builders.key_spellings import spelled, spellings
 from tests.support.models.spawn_model import Asked
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -44,7 +45,7 @@ def too_many(cap: int, more: int, written: Written, data: st.DataObject) -> list
     return [data.draw(written) for _ in range(cap + more)]
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(st.sampled_from(AGENTS), PARTS, CAPS, CAPS, st.data())
 def test_all_spellings_of_a_key_share_one_cap(
     agent: str, parts: list[str], cap: int, more: int, data: st.DataObject
@@ -60,7 +61,7 @@ def test_all_spellings_of_a_key_share_one_cap(
     )
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(
     st.lists(PART, min_size=1, max_size=2),
     st.sampled_from(["per-sender", "global"]),

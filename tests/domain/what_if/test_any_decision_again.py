@@ -4,7 +4,7 @@ been recorded under the other configuration, and under its own it is the same.""
 import base64
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from domain.run.events import SessionCreated
@@ -12,6 +12,7 @@ from domain.what_if.record import RecordedDecision
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
 from tests.support.models.random_decisions import ANY_RULES, MESSAGES, SPAWNS, two_rules
+from tests.support.tiers import examples
 
 
 def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | None]:
@@ -70,7 +71,7 @@ def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
     )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(asked=SPAWNS | MESSAGES, rules=ANY_RULES)
 def test_under_its_own_configuration_a_decision_is_the_same(asked: Spawn, rules: Rules) -> None:
     values = rules.configuration()
@@ -79,7 +80,7 @@ def test_under_its_own_configuration_a_decision_is_the_same(asked: Spawn, rules:
     assert (again.verdict.difference, again.verdict.assumed) == (None, ())
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(asked=SPAWNS | MESSAGES, rules=two_rules())
 def test_under_another_it_is_what_would_have_been_recorded(
     asked: Spawn, rules: tuple[Rules, Rules]
@@ -163,7 +164,7 @@ def told(draw: st.DrawFn) -> Spawn:
     )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(asked=told(), then=settings_of_all(), now=settings_of_all())
 def test_and_so_it_is_with_whoever_is_told_of_it(asked: Spawn, then: Values, now: Values) -> None:
     found = asked.again(then, now).verdict

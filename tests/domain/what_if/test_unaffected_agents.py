@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from domain.configuration.configuration import Configuration
@@ -17,6 +17,7 @@ from tests.support.builders.decisions_again import Sent, Spawn, Values, below, b
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import run_id
 from tests.support.models.random_decisions import MESSAGES, SPAWNS, two_rules
+from tests.support.tiers import examples
 
 
 def unaffected(then: Values, now: Values, *announcing: Values) -> UnaffectedAgents:
@@ -42,7 +43,7 @@ def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
         assert asked.again(then, now).verdict == SAME
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(asked=SPAWNS | MESSAGES, rules=two_rules())
 def test_whatever_is_unaffected_is_the_same_to_who_looks_at_it(
     asked: Spawn, rules: tuple[Rules, Rules]
@@ -96,13 +97,13 @@ SETTINGS = st.builds(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(asked=st.sampled_from(ASKED), then=SETTINGS, now=SETTINGS)
 def test_nor_is_any_agent_forgotten_that_has_a_say(asked: Spawn, then: Values, now: Values) -> None:
     must_be_the_same(asked, then, now)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(then=SETTINGS, now=SETTINGS, how=st.sampled_from(["as it was", "sooner", "gone"]))
 def test_nor_one_that_a_script_named(then: Values, now: Values, how: str) -> None:
     changed = {"as it was": [ROUTER], "sooner": [{**ROUTER, "priority": 9}], "gone": []}

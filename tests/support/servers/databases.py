@@ -1,6 +1,5 @@
 """Databases for tests: one server for all of them, a fresh and migrated database for each."""
 
-import os
 import shutil
 import tempfile
 import time
@@ -23,8 +22,6 @@ MAINTENANCE = "postgres"
 TEMPLATE = "migrated"
 AHEAD = 2
 LEAVE_SECONDS_MAX = 5.0
-MEMORY = Path("/dev/shm")
-MEMORY_BYTES_MIN = 2 * 1024**3
 
 
 class Databases:
@@ -96,19 +93,10 @@ class Databases:
             dropped.result()
 
 
-def _place() -> Path | None:
-    """Where files are kept in memory: a database made and dropped there waits for no disk."""
-    if not MEMORY.is_dir():
-        return None
-    found = os.statvfs(MEMORY)
-    has_room = found.f_bavail * found.f_frsize >= MEMORY_BYTES_MIN
-    return MEMORY if has_room and not found.f_flag & os.ST_NOEXEC else None
-
-
 @contextmanager
 def temporary_home() -> Iterator[Path]:
     """A place for a server of one's own, which must have stopped by the end of the block."""
-    directory = Path(tempfile.mkdtemp(prefix="spawnlog-test-", dir=_place() or Path("/tmp")))
+    directory = Path(tempfile.mkdtemp(prefix="spawnlog-test-"))
     directory.chmod(0o755)
     try:
         yield directory / "postgres"

@@ -45,6 +45,7 @@ from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 EVERYTHING = caller("read", "content")
@@ -99,7 +100,9 @@ async def history_of(running: RunningLog, services: QueryServices) -> History:
     return History(services, moments)
 
 
-@pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: str(seed.number))
+@pytest.fixture(
+    scope="module", params=nightly_but(SEEDS, SEEDS[-1:]), ids=lambda seed: str(seed.number)
+)
 def url_of_the_past(databases: Databases, request: pytest.FixtureRequest) -> Iterator[str]:
     url = generated_url(databases, request.param)
     yield url

@@ -6,19 +6,19 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, given
 from hypothesis import strategies as st
 
 from tests.support.http.problems import well_formed_problem
 from tests.support.http.requests import spawn_body
 from tests.support.servers.attachment_server import AttachingHouse
 from tests.support.servers.http_server import House
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.server
 
-SETTINGS = settings(
-    max_examples=120,
-    deadline=None,
+SETTINGS = examples(
+    120,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

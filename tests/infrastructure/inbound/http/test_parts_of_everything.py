@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given
 
 from domain.context.preamble import is_blank, truncated_preamble
 from domain.prompt.untrusted import BEGIN, END
@@ -14,6 +14,7 @@ from domain.values.json_text import compact_json
 from tests.support.builders.prompt_parts import stretches
 from tests.support.builders.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced, sourced
 from tests.support.servers.source_server import SourcingHouse, sourcing_house
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.server
 
@@ -148,8 +149,8 @@ def test_the_parts_of_several_tasks_at_once_cover_every_byte(sourcing: SourcingH
 
 
 # Each example is a life of its own, and takes too long to be looked for a smaller one.
-@settings(
-    max_examples=25,
+@examples(
+    25,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

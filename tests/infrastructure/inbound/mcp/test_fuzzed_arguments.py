@@ -5,19 +5,19 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator
 
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from tests.support.http.mcp import McpCaller
 from tests.support.servers.http_server import House
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.server
 
-SETTINGS = settings(
-    max_examples=250,
-    deadline=None,
+SETTINGS = examples(
+    250,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

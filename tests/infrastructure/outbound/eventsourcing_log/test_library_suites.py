@@ -26,7 +26,7 @@ from infrastructure.outbound.eventsourcing_log.recorder import (
 )
 from tests.support.builders.eventsourcing_environments import FACTORY, environment_of, own_schema
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.nightly]
 
 LEFT_OUT = {
     "TranscoderTestCase": "is about turning objects into bytes, before anything is stored; the"

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
 from infrastructure.outbound.masking.mask import MaskedText, Masker
+from tests.support.tiers import examples
 
 KEY = "sk-canary/0123456789+é?"
 LINES = "\n".join(letter * 64 for letter in "AbCdEfGh")
@@ -165,7 +166,7 @@ def test_a_sign_that_is_cut_in_two_is_waited_for_and_no_longer_than_it_may_be_on
 values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=8, max_size=40)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.lists(values, min_size=1, max_size=3),
     st.binary(max_size=7),
@@ -188,7 +189,7 @@ def test_no_encoded_value_survives_in_whatever_pieces_it_comes(
         assert len(told) <= around + 2 + 4 + 7, (told, text)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     st.text(st.sampled_from("ab+/-_=%\n\r\\n0123456789ABCDEFabcdef é"), max_size=200),
     st.integers(1, 40),

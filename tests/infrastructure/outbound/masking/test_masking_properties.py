@@ -1,11 +1,12 @@
 """Masking finds all that a slow search finds, whatever a child says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
 from infrastructure.outbound.masking.mask import MaskedText, Masker
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -46,7 +47,7 @@ words = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.lists(words, min_size=1, max_size=4), st.data())
 def test_all_that_a_slow_search_finds_is_masked_and_nothing_else(
     values: list[str], data: st.DataObject
@@ -58,7 +59,7 @@ def test_all_that_a_slow_search_finds_is_masked_and_nothing_else(
     assert not [one for one in values if one in told]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.lists(words, min_size=1, max_size=4), st.integers(1, 30), st.data())
 def test_no_value_survives_the_ends_of_pieces(
     values: list[str], size: int, data: st.DataObject

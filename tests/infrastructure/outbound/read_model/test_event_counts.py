@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from application.log.envelope import RecordedEvent
@@ -20,6 +20,7 @@ from infrastructure.outbound.read_model.event_counts import PostgresEventCounts,
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.db
 PACES = [(1, 1), (4, 8), (64, 8192)]
@@ -100,7 +101,7 @@ async def test_of_any_positions_and_of_a_run_or_a_tree_too(running: RunningLog) 
     )
     edges = st.lists(st.integers(0, len(events)), min_size=2, max_size=30).map(sorted)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(60, suppress_health_check=list(HealthCheck))
     @given(edges, queries)
     def everywhere(edges: list[int], query: EventQuery) -> None:
         asyncio.run_coroutine_threadsafe(holds(edges, query), loop).result(30)

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from application.ports.runtimes import TranscriptEntry
@@ -17,6 +17,7 @@ from infrastructure.outbound.runtimes.command_output import (
     TextOutput,
 )
 from tests.support.builders.launches import pairs, text_of
+from tests.support.tiers import examples
 
 
 def fed(output: CommandOutput, *chunks: bytes) -> list[TranscriptEntry]:
@@ -41,7 +42,7 @@ def test_text_is_the_same_however_it_arrives(data: bytes, places: list[int]) -> 
     assert output.reading().result == (result if result.strip() else None)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(
         st.tuples(st.sampled_from([b"x", b"\xff", "é".encode(), b"\n"]), st.integers(1, 90_000))

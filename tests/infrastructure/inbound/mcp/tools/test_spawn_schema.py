@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infrastructure.inbound.mcp.tools.call import ToolInputError
@@ -13,6 +13,7 @@ from infrastructure.inbound.mcp.tools.spawn_arguments import (
     read_tool_arguments,
     tool_schema,
 )
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
@@ -68,7 +69,7 @@ TASKS = st.one_of(st.text(min_size=1, max_size=20), VALUES)
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=8), TASKS)
-@settings(max_examples=200)
+@examples(200)
 def test_any_call_is_read_answered_or_thrown_back(
     arguments: dict[str, object], task: object
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from itertools import product
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.support.servers.embedded_servers import PROJECT
 from tests.support.servers.process_table import children, is_alive
 from tests.support.servers.rebuilds import killed_rebuild, rows
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import nightly_but
 
 PAGE = 4
 
@@ -42,8 +44,13 @@ MOMENTS = {
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("in_processes", [True, False], ids=["processes", "one process"])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "in_processes"),
+    nightly_but(
+        product(MOMENTS, [True, False]),
+        [("in the middle of the events", True), ("with some of the indexes", False)],
+    ),
+)
 async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, moment: str, in_processes: bool
 ) -> None:

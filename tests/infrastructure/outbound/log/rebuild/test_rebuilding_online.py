@@ -16,6 +16,7 @@ from tests.support.builders.whole_story import tell_everything
 from tests.support.faults.held_commits import until
 from tests.support.servers.rebuilds import catalog, held_table
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import nightly_but
 
 WAIT_SECONDS_MAX = 3.0
 """Generous: two cores are shared with everything else that is tested."""
@@ -54,8 +55,11 @@ class Witness:
 
 
 @pytest.mark.server
+@pytest.mark.parametrize(
+    "processes_from", nightly_but([0, 10**9], [10**9]), ids=["processes", "one process"]
+)
 async def test_those_who_read_and_write_notice_nothing_of_it(
-    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
 ) -> None:
     await tell_everything(running)
     monkeypatch.setattr(fold_part, "PAGE_EVENTS", 200)
@@ -68,11 +72,10 @@ async def test_those_who_read_and_write_notice_nothing_of_it(
             return all(witness.lives > 1 for witness in witnesses)
 
         await until(all_have_lived, "everybody is at work")
-        for processes_from in (0, 10**9):
-            monkeypatch.setattr(build, "PROCESSES_FROM_EVENTS", processes_from)
-            before = min(witness.lives for witness in witnesses)
-            assert (await rebuild(running.url)).differing == 0
-            assert min(witness.lives for witness in witnesses) > before
+        monkeypatch.setattr(build, "PROCESSES_FROM_EVENTS", processes_from)
+        before = min(witness.lives for witness in witnesses)
+        assert (await rebuild(running.url)).differing == 0
+        assert min(witness.lives for witness in witnesses) > before
         for witness in witnesses:
             witness.stop.set()
     assert max(witness.slowest for witness in witnesses) < WAIT_SECONDS_MAX

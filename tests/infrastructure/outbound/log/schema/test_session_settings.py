@@ -32,6 +32,7 @@ from tests.support.builders.stored_family import KeptFamily
 from tests.support.servers import running_log
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import running_on
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -222,7 +223,7 @@ class _Polyglots(KeptFamily):
         return f"{kind} {TEXT}"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", nightly_but(WAYS, WAYS[:1]))
 async def test_log_under_hostile_settings_is_an_ordinary_log(
     databases: Databases,
     tmp_path: Path,

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infrastructure.contract.errors import UserError
@@ -25,6 +25,7 @@ from tests.support.builders.exported_logs import (
     sealed_anew,
 )
 from tests.support.servers.databases import Databases
+from tests.support.tiers import examples, nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -67,7 +68,7 @@ def written(story: ToldLog, databases: Databases, tmp_path_factory: pytest.TempP
     databases.drop(url)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(data=st.data())
 def test_a_single_other_byte_is_found(written: WrittenLog, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(written.data) - 1))
@@ -83,7 +84,7 @@ def test_a_single_other_byte_is_found(written: WrittenLog, data: st.DataObject) 
         assert fault.position is None or fault.position >= max(1, position)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_a_changed_event_is_named_with_its_line_and_position(
     written: WrittenLog, data: st.DataObject
@@ -99,7 +100,7 @@ def test_a_changed_event_is_named_with_its_line_and_position(
     assert fault.position in (number - 1, number)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_a_line_that_is_missing_doubled_or_swapped_is_found(
     written: WrittenLog, data: st.DataObject
@@ -118,7 +119,7 @@ def test_a_line_that_is_missing_doubled_or_swapped_is_found(
     written.fault(b"".join(lines))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_a_cut_file_is_found(written: WrittenLog, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(written.data) - 1))
@@ -126,7 +127,7 @@ def test_a_cut_file_is_found(written: WrittenLog, data: st.DataObject) -> None:
 
 
 in_both_ways = pytest.mark.parametrize(
-    "processes_from", [1, 2**62], ids=["processes", "one process"]
+    "processes_from", nightly_but([1, 2**62], [2**62]), ids=["processes", "one process"]
 )
 """As a long file is folded, and as a short one is."""
 

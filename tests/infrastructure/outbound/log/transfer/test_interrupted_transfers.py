@@ -28,6 +28,7 @@ from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.databases import Databases
 from tests.support.servers.rebuilds import rows
 from tests.support.servers.running_log import running_on
+from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 
@@ -90,7 +91,9 @@ def history_tables(history: str) -> dict[str, list[Any]]:
     return tables_of(history)
 
 
-@pytest.mark.parametrize(("step", "done"), [("events", 10_000), ("texts", 5_000)])
+@pytest.mark.parametrize(
+    ("step", "done"), nightly_but([("events", 10_000), ("texts", 5_000)], [("events", 10_000)])
+)
 def test_an_export_that_was_killed_goes_on_behind_its_last_whole_event(
     history: str, whole_file: Path, tmp_path: Path, step: str, done: int
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_damaged_part_is_not_gone_on_with(history: str, tmp_path: Path) -> Non
         exported(history, file, resume=True, **WHOLE)
 
 
+@pytest.mark.nightly
 def test_an_export_goes_on_to_where_the_log_is_by_now(
     whole_file: Path, database_url: str, tmp_path: Path
 ) -> None:
@@ -175,8 +179,12 @@ def test_two_exports_do_not_write_one_file(tmp_path: Path) -> None:
             OutputFile(path, resume=True, force=False)
 
 
-@pytest.mark.parametrize("processes_from", [1, 2**62], ids=["processes", "one process"])
-@pytest.mark.parametrize(("step", "done"), [("events", 11_000), ("indexes", 2)])
+@pytest.mark.parametrize(
+    "processes_from", nightly_but([1, 2**62], [1]), ids=["processes", "one process"]
+)
+@pytest.mark.parametrize(
+    ("step", "done"), nightly_but([("events", 11_000), ("indexes", 2)], [("events", 11_000)])
+)
 def test_an_import_that_was_killed_before_its_end_leaves_nothing(
     whole_file: Path,
     history_tables: dict[str, list[Any]],
@@ -203,6 +211,7 @@ async def test_rows_that_a_killed_import_has_made_are_never_those_of_another_log
         assert await rows(running) == before
 
 
+@pytest.mark.nightly
 def test_an_import_that_was_killed_before_its_rows_were_made_goes_on(
     whole_file: Path, history_tables: dict[str, list[Any]], database_url: str
 ) -> None:
@@ -221,6 +230,7 @@ async def test_a_server_makes_the_rows_that_a_killed_import_has_not_made(
     assert tables_of(database_url) == history_tables
 
 
+@pytest.mark.nightly
 def test_a_file_is_read_to_its_end_before_it_is_said_to_be_stored(
     whole_file: Path, database_url: str, tmp_path: Path
 ) -> None:
@@ -238,6 +248,7 @@ def test_a_file_is_read_to_its_end_before_it_is_said_to_be_stored(
         imported(database_url, file, resume=True)
 
 
+@pytest.mark.nightly
 def test_a_log_whose_texts_are_fewer_than_those_of_the_file_is_not_gone_on_with(
     history: str, whole_file: Path, database_url: str, tmp_path: Path
 ) -> None:

@@ -2,10 +2,11 @@
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as some
 
 from tests.support.builders.damaged_log import ToldLog
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.server
 
@@ -134,9 +135,7 @@ def test_an_inserted_event_is_named_when_it_was_linked_well(told: ToldLog) -> No
     assert told.found() == (HERE, "inserted")
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=some.integers(0, 10**6), byte=some.integers(0, 10**6), flip=some.integers(1, 255))
 def test_any_flipped_byte_of_any_event_is_found_where_it_is(
     told: ToldLog, place: int, byte: int, flip: int
@@ -151,9 +150,7 @@ def test_any_flipped_byte_of_any_event_is_found_where_it_is(
         told.mend()
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=some.integers(0, 10**6), column=some.sampled_from(sorted(COLUMNS)))
 def test_any_changed_column_of_any_event_is_found_where_it_is(
     told: ToldLog, place: int, column: str

@@ -6,6 +6,7 @@ from application.projections.catalog import PROJECTIONS
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.verify import ranges, verify
 from tests.support.builders.damaged_log import ToldLog
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -121,7 +122,7 @@ def test_the_size_of_the_pages_does_not_matter(
     assert told.found() == (here, "projection")
 
 
-@pytest.mark.parametrize("size", [10, 25])
+@pytest.mark.parametrize("size", nightly_but([10, 25], [25]))
 def test_ranges_are_looked_over_by_several_processes(
     told: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:

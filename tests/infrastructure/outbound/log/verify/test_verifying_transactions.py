@@ -80,6 +80,7 @@ def test_a_row_for_an_event_in_the_middle_of_a_transaction_is_one_too_many(
     assert cut.says().startswith(f"position {at}: a row of run {run_id} begins here")
 
 
+@pytest.mark.nightly
 def test_a_changed_row_is_found_in_a_log_of_long_transactions(
     cut: ToldLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,45 @@
+"""What `make test` and `make test-all` run, and parts of that."""
+
+import pytest
+
+from tests.support.cases.kill_list import DOCUMENT, rendered
+from tests.support.durations import parts, shard_of
+from tests.support.processor_time import BUDGET_SECONDS
+from tests.support.tiers import nightly_but
+
+GATE_MINUTES, PROCESSORS = 8, 2
+
+
+def test_the_budget_of_the_gate_is_eight_minutes_of_two_processors() -> None:
+    assert sum(BUDGET_SECONDS.values()) <= GATE_MINUTES * 60 * PROCESSORS
+
+
+def test_each_file_is_in_one_part_and_parts_take_about_as_long() -> None:
+    seconds = {f"file {number}": float(number % 17) for number in range(100)}
+    found = parts(seconds, 3)
+    assert sorted(file for part in found for file in part) == sorted(seconds)
+    taken = [sum(seconds[file] for file in part) for part in found]
+    assert max(taken) - min(taken) <= max(seconds.values())
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "-1/2"])
+def test_a_part_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(pytest.UsageError, match="SHARD=1/3"):
+        shard_of({"SHARD": text})
+
+
+def test_without_a_shard_there_is_one_part() -> None:
+    assert shard_of({}) == shard_of({"SHARD": ""}) == (1, 1)
+
+
+def test_of_many_cases_one_is_in_the_gate() -> None:
+    kept, other = nightly_but([("a", 1), ("b", 2)], [("a", 1)])
+    assert kept == ("a", 1)
+    assert (other.values, [mark.name for mark in other.marks]) == (("b", 2), ["nightly"])
+    with pytest.raises(ValueError, match="none of"):
+        nightly_but(["a"], ["c"])
+
+
+@pytest.mark.nightly
+def test_the_page_of_kills_is_up_to_date() -> None:
+    assert DOCUMENT.read_text("utf-8") == rendered(), "run `make docs`"

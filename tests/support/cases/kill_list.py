@@ -1,0 +1,81 @@
+"""Writes `docs/kills.md`: which test kills a server at which moment, in `make test`, in
+`make test-all` and in the simulation. `python -m tests.support.cases.kill_list`, a part of
+`make docs`; `make test-all` fails when the page is stale.
+"""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.simulation.simulate import play
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = ROOT / "docs" / "kills.md"
+SEEDS = range(1, 321)
+"""The lives that `make test` plays."""
+TEST = re.compile(r"^tests/e2e/test_(\w+)\.py::\w+\[(.+)\]$", re.M)
+MOMENT = re.compile(
+    r"\b(before|after)[ -]((?:[A-Z][a-z]+[A-Z]\w+|step|undo|hook|webhook|attachment)(?::\w+)?)"
+)
+MOMENT_APART = re.compile(r"^([A-Z][a-z]+[A-Z]\w+)-\w+-(before|after)$")
+_HEAD = """# Where servers are killed
+
+Tests kill a server by SIGKILL at an exact moment: before an event is committed, after it, or around
+what is done outside (a step, a hook, a webhook). The next start must go on. `make test` kills once
+for each kind of holder, `make test-all` at every moment. The simulation kills servers on virtual
+time between any two steps: the number says how often the last thing that a killed server recorded
+was that event, in the {seeds} lives that `make test` plays; `make test-all` plays 2,000 and more.
+It has no scripts, attachments or webhooks.
+
+This page is written by `python -m tests.support.cases.kill_list`.
+
+| moment | `make test` | `make test-all` alone | simulation |
+|---|---|---|---|
+"""
+
+
+def collected(tier: str) -> dict[str, Counter[str]]:
+    """Return the files of end-to-end tests that kill, with how many tests of the tier do so, by
+    moment."""
+    words = ["--collect-only", "-q", "-n", "0", "-m", tier, "-p", "no:cacheprovider", "tests/e2e"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Counter[str]] = {}
+    for file, parameters in TEST.findall(done.stdout):
+        apart = [(when, what) for what, when in MOMENT_APART.findall(parameters)]
+        for when, what in {*MOMENT.findall(parameters), *apart}:
+            found.setdefault(f"{when} {what}", Counter())[file] += 1
+    return found
+
+
+def rendered() -> str:
+    """Return the page."""
+    simulated: Counter[str] = Counter()
+    for seed in SEEDS:
+        simulated.update(play(seed).killed_after)
+    gate, nightly = collected("not nightly"), collected("nightly")
+    rows = []
+    moments = {*gate, *nightly, *(f"after {name}" for name in simulated)}
+    for moment in sorted(moments, key=_in_order):
+        when, _, name = moment.partition(" ")
+        lives = f"{simulated[name]:,}" if when == "after" and simulated[name] else ""
+        row = [f"`{moment}`", _files(gate.get(moment)), _files(nightly.get(moment)), lives]
+        rows.append(f"| {' | '.join(row)} |")
+    return _HEAD.format(seeds=len(SEEDS)) + "\n".join(rows) + "\n"
+
+
+def _in_order(moment: str) -> tuple[str, bool]:
+    when, _, name = moment.partition(" ")
+    return name, when == "after"
+
+
+def _files(files: Counter[str] | None) -> str:
+    return ", ".join(f"{one} ({times})" for one, times in sorted((files or {}).items()))
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(rendered(), "utf-8")

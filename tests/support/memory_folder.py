@@ -1,0 +1,62 @@
+"""A folder in memory for all the files that tests write: a server there waits for no disk."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+MEMORY = Path("/dev/shm")
+ROOM_BYTES_MIN = 2 * 1024**3
+NAME = "spawnlog-tests-"
+
+
+@contextmanager
+def files_in_memory() -> Iterator[None]:
+    """Lets `tempfile`, and the programs that are started, write into memory if there is room and
+    programs may be run there. What a run that was killed left there is removed."""
+    if not _is_usable():
+        yield
+        return
+    with _memory_place() as place, temporary_files_in(place):
+        yield
+
+
+@contextmanager
+def temporary_files_in(place: Path) -> Iterator[None]:
+    """Lets `tempfile`, and the programs that are started, write into a folder."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = tempfile.tempdir = str(place)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = None
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
+
+
+@contextmanager
+def _memory_place() -> Iterator[Path]:
+    for left in MEMORY.glob(f"{NAME}*"):
+        if not psutil.pid_exists(int(left.name.removeprefix(NAME))):
+            shutil.rmtree(left, ignore_errors=True)
+    place = MEMORY / f"{NAME}{os.getpid()}"
+    # Others come through to what is made for them, and see no names.
+    place.mkdir(mode=0o711)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _is_usable() -> bool:
+    if not MEMORY.is_dir() or not os.access(MEMORY, os.W_OK):
+        return False
+    found = os.statvfs(MEMORY)
+    has_room = found.f_bavail * found.f_frsize >= ROOM_BYTES_MIN
+    return has_room and not found.f_flag & os.ST_NOEXEC

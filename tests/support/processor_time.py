@@ -1,0 +1,169 @@
+"""What the tests of each folder took of the processor, with all that they started: servers,
+PostgreSQL, browsers, children. Printed at the end of a run, beside what the folder may take.
+
+Each process of the tests looks at all that it started every few seconds. What began and ended in
+between, and nobody waited for, is not counted: the sum is a little less than what the processors
+did, which is printed below.
+"""
+
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+MARK = "SPAWNLOG_TESTS_OF"
+"""An environment variable that programs of a test inherit: one that lost its parent is known by it,
+or by a folder of ours in its command, as PostgreSQL is."""
+COLLECTING = "(collecting)"
+LOOK_EVERY_SECONDS = 2.0
+BUDGET_SECONDS = {
+    "tests/domain": 40,
+    "tests/application": 90,
+    "tests/contracts": 75,
+    "tests/infrastructure/outbound": 180,
+    "tests/infrastructure/inbound/http": 120,
+    "tests/infrastructure": 70,
+    "tests/spawnlog": 20,
+    "tests/e2e": 180,
+    "tests/web": 90,
+    "tests/simulation": 30,
+    "tests/soak": 10,
+    "tests/house": 20,
+    "tests": 35,
+    COLLECTING: 25,
+}
+"""What `make test` may take of two processors, by folder: the longest name that fits counts. In all
+it is 8 minutes of both."""
+
+
+def folder_of(nodeid: str) -> str:
+    """Return the folder of the budget that a test belongs to, by its id in pytest."""
+    return max((one for one in BUDGET_SECONDS if nodeid.startswith(one + "/")), key=len)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A process when it was looked at last: what it and those that it waited for took."""
+
+    seconds: float
+    parent: int
+
+
+class ProcessorTime:
+    """The time of one process of the tests and of what it started, by folder."""
+
+    def __init__(self) -> None:
+        os.environ[MARK] = str(os.getpid())
+        self.seconds: dict[str, float] = {}
+        self._folder = COLLECTING
+        self._seen: dict[tuple[int, float], _Seen] = {}
+        self._looked_at = time.monotonic()
+
+    def enter(self, folder: str) -> None:
+        """Count what was used since the last look for the folder before."""
+        is_due = time.monotonic() - self._looked_at > LOOK_EVERY_SECONDS
+        if folder != self._folder or is_due:
+            used = self.seconds.get(self._folder, 0.0) + self._used_seconds()
+            self.seconds[self._folder] = used
+            self._folder, self._looked_at = folder, time.monotonic()
+
+    def _used_seconds(self) -> float:
+        before, self._seen = self._seen, _ours()
+        alive = {pid for pid, _ in self._seen}
+        used = sum(one.seconds for one in self._seen.values())
+        for process, one in before.items():
+            # What has ended is in the time of its parent now, if that waited for it.
+            if process in self._seen or one.parent in alive:
+                used -= one.seconds
+        return max(0.0, used)
+
+
+def _ours() -> dict[tuple[int, float], _Seen]:
+    me = os.getpid()
+    known = {me}
+    found = {}
+    folder = tempfile.gettempdir() + os.sep
+    # Parents come before their children where no number was given twice.
+    for process in sorted(psutil.process_iter(["ppid", "create_time"]), key=lambda one: one.pid):
+        parent = process.info["ppid"]
+        if process.pid != me and parent not in known and not _is_marked(process, folder):
+            continue
+        with suppress(psutil.Error):
+            known.add(process.pid)
+            found[process.pid, process.info["create_time"]] = _Seen(_seconds_of(process), parent)
+    return found
+
+
+def _is_marked(process: psutil.Process, folder: str) -> bool:
+    try:
+        if any(folder in word for word in process.cmdline()):
+            return True
+        return bool(process.environ().get(MARK) == str(os.getpid()))
+    except (psutil.Error, OSError):
+        return False
+
+
+def _seconds_of(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    of_children = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    return float(times.user + times.system + of_children)
+
+
+def lines_of(used: dict[str, float]) -> list[str]:
+    """Return the table that is printed: folder, seconds used, seconds allowed."""
+    width = max(map(len, BUDGET_SECONDS))
+    lines = [f"{'folder':{width}} {'used':>7} {'budget':>7}"]
+    for folder, budget in BUDGET_SECONDS.items():
+        if folder in used:
+            over = "  over" if used[folder] > budget else ""
+            lines.append(f"{folder:{width}} {used[folder]:7.0f} {budget:7}{over}")
+    lines.append(f"{'all':{width}} {sum(used.values()):7.0f} {sum(BUDGET_SECONDS.values()):7}")
+    return lines
+
+
+class ProcessorTimePlugin:
+    """Hooks of pytest: each process that runs tests counts, and who prints the end adds up."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._output: dict[str, object] | None = getattr(config, "workeroutput", None)
+        runs_tests = self._output is not None or not config.getoption("numprocesses", None)
+        self._counting = ProcessorTime() if runs_tests else None
+        self._of_workers: list[dict[str, float]] = []
+        self._begun = psutil.cpu_times()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        if self._counting is not None:
+            self._counting.enter(folder_of(nodeid))
+
+    def pytest_sessionfinish(self) -> None:
+        if self._counting is not None:
+            self._counting.enter("")
+            if self._output is not None:
+                self._output["processor_seconds"] = self._counting.seconds
+            else:
+                self._of_workers.append(self._counting.seconds)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        self._of_workers.append(getattr(node, "workeroutput", {}).get("processor_seconds", {}))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        used: dict[str, float] = {}
+        for one in self._of_workers:
+            for folder, seconds in one.items():
+                used[folder] = used.get(folder, 0.0) + seconds
+        terminalreporter.section("processor seconds by folder")
+        for line in lines_of(used):
+            terminalreporter.write_line(line)
+        now = psutil.cpu_times()
+        passed = sum(now) - sum(self._begun)
+        idle = (now.idle + getattr(now, "iowait", 0)) - (
+            self._begun.idle + getattr(self._begun, "iowait", 0)
+        )
+        terminalreporter.write_line(
+            f"The processors of this machine were busy for {passed - idle:.0f} s of {passed:.0f} s."
+        )
