@@ -129,6 +129,7 @@ def hang_up(server: Staying) -> str:
     return server.log()[before:]
 
 
+@pytest.mark.nightly
 def test_hangup_without_file_changes_nothing_but_secrets(served: Staying) -> None:
     with served:
         pass
@@ -140,6 +141,7 @@ def test_hangup_without_file_changes_nothing_but_secrets(served: Staying) -> Non
         assert server.says("teller") == OTHER_WORD
 
 
+@pytest.mark.nightly
 def test_server_without_file_joins_and_changes_nothing(served: Staying) -> None:
     with served, served.without_file() as joined:
         assert f"joins the log of {served.url}" in joined.log()
@@ -151,6 +153,7 @@ def test_server_without_file_joins_and_changes_nothing(served: Staying) -> None:
         assert joined.says("teller") == OTHER_WORD
 
 
+@pytest.mark.nightly
 def test_new_log_begins_with_the_built_in_until_a_file_is_given(served: Staying) -> None:
     with served.without_file() as first:
         assert [one["source"] for one in first.revisions()] == ["built-in"]

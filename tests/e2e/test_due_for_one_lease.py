@@ -14,6 +14,7 @@ from tests.support.servers.hooked_server import Hooked, hooked_on, threaded
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.preparing_server import Porter
 from tests.support.servers.running_server import wait_for
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.kill
 
@@ -56,7 +57,7 @@ def claimed_until(server: Hooked, run_id: str) -> datetime | None:
     return rows[0][0] if rows else None
 
 
-@pytest.mark.parametrize("hook", [TOLD, ASKED])
+@pytest.mark.parametrize("hook", nightly_but([TOLD, ASKED], [ASKED]))
 def test_another_takes_over_after_one_lease_however_long_the_hook_may_take(
     server: Hooked, outside: HookServer, hook: str
 ) -> None:
@@ -73,7 +74,7 @@ def test_another_takes_over_after_one_lease_however_long_the_hook_may_take(
     assert len(outside.calls(hook)) == 2
 
 
-@pytest.mark.parametrize("hook", [TOLD, ASKED])
+@pytest.mark.parametrize("hook", nightly_but([TOLD, ASKED], [ASKED]))
 def test_nobody_else_asks_while_an_answer_takes_longer_than_a_lease(
     server: Hooked, outside: HookServer, hook: str
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_result_under_a_name_stays_between_its_marks(
             assert seen_marks(text) == marks, source
 
 
+@pytest.mark.nightly
 @each
 def test_what_the_family_shares_stays_on_its_lines(server: Mimicking, told: Told) -> None:
     parts = dict(prompt_of(server, told.given))
@@ -133,6 +134,7 @@ def test_what_the_family_shares_stays_on_its_lines(server: Mimicking, told: Told
     assert len(parts["session"].splitlines()) == 4
 
 
+@pytest.mark.nightly
 @each
 def test_an_announcement_is_data_between_marks(
     server: Mimicking, told: Told, harmless: Told
@@ -153,6 +155,7 @@ def measured(text: str) -> str:
     return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "…", text)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SOME)
 def test_last_words_of_one_that_failed_are_a_note_of_one_line(server: Mimicking, name: str) -> None:
     session = f"failed-{name}"

@@ -12,6 +12,7 @@ from tests.support.servers.data_directories import new_place
 from tests.support.servers.embedded_servers import NOBODY, as_ordinary_user, postmaster_of
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.spawning_server import Stories
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -54,7 +55,11 @@ def ordinary() -> Iterator[Stories]:
         assert " ERROR " not in server.log(), server.log()
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__.removeprefix("test_"))
+@pytest.mark.parametrize(
+    "story",
+    nightly_but(STORIES, STORIES[:2]),
+    ids=lambda story: story.__name__.removeprefix("test_"),
+)
 def test_for_an_ordinary_user(ordinary: Stories, story: Callable[[Stories], None]) -> None:
     story(ordinary)
 
@@ -70,6 +75,7 @@ def test_nothing_of_an_ordinary_user_runs_as_root(ordinary: Stories) -> None:
     assert ordinary.run(run_id, "announced")["outcome"] == "success"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's database runs as another user")
 def test_roots_database_runs_as_another_user_in_a_home_that_only_root_may_enter(
     server: Stories,

@@ -124,6 +124,7 @@ def test_a_tree_is_one_trace(server: RunningServer, receiver: SpanServer, gate: 
     assert all("spawnlog.run.id" in one.attributes for one in receiver.spans)
 
 
+@pytest.mark.nightly
 def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
     server: RunningServer, receiver: SpanServer, gate: Path
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
     assert not [one for one in receiver.spans if one.attributes["spawnlog.run.id"] == unwanted]
 
 
+@pytest.mark.nightly
 def test_who_executes_a_run_outside_is_told_its_trace(
     server: RunningServer, receiver: SpanServer
 ) -> None:
@@ -153,6 +155,7 @@ def test_who_executes_a_run_outside_is_told_its_trace(
     assert claim["launch"]["traceparent"] == f"00-{TRACE}-{span.id}-01"
 
 
+@pytest.mark.nightly
 def test_a_server_that_was_killed_sends_nothing_again(
     server: RunningServer, receiver: SpanServer
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_server_that_was_killed_sends_nothing_again(
     ] == []
 
 
+@pytest.mark.nightly
 def test_a_receiver_that_takes_nothing_hinders_nobody(
     server: RunningServer, receiver: SpanServer
 ) -> None:
@@ -183,6 +187,7 @@ def test_a_receiver_that_takes_nothing_hinders_nobody(
     assert result(server, "sent") > 0
 
 
+@pytest.mark.nightly
 def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
     server: RunningServer, receiver: SpanServer, gate: Path
 ) -> None:
@@ -224,6 +229,7 @@ def result(server: RunningServer, name: str) -> float:
     )
 
 
+@pytest.mark.nightly
 def test_without_the_library_a_server_that_is_to_send_spans_says_what_to_install(
     tmp_path: Path,
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_read_only_database_is_said_to_be_so_and_reads_go_on(folder: Path) -> 
         assert "the log is recorded to again" in server.log()
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_said_to_be_so_at_once(folder: Path) -> None:
     with (
         small_disk(folder, 300) as disk,
@@ -142,6 +143,7 @@ def test_a_full_disk_is_said_to_be_so_at_once(folder: Path) -> None:
         assert server.log_command("verify").returncode == 0
 
 
+@pytest.mark.nightly
 def test_three_servers_whose_leases_lapsed_meanwhile_leave_a_log_that_verifies(
     folder: Path,
 ) -> None:

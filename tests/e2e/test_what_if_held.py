@@ -166,6 +166,7 @@ def test_who_leaves_in_the_middle_frees_the_place(server: RunningServer) -> None
     wait_for("all places", lambda: all_places_are_free(server))
 
 
+@pytest.mark.nightly
 def test_who_is_slow_is_given_the_whole_answer(server: RunningServer) -> None:
     with held(server) as lines:
         assert not is_stopping(server)
@@ -174,6 +175,7 @@ def test_who_is_slow_is_given_the_whole_answer(server: RunningServer) -> None:
     assert len(verdicts) + 1 == last["totals"]["byVerdict"]["different-plan"] > DECISIONS_MIN
 
 
+@pytest.mark.nightly
 def test_a_server_that_stops_says_so_to_who_reads_on(server: RunningServer) -> None:
     with held(server) as lines:
         server.terminate()
@@ -184,6 +186,7 @@ def test_a_server_that_stops_says_so_to_who_reads_on(server: RunningServer) -> N
     assert server.ended() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.kill
 @pytest.mark.parametrize("status", nightly_but([STOPPING, KILLED], [KILLED]))
 def test_a_command_whose_server_goes_says_so(server: RunningServer, status: int) -> None:
@@ -205,6 +208,7 @@ def test_a_command_whose_server_goes_says_so(server: RunningServer, status: int)
         assert server.ended() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.kill
 def test_ctrl_c_ends_the_command_quietly_and_frees_the_place(server: RunningServer) -> None:
     for _ in range(AT_ONCE_MAX + 1):

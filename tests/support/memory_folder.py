@@ -42,12 +42,13 @@ def temporary_files_in(place: Path) -> Iterator[None]:
 
 @contextmanager
 def _memory_place() -> Iterator[Path]:
-    for left in MEMORY.glob(f"{NAME}*"):
-        if not psutil.pid_exists(int(left.name.removeprefix(NAME))):
+    for left in MEMORY.glob(f"{NAME}*-*"):
+        pid = left.name.removeprefix(NAME).partition("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(left, ignore_errors=True)
-    place = MEMORY / f"{NAME}{os.getpid()}"
+    place = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-", dir=MEMORY))
     # Others come through to what is made for them, and see no names.
-    place.mkdir(mode=0o711)
+    place.chmod(0o711)
     try:
         yield place
     finally:

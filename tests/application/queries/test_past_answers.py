@@ -53,7 +53,7 @@ COMMITS_OF_A_REVISION = 12
 OTHERS_ASKED_ABOUT = 1
 REVISIONS_ASKED = 2
 NARROW_SHARE = 0.2
-ASKED_SHARE = share()
+ASKED_SHARE = share() ** 2
 """How many of the questions are asked."""
 BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
 """They tell what children say, which goes on while the log stands at a position."""

@@ -264,7 +264,7 @@ async def agrees(history: History, seed: int, questions: int) -> None:
     assert found_some > questions / 4
 
 
-@pytest.fixture(params=[7, 1_000])
+@pytest.fixture(params=nightly_but([7, 1_000], [7]))
 def page_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Short pages and long ones."""
     length = int(request.param)

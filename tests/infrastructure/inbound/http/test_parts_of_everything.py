@@ -149,6 +149,7 @@ def test_the_parts_of_several_tasks_at_once_cover_every_byte(sourcing: SourcingH
 
 
 # Each example is a life of its own, and takes too long to be looked for a smaller one.
+@pytest.mark.nightly
 @examples(
     25,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

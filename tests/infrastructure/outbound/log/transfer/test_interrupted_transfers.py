@@ -199,6 +199,7 @@ def test_an_import_that_was_killed_before_its_end_leaves_nothing(
     assert tables_of(database_url) == history_tables
 
 
+@pytest.mark.nightly
 async def test_rows_that_a_killed_import_has_made_are_never_those_of_another_log(
     whole_file: Path, database_url: str
 ) -> None:
