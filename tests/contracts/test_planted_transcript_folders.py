@@ -17,6 +17,7 @@ from tests.support.builders.folder_trees import tree_of
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.transcript_ground import STAMP, Ground
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import nightly_but
 
 ROUNDS = 20
 ROUNDS_MAX = 100 * ROUNDS
@@ -66,7 +67,11 @@ def agent_for_pipe(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize(
-    "plant", [agent_for_link, root_for_link, data_for_link, agent_for_file, agent_for_pipe]
+    "plant",
+    nightly_but(
+        [agent_for_link, root_for_link, data_for_link, agent_for_file, agent_for_pipe],
+        [agent_for_link, agent_for_pipe],
+    ),
 )
 @pytest.mark.parametrize("deed", DEEDS)
 @pytest.mark.timeout(20)

@@ -28,6 +28,7 @@ from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.storytelling import plan
 from tests.support.builders.submissions import at_once, failing_with, key, observing
 from tests.support.memory.served_log import ServedLog
+from tests.support.tiers import nightly_but
 
 Prepared = Callable[[LoggedFamily, str], Awaitable[None]]
 
@@ -194,7 +195,7 @@ async def told(
     return found, changes, told_of, text, run.stage
 
 
-@pytest.mark.parametrize("life", LIVES)
+@pytest.mark.parametrize("life", nightly_but(LIVES, ["plain", "a child is below it", "stopped"]))
 async def test_an_announcement_is_the_same_with_the_end_and_behind_it(
     running: ServedLog, tmp_path: Path, life: str
 ) -> None:

@@ -13,6 +13,7 @@ from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import Hooked, threaded
 from tests.support.servers.preparing_server import ATTACHED
 from tests.support.servers.running_server import wait_for
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -37,7 +38,11 @@ class Unasked(Hooked):
         self._prefix = (sys.executable, "-c", _UNASKED)
 
 
-@pytest.fixture(scope="module", params=[(), ("subagentSpawned",)], ids=["no hook", "a hook"])
+@pytest.fixture(
+    scope="module",
+    params=nightly_but([[], ["subagentSpawned"]], [["subagentSpawned"]]),
+    ids=["no hook", "a hook"],
+)
 def server(
     request: pytest.FixtureRequest,
     made_data_dir: Path,

@@ -75,7 +75,7 @@ def told(server: Mimicking, request: pytest.FixtureRequest) -> Told:
 # Each of them is tried on what writes the parts, where no process is needed. Here it is looked at
 # whether whatever goes to a process was written by that.
 SOME = [*[name for name in IMITATIONS if name not in LONG][::5], *LONG]
-each = pytest.mark.parametrize("told", SOME, indirect=True)
+each = pytest.mark.parametrize("told", nightly_but(SOME, SOME[::5]), indirect=True)
 
 
 def prompt_of(server: Mimicking, run: dict[str, Any]) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", TEXT, re.M | re.S)
 pytestmark = pytest.mark.server
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs_as_it_stands(number: int, house: House) -> None:
     done = subprocess.run(

@@ -90,6 +90,7 @@ def test_what_changes_while_one_reads_is_shown_when_one_asks(window: Page, storm
     expect(row).to_contain_text("added")
 
 
+@pytest.mark.nightly
 def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Storm) -> None:
     server, record = storm
     start, _ = bounds_of_the_wrong_configuration(server)

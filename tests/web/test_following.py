@@ -68,6 +68,7 @@ def test_run_at_work_is_followed(page: Page, server: Narrating) -> None:
     expect(page.get_by_text("so far")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_time_at_work_grows_by_the_server_clock(page: Page, server: Narrating) -> None:
     run_id = server.narrates({"note": "timed", "await": "timed.go"}, label="timed")
     server.noted("timed")

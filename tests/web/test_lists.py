@@ -28,6 +28,7 @@ def test_a_tall_window_is_live_too(browser: Browser, storm: Storm, height: int) 
         expect(page.get_by_role("button", name="newer events: show")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Storm) -> None:
     server, _ = storm
     with watched_context(browser, server.url, token=server.token, may_be_away=True) as (context, _):

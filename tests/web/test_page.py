@@ -155,6 +155,7 @@ def test_each_part_of_a_prompt_leads_to_where_it_came_from(window: Page, storm: 
     expect(window.get_by_role("heading", name="Configuration", exact=False).first).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_in_the_past_nothing_can_be_done(window: Page, storm: Storm) -> None:
     server, record = storm
     run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
@@ -177,6 +178,7 @@ def test_before_it_was_asked_for_a_run_is_not_there(window: Page, storm: Storm) 
     expect(window.get_by_role("heading", name=run["label"])).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_new_run_appears_and_what_one_reads_stays_where_it_is(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/runs")
@@ -244,6 +246,7 @@ def test_a_run_is_respawned_from_the_page(window: Page, storm: Storm) -> None:
     expect(window.get_by_text("Respawned from")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_the_keyboard_alone_leads_from_the_registry_to_a_refusal_and_its_moment(
     window: Page, storm: Storm
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_page_that_was_not_built_says_how_to_build_it(tmp_path: Path) -> None:
     assert find_built_files(package=tmp_path / "x", checkout=tmp_path) == tmp_path
 
 
+@pytest.mark.nightly
 def test_the_page_is_built_alike_each_time(tmp_path: Path) -> None:
     before = {name: file.content for name, file in read_built_files(IN_CHECKOUT).items()}
     copy = tmp_path / "checkout"

@@ -158,6 +158,7 @@ def child(made_data_dir: Path) -> Iterator[tuple[RunningServer, str]]:
             yield server, (notes / "token").read_text("utf-8")
 
 
+@pytest.mark.nightly
 def test_the_token_of_a_child_shows_its_own_run_as_it_goes_on(
     browser: Browser, child: tuple[RunningServer, str]
 ) -> None:

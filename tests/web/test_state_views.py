@@ -108,6 +108,7 @@ def row_of(page: Page | Locator, text: str) -> Locator:
     return page.get_by_role("row").filter(has_text=text)
 
 
+@pytest.mark.nightly
 def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
     window: Page, state: State
 ) -> None:

@@ -40,6 +40,7 @@ def last_refused(storm: Storm) -> int:
     return int(head)
 
 
+@pytest.mark.nightly
 def test_the_last_refusal_is_the_first_that_one_comes_to(window: Page, last_refused: int) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
@@ -105,6 +106,7 @@ def test_past_banner_counts_one_event_in_singular(window: Page) -> None:
     expect(window.get_by_role("note")).to_contain_text("1 event recorded since.")
 
 
+@pytest.mark.nightly
 def test_back_leads_to_where_a_drag_began(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()

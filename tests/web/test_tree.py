@@ -97,6 +97,7 @@ def test_a_session_below_another_has_a_tree_of_its_own(window: Page, storm: Stor
     expect(window.get_by_text(shown)).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_tree_has_row_for_each_counted_run(window: Page, storm: Storm) -> None:
     server, _ = storm
     runs = server.http.get("/v1/runs", params={"tree": ROOT, "limit": 200}).json()["items"]

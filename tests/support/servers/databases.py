@@ -40,7 +40,7 @@ class Databases:
         return self._home.conninfo(name)
 
     def _create(self, name: str, template: str) -> str:
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         with psycopg.connect(self._url(MAINTENANCE), autocommit=True) as connection:
             connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         return self._url(name)

@@ -9,12 +9,16 @@ from mcp.shared.exceptions import MCPError
 
 from tests.support.http.mcp import Mode, Transport, mcp_client, values_of
 from tests.support.servers.http_server import House
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
 WAYS = pytest.mark.parametrize(
     ("transport", "mode"),
-    [("http", "auto"), ("http", "legacy"), ("stdio", "auto"), ("stdio", "legacy")],
+    nightly_but(
+        [("http", "auto"), ("http", "legacy"), ("stdio", "auto"), ("stdio", "legacy")],
+        [("http", "auto"), ("stdio", "legacy")],
+    ),
 )
 TOOLS = {
     "sessions_spawn", "sessions_yield", "subagents", "subagents_wait", "sessions_list",

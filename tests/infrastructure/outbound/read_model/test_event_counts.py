@@ -20,7 +20,7 @@ from infrastructure.outbound.read_model.event_counts import PostgresEventCounts,
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
-from tests.support.tiers import examples
+from tests.support.tiers import examples, nightly_but
 
 pytestmark = pytest.mark.db
 PACES = [(1, 1), (4, 8), (64, 8192)]
@@ -55,7 +55,7 @@ async def rows(running: RunningLog) -> list[Any]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize(("block", "noted"), PACES)
+@pytest.mark.parametrize(("block", "noted"), nightly_but(PACES, PACES[1:2]))
 async def test_up_to_every_position_they_are_what_a_look_at_each_event_gives(
     running: RunningLog, block: int, noted: int
 ) -> None:

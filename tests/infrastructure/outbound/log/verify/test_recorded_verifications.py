@@ -93,6 +93,7 @@ async def test_the_first_difference_is_on_record_with_its_position(
     assert one.difference.text == found.difference.text
 
 
+@pytest.mark.nightly
 async def test_while_one_is_under_way_there_is_no_second_one(
     running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
 ) -> None:
@@ -173,6 +174,7 @@ async def test_one_that_cannot_go_on_says_why(
     assert "spawnlog log rebuild" in one.failure
 
 
+@pytest.mark.nightly
 async def test_the_newest_are_kept(
     running: RunningLog, served: ServedVerifications, tmp_path: Path
 ) -> None:
@@ -233,6 +235,7 @@ async def test_a_server_verifies_in_a_process_that_ends_with_it_and_gives_way_to
         assert (await served.latest())[0].state == "broken-off"
 
 
+@pytest.mark.nightly
 async def test_one_begins_although_whoever_asked_is_gone(
     running: RunningLog, served: ServedVerifications
 ) -> None:

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as some
 
 from tests.support.builders.damaged_log import ToldLog
-from tests.support.tiers import examples
+from tests.support.tiers import examples, nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -34,7 +34,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("column", nightly_but(COLUMNS, list(COLUMNS)[::4]))
 def test_a_changed_column_is_found(told: ToldLog, column: str) -> None:
     told.do(f"UPDATE events SET {column} = {COLUMNS[column]} WHERE position = %s", HERE)
     assert told.found() == (HERE, "hash" if column == "chain_hash" else "changed")

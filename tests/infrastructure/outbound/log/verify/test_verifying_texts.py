@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.builders.damaged_log import ToldLog
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -24,7 +25,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", nightly_but(KINDS, KINDS[::4]))
 def test_a_changed_text_is_named_with_its_run(told: ToldLog, kind: str) -> None:
     content_id, position = _one_text(told, kind)
     told.do("UPDATE contents SET body = 'X' || substr(body, 2) WHERE content_id = %s", content_id)

@@ -11,6 +11,7 @@ from tests.support.builders.damaged_log import ToldLog
 from tests.support.builders.family_histories import a_family
 from tests.support.builders.submissions import recording
 from tests.support.servers.running_log import RunningLog
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -42,7 +43,7 @@ def _inside(cut: ToldLog) -> tuple[str, int, int]:
     return run_id, at, ended
 
 
-@pytest.mark.parametrize("page", [1, 4, 1_000])
+@pytest.mark.parametrize("page", nightly_but([1, 4, 1_000], [4]))
 @pytest.mark.parametrize("size", [1, 5, 1_000])
 def test_a_right_log_has_no_difference_however_it_is_looked_over(
     cut: ToldLog, monkeypatch: pytest.MonkeyPatch, page: int, size: int
@@ -63,7 +64,7 @@ def test_a_right_log_has_no_difference_however_it_is_looked_over(
     assert counted["runs"] < cut.one("SELECT count(*) FROM events WHERE stream LIKE 'run:%'")
 
 
-@pytest.mark.parametrize("size", [10, 40_000])
+@pytest.mark.parametrize("size", nightly_but([10, 40_000], [10]))
 def test_a_row_for_an_event_in_the_middle_of_a_transaction_is_one_too_many(
     cut: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
