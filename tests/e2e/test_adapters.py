@@ -19,7 +19,7 @@ import pytest
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.nightly]
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".build" / "adapters" / "bin" / "python"
