@@ -1,13 +1,20 @@
 """What `make test` and `make test-all` run, and parts of that."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
+from tests.support import memory_folder
 from tests.support.cases.kill_list import DOCUMENT, rendered
 from tests.support.durations import parts, shard_of
 from tests.support.processor_time import BUDGET_SECONDS
 from tests.support.tiers import nightly_but
 
 GATE_MINUTES, PROCESSORS = 8, 2
+GONE = 2**22 + 1
+"""The number of a process that there cannot be: one more than Linux gives."""
 
 
 def test_the_budget_of_the_gate_is_eight_minutes_of_two_processors() -> None:
@@ -43,3 +50,20 @@ def test_of_many_cases_one_is_in_the_gate() -> None:
 @pytest.mark.nightly
 def test_the_page_of_kills_is_up_to_date() -> None:
     assert DOCUMENT.read_text("utf-8") == rendered(), "run `make docs`"
+
+
+def test_what_a_killed_run_left_in_memory_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_folder, "MEMORY", tmp_path)
+    monkeypatch.setattr(memory_folder, "ROOM_BYTES_MIN", 0)
+    gone, alive, other = (tmp_path / f"spawnlog-tests-{one}" for one in (f"{GONE}-a", "1-b", "x-c"))
+    for one in (gone, alive, other):
+        one.mkdir()
+    before = os.environ.get("TMPDIR")
+    with memory_folder.files_in_memory():
+        assert Path(tempfile.gettempdir()).parent == tmp_path
+        assert {one.name for one in tmp_path.iterdir()} > {alive.name, other.name}
+        assert not gone.exists()
+    assert os.environ.get("TMPDIR") == before
+    assert sorted(tmp_path.iterdir()) == [alive, other]
