@@ -15,7 +15,7 @@ def differing_decisions(http: httpx2.Client, *, has_erased: bool) -> list[dict[s
     """The decisions that would be other ones under the configuration that they were made under.
     `has_erased`: a test has erased texts of this server, and of those nobody can know."""
     found = []
-    # Cascaded and with prompts it looks at all that the plain way looks at.
+    # The plain way knows without looking that some are alike: `make test-all` tries it, too.
     for both in (False, True) if share() == 1 else (True,):
         body: dict[str, Any] = {"patch": [], "cascade": both, "prompts": both}
         answer = http.post("/v1/what-if", json=body)
