@@ -10,6 +10,7 @@ guard kills the leader's process group, and a descendant that left that group su
 """
 
 import contextlib
+import errno
 import math
 import os
 import select
@@ -46,7 +47,7 @@ def execute_program(
     parenthood: ProcessControl,
 ) -> NoReturn:
     """Executes the program, or writes one line to `failure` that says why it could not be."""
-    place = "it"
+    place, is_looked_for = "it", False
     try:
         os.setsid()
         parenthood.die_with(guard_pid)
@@ -58,14 +59,31 @@ def execute_program(
         if spec.cwd:
             place = f"the working directory {os.fsdecode(spec.cwd)!r}"
             os.chdir(spec.cwd)
-        place = repr(os.fsdecode(spec.argv[0]))
+        place, is_looked_for = repr(os.fsdecode(spec.argv[0])), True
         os.execvpe(spec.argv[0], spec.argv, spec.env)  # noqa: S606 - a shell is the last thing wanted
     except BaseException as error:
-        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        reason = why_not_executed(error, spec if is_looked_for else None)
         text = f"could not be executed: {place}: {reason}"
         with contextlib.suppress(OSError):
             os.write(failure, text.encode(errors="backslashreplace")[:4000])
     os._exit(NEVER_EXECUTED)
+
+
+def why_not_executed(error: BaseException, spec: Spec | None) -> str:
+    """Return in a few words why a program could not be executed; `spec` if it was looked for.
+
+    If a folder of PATH may not be entered, `execvpe` says that permission is denied, also if no
+    folder has the program: then it is missing.
+    """
+    if not isinstance(error, OSError):
+        return type(error).__name__
+    if isinstance(error, PermissionError) and spec is not None:
+        name = os.fsdecode(spec.argv[0])
+        path = os.fsdecode(spec.env.get(b"PATH", os.fsencode(os.defpath)))
+        places = [""] if os.sep in name else path.split(os.pathsep)
+        if not any(os.path.lexists(os.path.join(place, name)) for place in places):
+            return os.strerror(errno.ENOENT)
+    return str(error.strerror)
 
 
 def reset_signals() -> None:
