@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test-model run quick touched lint check test test-all soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer docs constraints clean
+.PHONY: help demo demo-model test-model run quick failed lint check test test-all soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -68,11 +68,10 @@ quick: $(DEV) ## format, lint, types of the product, tests that are pure: while 
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p domain -p application -p infrastructure -p spawnlog
-	@$(BIN)/python -m pytest -q -m "$(PURE)" --hypothesis-profile=quick $(PARALLEL) $(TESTS)
+	@$(BIN)/python -m pytest -q -m "$(PURE)" --hypothesis-profile=quick $(PARALLEL:auto=2) $(TESTS)
 
-touched: $(DEV) ## the tests, pure or with a database, that what you changed since last time may break
-	@$(BIN)/python -m pytest -q -m "not server and not kill and not nightly" \
-		--hypothesis-profile=quick --testmon $(PARALLEL) $(TESTS) || [ $$? -eq 5 ]
+failed: $(DEV) ## run again the tests that failed in the last run, and no others
+	@$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(TESTS) || [ $$? -eq 5 ]
 
 lint: page $(DEV) ## format, lint, types, import floors, the page's own tests
 	@$(BIN)/ruff format --check .
@@ -132,7 +131,7 @@ constraints: $(DEV) ## write the versions installed now into constraints.txt
 	@mv .venv/constraints.txt constraints.txt && touch $(INSTALLED) $(DEV)
 
 clean: ## remove .venv and every cache; keeps the data of `make run`
-	rm -rf .venv .testmondata* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment knows its own path. In a checkout that was moved or copied it would still run the

@@ -44,11 +44,23 @@ settings.load_profile("gate")
 # Of the first marker that a test has; tests without any have turn 1.
 TURNS = {"long": 0, "kill": 3, "server": 4, "db": 2}
 
-OUTBOUND = Path(__file__).with_name("infrastructure") / "outbound"
 WITH_PROCESSES = tuple(
-    OUTBOUND / name for name in ("child_processes", "hooks", "runtimes", "scripts")
+    Path(__file__).parent / name
+    for name in (
+        "clients",
+        "e2e",
+        "infrastructure/inbound/command_line/commands",
+        "infrastructure/outbound/child_processes",
+        "infrastructure/outbound/hooks",
+        "infrastructure/outbound/runtimes",
+        "infrastructure/outbound/scripts",
+        "simulation",
+        "soak",
+        "spawnlog",
+        "web",
+    )
 )
-"""Folders whose tests start programs of their own, or listen."""
+"""Folders whose tests start programs of their own, listen, or take a moment otherwise."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -85,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "databases" in getattr(item, "fixturenames", ()):
             item.add_marker("db")
-        if item.path.parent in WITH_PROCESSES:
+        if any(folder in item.path.parents for folder in WITH_PROCESSES):
             item.add_marker("process")
         turns.setdefault(item.path, set()).add(_turn_of(item))
     items.sort(key=lambda item: 0 if 0 in turns[item.path] else max(turns[item.path]))

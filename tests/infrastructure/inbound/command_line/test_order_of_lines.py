@@ -37,6 +37,7 @@ def command(api: RecordedApi, tmp_path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.process
 def test_pipe_has_the_order_of_the_terminal(command: dict[str, Any]) -> None:
     piped = subprocess.run(
         **command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True

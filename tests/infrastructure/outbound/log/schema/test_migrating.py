@@ -222,6 +222,7 @@ def test_the_newest_revision_is_the_one_that_the_migrations_lead_to() -> None:
     assert newest_revision() == ScriptDirectory.from_config(configuration).get_current_head()
 
 
+@pytest.mark.process
 def test_a_server_whose_database_is_up_to_date_starts_without_loading_the_migrations() -> None:
     program = (
         "import sys, infrastructure.server.lifecycle\n"
