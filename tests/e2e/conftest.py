@@ -38,8 +38,8 @@ def mortal(one_that_dies: Mortal) -> Mortal:
 
 
 @pytest.fixture(scope="session")
-def one_porter(made_data_dir: Path, databases: Databases) -> Iterator[Porter]:
-    with mortal_on(made_data_dir, databases, Porter) as server:
+def one_porter(databases: Databases) -> Iterator[Porter]:
+    with mortal_on(databases, Porter) as server:
         yield server
 
 
@@ -79,16 +79,14 @@ def outside() -> Iterator[HookServer]:
 
 
 @pytest.fixture(scope="module")
-def one_yielding(made_data_dir: Path, databases: Databases) -> Iterator[Yielding]:
+def one_yielding(databases: Databases) -> Iterator[Yielding]:
     """Orchestrators that yield, on a server of the module's own."""
-    with yielding_on(made_data_dir, databases) as server:
+    with yielding_on(databases) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def one_talking(
-    made_data_dir: Path, databases: Databases, outside: HookServer
-) -> Iterator[Talking]:
+def one_talking(databases: Databases, outside: HookServer) -> Iterator[Talking]:
     """Children that stay, on a server of the module's own."""
-    with talking_on(made_data_dir, databases, outside) as server:
+    with talking_on(databases, outside) as server:
         yield server

@@ -1,7 +1,6 @@
 """Threads that are bound for children, and engines that prepare for them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -34,10 +33,10 @@ ENGINE = "Context engine subagent preparation failed: "
 
 
 @pytest.fixture(scope="module")
-def one_hooked(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+def one_hooked(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     channels = {"quiet": {"threadBindings": {"spawnSessions": False}}}
     hooks = all_of(outside, headers={"X-Own": "known"})
-    with hooked_on(made_data_dir, databases, hooks, channels=channels) as server:
+    with hooked_on(databases, hooks, channels=channels) as server:
         yield server
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ MADE = ["before step:workspace", "after step:workspace"]
 
 
 @pytest.fixture(scope="module")
-def one_that_dies(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
-    with mortal_on(made_data_dir, databases, Batching) as server:
+def one_that_dies(databases: Databases) -> Iterator[Batching]:
+    with mortal_on(databases, Batching) as server:
         yield server
 
 

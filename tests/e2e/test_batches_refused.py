@@ -15,9 +15,9 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
+def server(databases: Databases) -> Iterator[Batching]:
     """A server that lives."""
-    with living(made_data_dir, databases) as server:
+    with living(databases) as server:
         yield server
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ NO_RIGHTS = Reply(said={"status": "error", "error": "no rights here"})
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+def server(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     hooks = all_of(outside)
-    with hooked_on(made_data_dir, databases, hooks) as server:
+    with hooked_on(databases, hooks) as server:
         yield server
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from spawnlog import AsyncClient
-from tests.support.servers.data_directories import copied
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
 pytestmark = pytest.mark.server
@@ -20,12 +19,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def test_a_wait_and_a_stream_outlive_a_restart(made_data_dir: Path, tmp_path: Path) -> None:
+async def test_a_wait_and_a_stream_outlive_a_restart(database_url: str, tmp_path: Path) -> None:
     config = configuration(scripted("slow", steps=[{"afterMs": 300_000}]) | {"default": True})
     config["spawnlog"] |= {"drainSeconds": 0}
-    data = copied(made_data_dir, tmp_path / "data")
     arguments = ("--port", str(free_port()))
-    with RunningServer(data, config, arguments=arguments) as server:
+    with RunningServer(
+        tmp_path / "data", config, arguments=arguments, database_url=database_url
+    ) as server:
         url, token = server.url, server.token
         async with AsyncClient(url, token=token) as client:
             run = await client.session("agent:slow:main").spawn("long", label="long")

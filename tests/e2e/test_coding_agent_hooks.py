@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
 pytestmark = pytest.mark.server
@@ -29,7 +29,7 @@ REQUESTER = f"agent:main:{SESSION['session_id']}"
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+def server(module_database_url: str) -> Iterator[RunningServer]:
     config = configuration(
         {**scripted("main"), "default": True},
         {"id": "explore", "runtime": {"type": "external"}},
@@ -37,7 +37,7 @@ def server(made_data_dir: Path) -> Iterator[RunningServer]:
     )
     with (
         new_place() as place,
-        RunningServer(copied(made_data_dir, place / "data"), config) as server,
+        RunningServer(place / "data", config, database_url=module_database_url) as server,
     ):
         yield server
 

@@ -18,7 +18,7 @@ import pytest
 from domain.configuration.runtimes import CommandRuntime
 from domain.delivery.transcript import LINE_BYTES_MAX
 from infrastructure.outbound.configuration.load import load
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.process_table import is_alive
 from tests.support.servers.recorded_agents import AGENTS, EXAMPLE, RecordedAgents, start_preset
 
@@ -54,9 +54,9 @@ LEVELS = {
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, module_database_url: str) -> Iterator[RecordedAgents]:
+def server(module_database_url: str) -> Iterator[RecordedAgents]:
     with new_place() as place:
-        data_dir = copied(made_data_dir, place / "data")
+        data_dir = place / "data"
         with RecordedAgents(data_dir, place / "own", module_database_url) as agents:
             yield agents
 

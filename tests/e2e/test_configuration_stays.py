@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.child_programs import shell
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import configuration, scripted, wait_for
@@ -61,11 +61,11 @@ class Staying(ReloadedServer):
 
 
 @pytest.fixture
-def served(made_data_dir: Path, databases: Databases) -> Iterator[Staying]:
+def served(databases: Databases) -> Iterator[Staying]:
     """A server with a file, not started."""
     url = databases.create()
     with new_place() as place:
-        data = copied(made_data_dir, place / "data")
+        data = place / "data"
         server = Staying(data, values(), database_url=url)
         try:
             yield server

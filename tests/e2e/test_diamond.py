@@ -31,8 +31,8 @@ AT_LAST = ["before DependencyMet", "after DependencyMet", "before RunQueued", "a
 
 
 @pytest.fixture(scope="module")
-def one_that_tells(made_data_dir: Path, databases: Databases) -> Iterator[Mortal]:
-    with mortal_on(made_data_dir, databases, telling_server) as server:
+def one_that_tells(databases: Databases) -> Iterator[Mortal]:
+    with mortal_on(databases, telling_server) as server:
         yield server
 
 

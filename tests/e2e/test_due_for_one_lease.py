@@ -4,7 +4,6 @@ however long a hook may take, and who lives has nobody beside it."""
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -25,9 +24,9 @@ LEASE = timedelta(seconds=QUICK_LEASE_SECONDS)
 
 
 @pytest.fixture(scope="module")
-def one_hooked(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+def one_hooked(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     hooks = outside.hooks(TOLD, ASKED, timeoutSeconds=HOOK_SECONDS)
-    with hooked_on(made_data_dir, databases, hooks) as server:
+    with hooked_on(databases, hooks) as server:
         yield server
 
 

@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import Hooked, threaded
@@ -45,14 +44,13 @@ class Unasked(Hooked):
 )
 def server(
     request: pytest.FixtureRequest,
-    made_data_dir: Path,
     databases: Databases,
     outside: HookServer,
 ) -> Iterator[Hooked]:
     url = databases.create()
     hooks = outside.hooks(*request.param, timeoutSeconds=60)
     with new_place() as place:
-        data = copied(made_data_dir, place / "data")
+        data = place / "data"
         with Unasked(data, place / "notes", url, hooks, tools=TOOLS) as server:
             yield server
             outside.let_go()

@@ -5,7 +5,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -28,8 +27,8 @@ WHOLE = [*PREPARED, "RunClaimed", "RunStarted", "RunEnded", "RunAnnounced"]
 
 
 @pytest.fixture(scope="module")
-def one_executed(made_data_dir: Path, databases: Databases) -> Iterator[Executed]:
-    with executed_on(made_data_dir, databases) as server:
+def one_executed(databases: Databases) -> Iterator[Executed]:
+    with executed_on(databases) as server:
         yield server
 
 

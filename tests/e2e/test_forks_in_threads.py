@@ -1,7 +1,6 @@
 """A child in a thread begins with its requester's conversation unless its place says otherwise."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,9 +31,9 @@ def outside() -> Iterator[HookServer]:
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+def server(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     hooks = outside.hooks("subagentSpawning", "prepareSubagentSpawn")
-    with hooked_on(made_data_dir, databases, hooks, channels=PLACES) as running:
+    with hooked_on(databases, hooks, channels=PLACES) as running:
         yield running
 
 

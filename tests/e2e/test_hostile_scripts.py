@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders.launches import program
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.process_table import carrying, until
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 from tests.support.servers.script_server import Asked, ScriptServer, answer, redirect
@@ -116,7 +116,7 @@ class Hostile:
 
 
 @pytest.fixture(scope="module")
-async def hostile(made_data_dir: Path, module_database_url: str) -> AsyncIterator[Hostile]:
+async def hostile(module_database_url: str) -> AsyncIterator[Hostile]:
     with new_place() as place:
         async with ScriptServer() as outside:
             urls = {
@@ -134,9 +134,7 @@ async def hostile(made_data_dir: Path, module_database_url: str) -> AsyncIterato
                 {**scripted("main"), "default": True}, *agents, maxChildrenPerAgent=20
             )
             config["env"] = {"HOSTILE_TOKEN": SECRET}
-            server = RunningServer(
-                copied(made_data_dir, place / "data"), config, database_url=module_database_url
-            )
+            server = RunningServer(place / "data", config, database_url=module_database_url)
             await asyncio.to_thread(server.start)
             try:
                 yield Hostile(server, outside)

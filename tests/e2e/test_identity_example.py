@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders.agent_folders import api_key, write_profiles
 from tests.support.builders.launches import program
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
@@ -103,9 +103,9 @@ class Identities(RunningServer):
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, module_database_url: str) -> Iterator[Identities]:
+def server(module_database_url: str) -> Iterator[Identities]:
     with new_place() as place:
-        data_dir = copied(made_data_dir, place / "data")
+        data_dir = place / "data"
         with Identities(data_dir, place / "own", module_database_url) as identities:
             yield identities
 

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases) -> Iterator[Yielding]:
-    with yielding_on(made_data_dir, databases, maxConcurrent=50) as running:
+def server(databases: Databases) -> Iterator[Yielding]:
+    with yielding_on(databases, maxConcurrent=50) as running:
         yield running
 
 

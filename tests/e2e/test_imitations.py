@@ -5,7 +5,6 @@ in a message, and told as a finding. Looked at is what the processes were given.
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from domain.prompt.untrusted import BEGIN, END
 from tests.support.builders.prompt_parts import stretches
 from tests.support.faults.imitations import IMITATIONS, LONG, seen_marks
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.mimicking_server import FAILING, LEADER, LED, MIMIC, READER, Mimicking
 from tests.support.servers.verified_servers import must_be_whole
 from tests.support.tiers import nightly_but
@@ -29,9 +28,9 @@ HIDES = ("first", "source", "copied", "patched", "last")
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, module_database_url: str) -> Iterator[Mimicking]:
+def server(module_database_url: str) -> Iterator[Mimicking]:
     with new_place() as place:
-        data_dir = copied(made_data_dir, place / "data")
+        data_dir = place / "data"
         mimicking = Mimicking(
             data_dir, place / "notes", IMITATIONS | {FINE: FINE}, module_database_url
         )

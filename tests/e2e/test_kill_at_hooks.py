@@ -3,7 +3,6 @@ with one key."""
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -51,8 +50,8 @@ UNDOING = [
 
 
 @pytest.fixture(scope="module")
-def one_hooked(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
-    with hooked_on(made_data_dir, databases, all_of(outside)) as server:
+def one_hooked(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+    with hooked_on(databases, all_of(outside)) as server:
         yield server
 
 

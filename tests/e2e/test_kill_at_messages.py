@@ -61,10 +61,8 @@ STOPPING = [
 
 
 @pytest.fixture(scope="module")
-def one_talking(
-    made_data_dir: Path, databases: Databases, outside: HookServer
-) -> Iterator[Talking]:
-    with talking_on(made_data_dir, databases, outside, tools=ATTACHING) as server:
+def one_talking(databases: Databases, outside: HookServer) -> Iterator[Talking]:
+    with talking_on(databases, outside, tools=ATTACHING) as server:
         yield server
 
 

@@ -3,7 +3,6 @@ recorded, asks no script and takes over the same entries."""
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -34,9 +33,9 @@ def body_at(moment: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases) -> Iterator[Mortal]:
+def server(databases: Databases) -> Iterator[Mortal]:
     """Its log is verified once all is over."""
-    with mortal_on(made_data_dir, databases, Mortal) as mortal:
+    with mortal_on(databases, Mortal) as mortal:
         yield mortal
 
 

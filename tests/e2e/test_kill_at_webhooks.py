@@ -2,7 +2,6 @@
 the inbox has it once."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -31,10 +30,8 @@ SENDING = (
 
 
 @pytest.fixture(scope="module")
-def one_announcing(
-    made_data_dir: Path, databases: Databases, outside: HookServer
-) -> Iterator[Announcing]:
-    with announcing_on(made_data_dir, databases, announce(webhook(outside, "all"))) as server:
+def one_announcing(databases: Databases, outside: HookServer) -> Iterator[Announcing]:
+    with announcing_on(databases, announce(webhook(outside, "all"))) as server:
         yield server
 
 

@@ -27,8 +27,8 @@ WHOLE = [*PREPARED, *CLAIMED, *STARTED, *ENDED]
 
 
 @pytest.fixture(scope="module")
-def one_that_dies(made_data_dir: Path, databases: Databases) -> Iterator[Mortal]:
-    with mortal_on(made_data_dir, databases, Mortal) as server:
+def one_that_dies(databases: Databases) -> Iterator[Mortal]:
+    with mortal_on(databases, Mortal) as server:
         yield server
 
 

@@ -43,9 +43,9 @@ DEATHS = (
 
 
 @pytest.fixture(scope="module")
-def heirs(made_data_dir: Path, databases: Databases) -> Iterator[Heirs]:
+def heirs(databases: Databases) -> Iterator[Heirs]:
     """Its log is verified once all is over, and holds nothing that was said."""
-    with mortal_on(made_data_dir, databases, Heirs) as server:
+    with mortal_on(databases, Heirs) as server:
         yield server
         server.alive()
         assert "arbour" not in json.dumps(server.whole_log())

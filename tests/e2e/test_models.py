@@ -1,12 +1,11 @@
 """Children that are models, from the spawn to what is on record of them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.model_endpoint import HANG, KEY, call, error, said, text, usage
 from tests.support.servers.model_server import TOOLS_TOKEN, ModelServer, models_on
 from tests.support.servers.running_server import wait_for
@@ -15,8 +14,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[ModelServer]:
-    with new_place() as place, models_on(copied(made_data_dir, place / "data")) as server:
+def server(module_database_url: str) -> Iterator[ModelServer]:
+    with new_place() as place, models_on(place / "data", module_database_url) as server:
         yield server
         told = server.everything()
         assert KEY not in told

@@ -3,7 +3,6 @@ one of the servers is killed."""
 
 import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -22,10 +21,8 @@ NEST = {"turns": 1, "children": [{"turns": 1, "children": [{"turns": 1, "childre
 
 @pytest.mark.nightly
 @pytest.mark.timeout(60 + SECONDS_MAX)
-def test_nests_that_yield_finish_though_a_server_is_killed(
-    made_data_dir: Path, databases: Databases
-) -> None:
-    with yielding_on(made_data_dir, databases, maxChildrenPerAgent=20) as one:
+def test_nests_that_yield_finish_though_a_server_is_killed(databases: Databases) -> None:
+    with yielding_on(databases, maxChildrenPerAgent=20) as one:
         two = one.twin()
         two.start()
         try:

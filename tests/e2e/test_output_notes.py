@@ -1,11 +1,9 @@
 """Programs that say too little in their form: what their requester is told all the same."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.servers.data_directories import copied
 from tests.support.servers.running_server import RunningServer, command, configuration
 
 pytestmark = pytest.mark.server
@@ -16,9 +14,9 @@ PLAIN = "cat >/dev/null; echo the answer; echo is 42; echo tired >&2"
 
 @pytest.fixture(scope="module")
 def server(
-    made_data_dir: Path, module_database_url: str, tmp_path_factory: pytest.TempPathFactory
+    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:
-    data_dir = copied(made_data_dir, tmp_path_factory.mktemp("noted") / "data")
+    data_dir = tmp_path_factory.mktemp("noted") / "data"
     agents = configuration(
         command("main", "sh", "-c", MUTE, output="jsonl"),
         command("plain", "sh", "-c", PLAIN, output="jsonl"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.child_programs import shell, waiter
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
@@ -51,8 +51,8 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path, made_data_dir: Path, module_database_url: str) -> Iterator[Changing]:
-    data_dir = copied(made_data_dir, folder / "data")
+def first(folder: Path, module_database_url: str) -> Iterator[Changing]:
+    data_dir = folder / "data"
     with Changing(data_dir, file_of(folder), database_url=module_database_url) as server:
         yield server
 

@@ -8,7 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.servers.preloaded import PreloadedProcess, Preloader, preloader
+from tests.support.servers.preloaded import (
+    PreloadedProcess,
+    Preloader,
+    preloader,
+    run_command,
+)
 
 AT_ONCE = 8
 SECONDS_MAX = 30
@@ -35,3 +40,11 @@ def test_threads_that_start_at_once_each_hold_their_own_process() -> None:
             assert not any(other.poll() for other in running[number + 1 :])
             assert process.stdout is not None
             process.stdout.close()
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--version", 0), ("--nothing-like-it", 2)])
+def test_process_ends_with_all_said_and_its_status(argument: str, code: int) -> None:
+    ended = run_command(argument, seconds_max=SECONDS_MAX)
+    assert ended.returncode == code
+    assert (ended.stdout or ended.stderr).endswith("\n")
+    assert bool(ended.stderr) == (code != 0)

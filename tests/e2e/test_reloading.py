@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.child_programs import shell, waiter
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import configuration, scripted, wait_for
@@ -59,10 +59,10 @@ class Reloaded(ReloadedServer):
 
 
 @pytest.fixture(scope="module")
-def reloaded(made_data_dir: Path, module_database_url: str) -> Iterator[Reloaded]:
+def reloaded(module_database_url: str) -> Iterator[Reloaded]:
     with new_place() as place:
         (place / "notes").mkdir()
-        data = copied(made_data_dir, place / "data")
+        data = place / "data"
         with Reloaded(
             data, file_of(place, word=OLD_WORD), database_url=module_database_url
         ) as server:

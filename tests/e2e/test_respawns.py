@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.http.problems import problem_of
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.respawning_server import Scripts, respawn, respawning
@@ -51,20 +51,20 @@ class Changing(ReloadedServer):
 
 
 @contextmanager
-def changing_on(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
+def changing_on(databases: Databases) -> Iterator[Changing]:
     url = databases.create()
     with new_place() as place:
         scripts = Scripts(place / "scripts")
         config = respawning(place)
-        with Changing(copied(made_data_dir, place / "data"), config, database_url=url) as server:
+        with Changing(place / "data", config, database_url=url) as server:
             server.scripts, server.folder = scripts, place
             yield server
     databases.drop(url)
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
-    with changing_on(made_data_dir, databases) as server:
+def server(databases: Databases) -> Iterator[Changing]:
+    with changing_on(databases) as server:
         yield server
         differing = server.differing_decisions()
         server.stop()
@@ -73,9 +73,9 @@ def server(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
 
 
 @pytest.fixture
-def forgetful(made_data_dir: Path, databases: Databases) -> Iterator[Changing]:
+def forgetful(databases: Databases) -> Iterator[Changing]:
     """A server whose log is not verified afterwards."""
-    with changing_on(made_data_dir, databases) as server:
+    with changing_on(databases) as server:
         yield server
 
 

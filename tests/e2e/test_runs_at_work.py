@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases) -> Iterator[Narrating]:
-    with narrating_on(made_data_dir, databases) as running:
+def server(databases: Databases) -> Iterator[Narrating]:
+    with narrating_on(databases) as running:
         yield running
 
 

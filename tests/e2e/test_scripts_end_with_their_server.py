@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.support.builders.launches import program
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.process_table import carrying
@@ -44,12 +44,12 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def server(made_data_dir: Path, folder: Path, databases: Databases) -> Iterator[RunningServer]:
+def server(folder: Path, databases: Databases) -> Iterator[RunningServer]:
     script = program(folder / "script", SCRIPT.replace("@", str(folder)))
     entry = {"id": "s", "uri": str(script), "timeoutSeconds": 60, "argMap": {"t": "task"}}
     config = configuration({**scripted("main"), "default": True}, contextScripts={"run": [entry]})
     config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
-    data_dir = copied(made_data_dir, folder / "data")
+    data_dir = folder / "data"
     url = databases.create()
     with RunningServer(data_dir, config, database_url=url) as running:
         yield running

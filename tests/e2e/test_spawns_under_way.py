@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
@@ -45,9 +45,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, folder: Path, module_database_url: str) -> Iterator[ReloadedServer]:
+def server(folder: Path, module_database_url: str) -> Iterator[ReloadedServer]:
     old = file_of(folder / "notes", "stayer", "leaver", depth=2, word="old", seconds=OLD_SECONDS)
-    data_dir = copied(made_data_dir, folder / "data")
+    data_dir = folder / "data"
     with ReloadedServer(data_dir, old, database_url=module_database_url) as started:
         yield started
 

@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.process_table import carrying
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
@@ -54,7 +53,7 @@ def program(agent_id: str, script: str, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def growing(made_data_dir: Path, module_database_url: str) -> Iterator[RunningServer]:
+def growing(module_database_url: str) -> Iterator[RunningServer]:
     config = configuration(
         {**scripted("main"), "default": True},
         program("trunk", _SPAWNER, "branch", str(BRANCHES)),
@@ -66,7 +65,7 @@ def growing(made_data_dir: Path, module_database_url: str) -> Iterator[RunningSe
     )
     config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 1}
     with new_place() as place:
-        data_dir = copied(made_data_dir, place / "data")
+        data_dir = place / "data"
         with RunningServer(data_dir, config, database_url=module_database_url) as server:
             yield server
         assert " ERROR " not in server.log(), server.log()

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ AT_ONCE_SECONDS = 20.0
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+def server(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     hooks = outside.hooks(*ASKING, timeoutSeconds=HOOK_SECONDS)
-    with hooked_on(made_data_dir, databases, hooks) as server:
+    with hooked_on(databases, hooks) as server:
         yield server
 
 

@@ -1,7 +1,6 @@
 """A server that is told to stop ends in time, whoever does not answer it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,11 @@ def outside() -> Iterator[HookServer]:
 
 
 def test_a_hook_that_hangs_holds_up_neither_other_runs_nor_the_end(
-    made_data_dir: Path, databases: Databases, outside: HookServer
+    databases: Databases, outside: HookServer
 ) -> None:
     hooks = outside.hooks("subagentDeliveryTarget", timeoutSeconds=60)
     outside.replies("subagentDeliveryTarget", Reply(is_held=True))
-    with hooked_on(made_data_dir, databases, hooks) as server:
+    with hooked_on(databases, hooks) as server:
         slow = server.asked_for(threaded("slow", thread=False))
         outside.called("subagentDeliveryTarget")
         outside.replies("subagentDeliveryTarget", Reply(204))

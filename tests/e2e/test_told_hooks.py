@@ -1,7 +1,6 @@
 """Hooks that are told of children, and that say where results go."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ SLACK = {"channel": "slack", "to": "C1"}
 
 
 @pytest.fixture(scope="module")
-def one_hooked(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+def one_hooked(databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     target = outside.hooks("subagentDeliveryTarget", timeoutSeconds=1)
-    with hooked_on(made_data_dir, databases, all_of(outside) | target) as server:
+    with hooked_on(databases, all_of(outside) | target) as server:
         yield server
 
 

@@ -4,13 +4,12 @@ of one whose server was killed."""
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.mortal_fleet import Fleet
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
@@ -18,10 +17,10 @@ pytestmark = pytest.mark.kill
 
 
 @pytest.fixture(scope="module")
-def fleet(made_data_dir: Path) -> Iterator[Fleet]:
+def fleet(module_database_url: str) -> Iterator[Fleet]:
     config = configuration(scripted("main", steps=[{"afterMs": 1}]))
     with new_place() as place:
-        servers = Fleet(copied(made_data_dir, place / "data"), config, 2)
+        servers = Fleet(place / "data", config, 2, module_database_url)
         with servers.standing():
             answer = servers.servers[0].spawn("hello")
             assert answer.status_code == 201, answer.text

@@ -1,7 +1,6 @@
 """Announcements that are sent to webhooks: to whom, how often, and what is known of it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +24,7 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def one_announcing(
-    made_data_dir: Path, databases: Databases, outside: HookServer
-) -> Iterator[Announcing]:
+def one_announcing(databases: Databases, outside: HookServer) -> Iterator[Announcing]:
     section = announce(
         webhook(outside, "all", secrets=list(SECRETS)),
         webhook(outside, "discord", origin={"channel": "discord", "to": "channel:*"}),
@@ -35,7 +32,7 @@ def one_announcing(
         webhook(outside, "metadata", agents=["main"], origin={"channel": "inside"})
         | {"url": "http://169.254.169.254/latest"},
     )
-    with announcing_on(made_data_dir, databases, section) as server:
+    with announcing_on(databases, section) as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.tried_server import (
     FAMILY,
@@ -53,16 +53,15 @@ class Tried:
 class Ground:
     """Where servers are started: each has a data directory and a database of its own."""
 
-    def __init__(self, place: Path, made: Path, databases: Databases) -> None:
+    def __init__(self, place: Path, databases: Databases) -> None:
         self.place = place
-        self._made = made
         self._databases = databases
         self._urls: list[str] = []
 
     def server(self, values: dict[str, Any]) -> TriedServer:
         """One that nobody has started yet."""
         self._urls.append(self._databases.create())
-        directory = copied(self._made, self.place / f"data-{len(self._urls)}")
+        directory = self.place / f"data-{len(self._urls)}"
         return TriedServer(directory, values, database_url=self._urls[-1])
 
     def forget(self) -> None:
@@ -78,7 +77,7 @@ Living = Callable[
 
 
 @pytest.fixture(scope="module")
-def lived(made_data_dir: Path, databases: Databases) -> Living:
+def lived(databases: Databases) -> Living:
     """Makes a server on which a story was lived."""
 
     @contextmanager
@@ -86,7 +85,7 @@ def lived(made_data_dir: Path, databases: Databases) -> Living:
         configured: Callable[[Path], dict[str, Any]], story: tuple[dict[str, Any], ...]
     ) -> Iterator[Tried]:
         with new_place() as place:
-            ground = Ground(place, made_data_dir, databases)
+            ground = Ground(place, databases)
             one = Tried(ground, configured(place / "scripts"), story)
             one.begin()
             try:

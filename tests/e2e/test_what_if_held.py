@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,7 +19,7 @@ import pytest
 from application.queries.what_if import AT_ONCE_MAX
 from benchmarks.generate import generate
 from tests.support.http.problems import problem_of
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.running_server import (
@@ -47,13 +46,13 @@ STOPPING, KILLED = 2, 5
 
 
 @pytest.fixture(scope="module")
-def one_server(made_data_dir: Path, databases: Databases) -> Iterator[RunningServer]:
+def one_server(databases: Databases) -> Iterator[RunningServer]:
     """On a generated history, which is of another configuration than its own."""
     url = databases.create()
     generate(url, events=EVENTS, seed=5)
     config = configuration({**scripted("main"), "default": True})
     with new_place() as place:
-        server = RunningServer(copied(made_data_dir, place / "data"), config, database_url=url)
+        server = RunningServer(place / "data", config, database_url=url)
         (place / "large.json").write_text(json.dumps(LARGE["patch"]), "utf-8")
         try:
             yield server

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.support.servers.batching_server import Batching
@@ -13,9 +12,9 @@ THREE = ("count the ships", "count the masts", "count the crew")
 
 
 @contextmanager
-def living(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
+def living(databases: Databases) -> Iterator[Batching]:
     """A server whose log is right in the end, and that had nothing to complain of."""
-    with mortal_on(made_data_dir, databases, Batching) as server:
+    with mortal_on(databases, Batching) as server:
         yield server
         assert " ERROR " not in server.log(), server.log()
 

@@ -62,9 +62,7 @@ def is_signed(call: Call, key: bytes) -> bool:
 
 
 @contextmanager
-def announcing_on(
-    made_data_dir: Path, databases: Databases, section: dict[str, Any]
-) -> Iterator[Announcing]:
+def announcing_on(databases: Databases, section: dict[str, Any]) -> Iterator[Announcing]:
     """Such a server on a database of its own; its log is verified once all is over."""
 
     def make(data_dir: Path, folder: Path, url: str) -> Announcing:
@@ -72,5 +70,5 @@ def announcing_on(
         config["spawnlog"]["announce"] = section
         return Announcing(data_dir, folder, url, {}, config=config)
 
-    with mortal_on(made_data_dir, databases, make) as server:
+    with mortal_on(databases, make) as server:
         yield server

@@ -86,7 +86,7 @@ class Executed(Mortal):
 
 
 @contextmanager
-def executed_on(made_data_dir: Path, databases: Databases) -> Iterator[Executed]:
+def executed_on(databases: Databases) -> Iterator[Executed]:
     """Such a server on a database of its own."""
-    with mortal_on(made_data_dir, databases, Executed) as server:
+    with mortal_on(databases, Executed) as server:
         yield server

@@ -151,15 +151,13 @@ def threaded(name: str, **more: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def hooked_on(
-    made_data_dir: Path, databases: Databases, hooks: dict[str, Any], **more: Any
-) -> Iterator[Hooked]:
+def hooked_on(databases: Databases, hooks: dict[str, Any], **more: Any) -> Iterator[Hooked]:
     """Such a server on a database of its own; its log is verified once all is over."""
 
     def make(data_dir: Path, folder: Path, url: str) -> Hooked:
         return Hooked(data_dir, folder, url, hooks, **more)
 
-    with mortal_on(made_data_dir, databases, make) as server:
+    with mortal_on(databases, make) as server:
         yield server
 
 

@@ -48,7 +48,7 @@ def _agent(agent_id: str, *fallbacks: str, **runtime: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def models_on(data_dir: Path) -> Iterator[ModelServer]:
+def models_on(data_dir: Path, database_url: str) -> Iterator[ModelServer]:
     """One that runs: `clerk` has tools and stands in for itself as `deputy`, `boss` may spawn."""
     with ModelEndpoint() as endpoint, tool_server_beside() as tools:
         runtime = {
@@ -72,7 +72,7 @@ def models_on(data_dir: Path) -> Iterator[ModelServer]:
         ]
         config["models"] = {"providers": {"house": {"models": costs}}}
         secrets = {"HOUSE_KEY": KEY, "DESK_TOKEN": TOOLS_TOKEN}
-        server = ModelServer(data_dir, config, environment=secrets)
+        server = ModelServer(data_dir, config, database_url=database_url, environment=secrets)
         server.endpoint, server.tools = endpoint, tools
         with server:
             yield server

@@ -21,8 +21,12 @@ IDLE_SECONDS_MAX = 10.0
 class Fleet:
     """The servers. `lives` says how often each of them was started."""
 
-    def __init__(self, home: Path, config: Mapping[str, Any], servers: int) -> None:
-        self.servers = [RunningServer(home, config) for _ in range(servers)]
+    def __init__(
+        self, home: Path, config: Mapping[str, Any], servers: int, database_url: str = ""
+    ) -> None:
+        self.servers = [
+            RunningServer(home, config, database_url=database_url) for _ in range(servers)
+        ]
         for number, server in enumerate(self.servers):
             server.log_path = home.with_name(f"server-{number}.log")
         self.lives = [1] * servers

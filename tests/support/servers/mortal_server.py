@@ -12,7 +12,7 @@ import psycopg
 
 from infrastructure.outbound.log.append.fault_point import VARIABLE
 from tests.support.faults.turnstiles import Turnstile
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_server import wait_for
 from tests.support.servers.spawning_server import Stories
@@ -142,13 +142,13 @@ _Server = TypeVar("_Server", bound=Mortal)
 
 @contextlib.contextmanager
 def mortal_on(
-    made_data_dir: Path, databases: Databases, make: Callable[[Path, Path, str], _Server]
+    databases: Databases, make: Callable[[Path, Path, str], _Server]
 ) -> Iterator[_Server]:
     """A server on a database of its own, which stays when the server is killed; `make` is given its
     data directory, the folder of its children and the URL. Its log is verified once all is over."""
     url = databases.create()
     with new_place() as place:
-        with make(copied(made_data_dir, place / "data"), place / "notes", url) as server:
+        with make(place / "data", place / "notes", url) as server:
             yield server
         verified = server.log_command("verify")
         assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
-from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_server import RunningServer, configuration, wait_for
 
@@ -115,11 +115,11 @@ def texts(entries: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 @contextmanager
-def narrating_on(made_data_dir: Path, databases: Databases) -> Iterator[Narrating]:
+def narrating_on(databases: Databases) -> Iterator[Narrating]:
     """A narrating server on a database of its own; its log is verified once all is over."""
     url = databases.create()
     with new_place() as place:
-        with Narrating(copied(made_data_dir, place / "data"), place / "notes", url) as server:
+        with Narrating(place / "data", place / "notes", url) as server:
             yield server
         verified = server.log_command("verify")
         assert verified.returncode == 0, verified.stdout + verified.stderr

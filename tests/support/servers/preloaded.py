@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +29,9 @@ LOADED = (
     "infrastructure.server.operations",
     "infrastructure.server.lifecycle",
     "infrastructure.outbound.log.verify.verify",
+    "anyio._backends._asyncio",
+    "uvicorn.lifespan.off",
+    "uvloop",
 )
 REQUEST_BYTES_MAX = 128 * 1024
 STATUS_BYTES = 8
@@ -230,7 +233,25 @@ def _main() -> None:
     if argv is not None:
         requests.detach()
         sys.argv = ["spawnlog", *argv]
-        importlib.import_module(LOADED[0]).main()
+        _run(importlib.import_module(LOADED[0]).main)
+
+
+def _run(main: Callable[[], None]) -> None:
+    """Run the command, and end as Python does but for taking every module apart: that takes longer
+    than most commands, and only the objects of cycles could complain then. They do so here."""
+    try:
+        main()
+        code = 0
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        code = ended.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

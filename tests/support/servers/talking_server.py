@@ -181,13 +181,11 @@ def staying(name: str, **more: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def talking_on(
-    made_data_dir: Path, databases: Databases, outside: HookServer, **more: Any
-) -> Iterator[Talking]:
+def talking_on(databases: Databases, outside: HookServer, **more: Any) -> Iterator[Talking]:
     """Such a server on a database of its own; its log is verified once all is over."""
 
     def make(data_dir: Path, folder: Path, url: str) -> Talking:
         return Talking(data_dir, folder, url, all_of(outside), agents=talkers(folder), **more)
 
-    with mortal_on(made_data_dir, databases, make) as server:
+    with mortal_on(databases, make) as server:
         yield server

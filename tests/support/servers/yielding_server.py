@@ -166,11 +166,11 @@ class Yielding(Mortal):
 
 
 @contextmanager
-def yielding_on(made_data_dir: Path, databases: Databases, **more: Any) -> Iterator[Yielding]:
+def yielding_on(databases: Databases, **more: Any) -> Iterator[Yielding]:
     """Such a server on a database of its own; its log is verified once all is over."""
 
     def make(data_dir: Path, folder: Path, url: str) -> Yielding:
         return Yielding(data_dir, folder, url, **more)
 
-    with mortal_on(made_data_dir, databases, make) as server:
+    with mortal_on(databases, make) as server:
         yield server
