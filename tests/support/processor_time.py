@@ -45,6 +45,10 @@ def folder_of(nodeid: str) -> str:
     return max((one for one in BUDGET_SECONDS if nodeid.startswith(one + "/")), key=len)
 
 
+_Process = tuple[int, float]
+"""A number, and when the process with it began: numbers are given again."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """A process when it was looked at last: what it and those that it waited for took."""
@@ -60,7 +64,7 @@ class ProcessorTime:
         os.environ[MARK] = str(os.getpid())
         self.seconds: dict[str, float] = {}
         self._folder = COLLECTING
-        self._seen: dict[tuple[int, float], _Seen] = {}
+        self._seen: dict[_Process, _Seen] = {}
         self._looked_at = time.monotonic()
 
     def enter(self, folder: str) -> None:
@@ -82,19 +86,25 @@ class ProcessorTime:
         return max(0.0, used)
 
 
-def _ours() -> dict[tuple[int, float], _Seen]:
+_strangers: set[_Process] = set()
+"""Processes that are not ours, and never will be: nobody looks at them twice."""
+
+
+def _ours() -> dict[_Process, _Seen]:
     me = os.getpid()
     known = {me}
     found = {}
     folder = tempfile.gettempdir() + os.sep
     # Parents come before their children where no number was given twice.
     for process in sorted(psutil.process_iter(["ppid", "create_time"]), key=lambda one: one.pid):
-        parent = process.info["ppid"]
-        if process.pid != me and parent not in known and not _is_marked(process, folder):
+        parent, key = process.info["ppid"], (process.pid, process.info["create_time"])
+        is_child = process.pid == me or parent in known
+        if not is_child and (key in _strangers or not _is_marked(process, folder)):
+            _strangers.add(key)
             continue
         with suppress(psutil.Error):
             known.add(process.pid)
-            found[process.pid, process.info["create_time"]] = _Seen(_seconds_of(process), parent)
+            found[key] = _Seen(_seconds_of(process), parent)
     return found
 
 

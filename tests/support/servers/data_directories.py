@@ -21,10 +21,12 @@ def new_place(directory: Path | None = None) -> Iterator[Path]:
     try:
         yield place
         must_be_deserted(place)
-    finally:
+    except BaseException:
         for pid in busy_with(place):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
         shutil.rmtree(place)
 
 

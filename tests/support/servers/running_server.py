@@ -22,6 +22,10 @@ from tests.support.servers.same_decisions import differing_decisions
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 WAIT_SECONDS_MAX = 30.0
+LOOK_EVERY_SECONDS = 0.02
+LOOK_EVERY_SECONDS_MAX = 0.1
+WAITED_SHARE = 1 / 8
+"""Whoever has waited for long looks less often: a look may be a request."""
 MAIN = "infrastructure.inbound.command_line.main"
 T = TypeVar("T")
 
@@ -30,14 +34,16 @@ def wait_for(
     what: str, look: Callable[[], T | Literal[False] | None], *, seconds: float = WAIT_SECONDS_MAX
 ) -> T:
     """The first truthy answer of `look`; fails when none comes in time."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while True:
         found = look()
         if found:
             return found
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise AssertionError(f"waited {seconds} s in vain for {what}")
-        threading.Event().wait(0.02)
+        pause = min(waited * WAITED_SHARE, LOOK_EVERY_SECONDS_MAX)
+        threading.Event().wait(max(pause, LOOK_EVERY_SECONDS))
 
 
 class RunningServer:
