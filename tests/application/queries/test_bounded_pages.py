@@ -1,6 +1,6 @@
 """What one request for a page looks at is bounded, however little of it the caller may see."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
 import pytest
@@ -16,7 +16,8 @@ from domain.session.state import Session
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
-from tests.support.servers.running_log import RunningLog
+from tests.support.servers.databases import Databases
+from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.tiers import nightly_but
 
 OTHER = "agent:main:other"
@@ -56,12 +57,21 @@ def caller(*patterns: str, run_id: UUID | None = None) -> Caller:
     )
 
 
-@pytest.fixture
-def registry(running: RunningLog) -> CountingRegistry:
-    return CountingRegistry(running.pool)
+@pytest.fixture(scope="module")
+async def running(databases: Databases) -> AsyncIterator[RunningLog]:
+    """A log that every test reads, and none writes to."""
+    url = databases.create()
+    async with running_on(url) as log:
+        yield log
+    databases.drop(url)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def family(running: RunningLog) -> LoggedFamily:
+    return LoggedFamily(running.log)
+
+
+@pytest.fixture(scope="module")
 async def head(family: LoggedFamily) -> int:
     """The head of a log with one run of another session before and behind many of the root's."""
     other = LoggedFamily(family.log, root=OTHER, first=500)
@@ -71,6 +81,11 @@ async def head(family: LoggedFamily) -> int:
         await family.spawn(f"run {number}")
     await other.spawn("last")
     return await family.log.head()
+
+
+@pytest.fixture
+def registry(running: RunningLog) -> CountingRegistry:
+    return CountingRegistry(running.pool)
 
 
 async def page_of_runs(
