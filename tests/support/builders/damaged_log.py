@@ -38,14 +38,12 @@ class ToldLog:
 
     def save(self) -> None:
         """Remember everything as it is."""
-        for table in TABLES:
-            self.do(f"CREATE TABLE saved_{table} AS TABLE {table}")
+        self.do("; ".join(f"CREATE TABLE saved_{table} AS TABLE {table}" for table in TABLES))
 
     def mend(self) -> None:
         """Everything as it was saved."""
-        self.do(f"TRUNCATE {', '.join(TABLES)}")
-        for table in TABLES:
-            self.do(f"INSERT INTO {table} SELECT * FROM saved_{table}")
+        copies = [f"INSERT INTO {table} SELECT * FROM saved_{table}" for table in TABLES]
+        self.do("; ".join([f"TRUNCATE {', '.join(TABLES)}", *copies]))
         self.state_file.unlink(missing_ok=True)
 
     def do(self, statement: str, *values: Any) -> int:

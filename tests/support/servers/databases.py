@@ -52,6 +52,10 @@ class Databases:
         """A database without any table; gives its URL."""
         return self._create(f"test_{next(self._numbers)}", "template1")
 
+    def copy(self, url: str) -> str:
+        """A database as another one is, to which nobody is connected; gives its URL."""
+        return self._create(f"test_{next(self._numbers)}", _name_in(url))
+
     def create(self) -> str:
         """A database as it is after its migration; gives its URL."""
         self._ahead.append(self._begin())
@@ -59,7 +63,7 @@ class Databases:
 
     def drop(self, url: str) -> None:
         """Drop a database. It fails when somebody has left a connection to it open."""
-        name = str(conninfo_to_dict(url)["dbname"])
+        name = _name_in(url)
         deadline = time.monotonic() + LEAVE_SECONDS_MAX
         while left := self._connected_to(name):
             assert time.monotonic() < deadline, f"connections left open: {left}"
@@ -91,6 +95,10 @@ class Databases:
         self._connection.close()
         for dropped in self._dropped:
             dropped.result()
+
+
+def _name_in(url: str) -> str:
+    return str(conninfo_to_dict(url)["dbname"])
 
 
 @contextmanager
