@@ -3,13 +3,13 @@
 The rows are written anew by the program, which makes another version of them.
 
 Revision: 0004
-Revises: 0003
+Revises: 0002
 """
 
 from alembic import op
 
 revision = "0004"
-down_revision = "0003"
+down_revision = "0002"
 branch_labels = None
 depends_on = None
 

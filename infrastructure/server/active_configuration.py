@@ -13,11 +13,7 @@ from infrastructure.outbound.configuration.load import LoadedConfiguration, load
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import newest_of_stream
 from infrastructure.outbound.log.schema.connections import open_connection
-from infrastructure.outbound.log.schema.format import (
-    format_of,
-    require_known_format,
-    require_own_log,
-)
+from infrastructure.outbound.log.schema.format import format_of, require_known_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,6 @@ async def read_active_revision(conninfo: str) -> ActiveRevision | None:
     connection = await open_connection(conninfo, application="server")
     try:
         require_known_format(await format_of(connection))
-        await require_own_log(connection)
         newest = await newest_of_stream(
             connection, EventMapper(), CONFIG_STREAM, version_max=None, limit=1
         )

@@ -29,11 +29,7 @@ from infrastructure.outbound.log.schema.connections import (
     LogConnection,
     open_connection,
 )
-from infrastructure.outbound.log.schema.format import (
-    format_of,
-    require_known_format,
-    require_own_log,
-)
+from infrastructure.outbound.log.schema.format import format_of, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import stale_projections
 
 REBUILD_LOCK_CLASS = 0x53504C52
@@ -69,7 +65,6 @@ async def rebuild(
         open_rebuild_connection(conninfo) as working,
     ):
         require_known_format(await format_of(guard))
-        await require_own_log(guard)
         await take_rebuild_lock(guard)
         building = TableBuild(
             partial(open_rebuild_connection, conninfo), working, conninfo, on_progress

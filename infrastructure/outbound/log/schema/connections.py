@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
-from psycopg.rows import Row, TupleRow
+from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from application.log.event_log import LogUnavailable
@@ -163,7 +163,7 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
         return answer
 
 
-class SyncLogConnection(psycopg.Connection[Row]):
+class SyncLogConnection(psycopg.Connection[TupleRow]):
     """A blocking connection with the same limit."""
 
     answer_seconds_max = ANSWER_SECONDS_MAX
@@ -265,23 +265,18 @@ def open_sync_connection(
     settings: str = LIMITS,
     answer_seconds_max: float = ANSWER_SECONDS_MAX,
     autocommit: bool = True,
-) -> SyncLogConnection[TupleRow]:
+) -> SyncLogConnection:
     """Open a blocking connection as `open_connection` opens one."""
-    connection = SyncLogConnection[TupleRow].connect(conninfo, **connection_arguments(application))
+    connection = SyncLogConnection.connect(conninfo, **connection_arguments(application))
     connection.answer_seconds_max = answer_seconds_max
     try:
-        set_up_sync_session(connection, settings)
+        connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
+        connection.execute(session_statement(connection.info.server_version, settings))
         connection.autocommit = autocommit
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def set_up_sync_session(connection: psycopg.Connection[Any], settings: str) -> None:
-    """Fix the settings of a new blocking connection."""
-    connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
-    connection.execute(session_statement(connection.info.server_version, settings))
 
 
 async def open_pool(

@@ -1,4 +1,4 @@
-"""The format of a log, which only `spawnlog migrate` raises, and whether it is spawnlog's own."""
+"""The format of a log, which only `spawnlog migrate` raises."""
 
 from domain.event_types import LOG_FORMAT
 from infrastructure.contract.errors import UserError
@@ -23,18 +23,4 @@ def require_known_format(found: int) -> None:
         raise UnknownFormat(
             f"the log has format {found} and this program knows {LOG_FORMAT};"
             " install a newer spawnlog"
-        )
-
-
-OWNER = "SELECT to_jsonb(log_head) ->> 'application' FROM log_head"
-"""The application's name, or NULL. It may also be asked in a schema that is older than marks."""
-
-
-async def require_own_log(connection: LogConnection) -> None:
-    """`UserError` when an application of the eventsourcing library has its log here."""
-    row = await (await connection.execute(OWNER)).fetchone()
-    if row is not None and row[0] is not None:
-        raise UserError(
-            f"this log belongs to the eventsourcing application {row[0]}; give the server a"
-            " database or a schema of its own (--database-url)"
         )

@@ -7,11 +7,7 @@ from psycopg import errors
 
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.log.schema.format import (
-    format_of,
-    require_known_format,
-    require_own_log,
-)
+from infrastructure.outbound.log.schema.format import format_of, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import require_not_newer
 
 
@@ -27,12 +23,10 @@ async def identify(connection: LogConnection, storage_home: str) -> LogIdentity:
     """Look whose log it is. `storage_home` is the id of the data directory: a log's transcripts
     are in one directory, so all its servers share it.
 
-    `UserError` when a file is being imported into it, when the log is of a newer format, of an
-    application of the eventsourcing library, of another data directory, or when a newer release has
-    made its projections.
+    `UserError` when a file is being imported into it, when the log is of a newer format or of
+    another data directory, or when a newer release has made its projections.
     """
     require_known_format(await format_of(connection))
-    await require_own_log(connection)
     try:
         await connection.execute(
             "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]

@@ -14,7 +14,7 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import NameUnknown, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.schema.format import OWNER, require_known_format
+from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.transfer.event_line import (
     LineFault,
     event_line,
@@ -184,12 +184,6 @@ class _LogExport:
 
     def _begin(self) -> tuple[ExportHeader, int]:
         order, connection = self._order, self._connection
-        (application,) = one_row(connection, OWNER)
-        if application is not None:
-            raise UserError(
-                f"this log belongs to the eventsourcing application {application}; only a log of"
-                " spawnlog can be exported"
-            )
         query = "SELECT log_id, format, position FROM log_head"
         log_id, log_format, head = one_row(connection, query)
         require_known_format(log_format)

@@ -43,7 +43,7 @@ from infrastructure.outbound.log.schema.connections import (
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     open_sync_connection,
 )
-from infrastructure.outbound.log.schema.format import OWNER, require_known_format
+from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
 from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
 from infrastructure.outbound.log.transfer.event_line import EVENT_COLUMNS, EventLine, LineFault
@@ -327,9 +327,6 @@ class _LogImport:
 
     def _require_empty(self) -> None:
         connection = self._connection
-        (application,) = one_row(connection, OWNER)
-        if application is not None:
-            raise UserError(f"this log belongs to the eventsourcing application {application}")
         connection.execute(LOCK)
         query = "SELECT position, format, storage_home FROM log_head FOR UPDATE"
         position, log_format, home = one_row(connection, query)

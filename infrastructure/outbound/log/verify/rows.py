@@ -22,7 +22,7 @@ from infrastructure.outbound.log.schema.connections import (
     session_limits,
 )
 
-ReadConnection = SyncLogConnection[TupleRow]
+ReadConnection = SyncLogConnection
 PAGE_TIMEOUT_MS = 120_000
 """How long the statement of one page may take; a sweep over a whole table has no limit."""
 PAGE_ANSWER_SECONDS_MAX = 130.0

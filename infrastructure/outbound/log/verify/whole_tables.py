@@ -15,7 +15,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import RUN_PREFIX, SESSION_PREFIX
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.schema.format import OWNER, require_known_format
+from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from infrastructure.outbound.log.verify.difference import (
     Difference,
@@ -112,12 +112,6 @@ def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> Log
 
 
 def _require_verifiable(connection: ReadConnection) -> None:
-    (application,) = one_row(connection, OWNER)
-    if application is not None:
-        raise UserError(
-            f"this log belongs to the eventsourcing application {application}; only a log of"
-            " spawnlog can be verified"
-        )
     require_known_format(
         int(one_row(connection, "SELECT coalesce(max(format), 0) FROM log_head")[0])
     )

@@ -6,12 +6,8 @@ from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
-from eventsourcing.persistence import OperationalError
-from eventsourcing.utils import Environment
 
 from application.log.event_log import Decision, LogUnavailable, World
-from infrastructure.outbound.eventsourcing_log import settings
-from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.append.writer import BATCH_SUBMISSIONS_MAX
 from infrastructure.outbound.log.read import tail
@@ -25,7 +21,6 @@ from infrastructure.outbound.log.schema.connections import (
     open_sync_connection,
 )
 from infrastructure.server.database import check_alive
-from tests.support.builders.eventsourcing_environments import environment_of, own_schema
 from tests.support.builders.submissions import key, observe, observing, submission
 from tests.support.faults.silent_line import SilentLine, silent_line
 from tests.support.servers.running_log import RunningLog, running_on
@@ -138,32 +133,6 @@ async def test_pool_replaces_connections_after_one_was_silent(line: SilentLine) 
         assert time.monotonic() - began < POOL_ANSWER_SECONDS_MAX
     finally:
         await pool.close()
-
-
-@pytest.mark.parametrize("is_pooled", [False, True])
-async def test_application_connection_has_deadline(
-    line: SilentLine, monkeypatch: pytest.MonkeyPatch, is_pooled: bool
-) -> None:
-    monkeypatch.setattr(settings, "STATEMENT_AFTER_LOCK_SECONDS", 0)
-    monkeypatch.setattr(settings, "ANSWER_AFTER_STATEMENT_SECONDS", 0.0)
-    variables = environment_of(line.url, own_schema(), POSTGRES_LOCK_TIMEOUT="1")
-    datastore = LogDatastore(settings.settings_of(Environment("orders", variables)))
-
-    def ask() -> None:
-        opened = datastore.get_connection() if is_pooled else datastore.connect()
-        with opened as connection:
-            line.fall_silent()
-            connection.execute("SELECT 1")
-
-    try:
-        async with asyncio.timeout(ENDED_SECONDS_MAX):
-            with pytest.raises(
-                (psycopg.OperationalError, OperationalError), match="did not answer"
-            ):
-                await asyncio.to_thread(ask)
-    finally:
-        line.takes_new = True
-        await asyncio.to_thread(datastore.close)
 
 
 async def test_blocking_connection_has_deadline(line: SilentLine) -> None:

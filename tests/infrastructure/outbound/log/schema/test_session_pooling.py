@@ -4,12 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from eventsourcing.persistence import NotSupportedError
-from eventsourcing.utils import Environment
 
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.eventsourcing_log.schema import prepare_log
-from infrastructure.outbound.eventsourcing_log.settings import LogDatastore, settings_of
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.server.database import migrate_database, open_database
@@ -39,11 +35,6 @@ def test_shared_sessions_are_refused(
             with pytest.raises(UserError, match="session pooling") as refused:
                 start(url, tmp_path)
             assert "\n" not in str(refused.value)
-        variables = {"SPAWNLOG_DATABASE_URL": url, "POSTGRES_POOL_SIZE": "0"}
-        datastore = LogDatastore(settings_of(Environment("orders", variables)))
-        with pytest.raises(NotSupportedError, match="session pooling"):
-            prepare_log(datastore, "orders", may_create=True)
-        datastore.close()
 
 
 async def test_session_pooling_works(

@@ -11,13 +11,11 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from eventsourcing.utils import Environment
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 
 import infrastructure
-from infrastructure.outbound.eventsourcing_log.settings import LogDatastore, settings_of
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema import connections, session
 from infrastructure.outbound.log.schema.migrate import migrate, migration_engine
@@ -169,10 +167,6 @@ async def _show_all(connection: connections.LogConnection) -> list[Any]:
     return await (await connection.execute(_SHOWN, [NAMES])).fetchall()
 
 
-def _datastore(url: str) -> LogDatastore:
-    return LogDatastore(settings_of(Environment("orders", {"SPAWNLOG_DATABASE_URL": url})))
-
-
 def _migration_connection(url: str) -> psycopg.Connection[Any]:
     pooled = migration_engine(url).raw_connection()
     connection: Any = pooled.driver_connection
@@ -184,7 +178,6 @@ SYNC_OPENERS: dict[str, Callable[[str], psycopg.Connection[Any]]] = {
     "plain": lambda url: connections.open_sync_connection(url, application="test"),
     "reader": open_read_connection,
     "migration": _migration_connection,
-    "eventsourcing": lambda url: _datastore(url).connect(),
 }
 
 
@@ -280,8 +273,6 @@ OPENERS = re.compile(
 MAY_OPEN = {
     "outbound/log/schema/connections.py",
     "outbound/log/schema/migrate.py",
-    "outbound/eventsourcing_log/schema.py",
-    "outbound/eventsourcing_log/settings.py",
     # Asks whether the embedded server answers, and makes its database.
     "outbound/embedded_postgres/server.py",
 }
