@@ -20,6 +20,28 @@ SHOWN_MS_MAX = 15_000
 ELSEWHERE = "spawnlog.test"
 """A name that leads to this machine, and that a browser trusts no more than any other."""
 
+FEATURES_OFF = (
+    # Chromium loads two pages of its own with each window, for its field of addresses, which nobody
+    # sees: that took nearly half of the processor time of a test.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    # This list takes the place of the one that Playwright gives, which follows.
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+)
+
 expect.set_options(timeout=SHOWN_MS_MAX)
 
 
@@ -31,7 +53,10 @@ def chromium() -> Iterator[Browser]:
         pytest.fail("tests of the page need Chromium: `make browser` installs it")
     # Its sandbox wants another user than root, and Playwright leaves it out unless one asks.
     is_sandboxed = os.geteuid() != 0
-    arguments = [f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"]
+    arguments = [
+        f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1",
+        f"--disable-features={','.join(FEATURES_OFF)}",
+    ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path, args=arguments, chromium_sandbox=is_sandboxed
