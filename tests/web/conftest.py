@@ -12,10 +12,11 @@ from tests.support.servers.misconfigured_storm import StormRecord, blow, server_
 from tests.support.servers.reloaded_server import ReloadedServer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for each module: while it is open an event loop runs in this thread, and tests of others
-    that await want one of their own."""
+    """The browser of all tests of this folder, whose windows have contexts of their own. It is
+    closed when the tests of another folder begin: while it is open an event loop runs in this
+    thread, and tests that await want one of their own."""
     with chromium() as browser:
         yield browser
 
