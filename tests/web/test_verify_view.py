@@ -3,16 +3,15 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from infrastructure.outbound.identity.data_directory import DataDirectory
-from infrastructure.server.database import open_database
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
-from tests.support.servers.data_directories import new_place
+from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
@@ -21,7 +20,7 @@ DAMAGED = 4
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server(made_data_dir: Path) -> Iterator[RunningServer]:
     """A server with one life on its log, which nobody has verified."""
     with new_place() as place:
         token = place / "watcher"
@@ -30,8 +29,7 @@ def server() -> Iterator[RunningServer]:
         config = configuration(scripted("main"))
         watcher = {"id": "watcher", "scopes": ["read"], "sessions": ["*"]}
         config["spawnlog"]["tokens"] = [{**watcher, "token": {"file": str(token)}}]
-        open_database(None, DataDirectory.open(place / "data").postgres).close()
-        with RunningServer(place / "data", config) as server:
+        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
             answer = server.spawn("hello", agentId="main", cleanup="delete")
             assert answer.status_code == 201, answer.text
             server.run(answer.json()["runId"], "archived")

@@ -46,7 +46,9 @@ def copied(made: Path, to: Path) -> Path:
 
 def busy_with(place: Path) -> list[int]:
     """The processes, we ourselves aside, that name the folder, work in it or hold a file of it."""
-    return [pid for pid in _processes() if pid != os.getpid() and _has_to_do_with(pid, place)]
+    # A machine has thousands of descriptors, so none of them becomes a Path.
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and _has_to_do_with(pid, str(place))]
 
 
 def described(place: Path) -> list[str]:
@@ -54,32 +56,32 @@ def described(place: Path) -> list[str]:
     return [f"{pid}: {_words(pid)[:200]!r}" for pid in busy_with(place)]
 
 
-def _processes() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def _has_to_do_with(pid: int, place: Path) -> bool:
+def _has_to_do_with(pid: int, place: str) -> bool:
     if os.fsencode(place) in _words(pid):
         return True
-    links = [Path(f"/proc/{pid}/cwd"), *_descriptors(pid)]
-    return any(_leads_to(link).startswith(str(place)) for link in links)
+    folder = f"/proc/{pid}/fd"
+    return any(
+        _leads_to(link).startswith(place)
+        for link in (f"/proc/{pid}/cwd", *(f"{folder}/{name}" for name in _names_in(folder)))
+    )
 
 
 def _words(pid: int) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        with open(f"/proc/{pid}/cmdline", "rb") as words:
+            return words.read()
     except OSError:
         return b""
 
 
-def _descriptors(pid: int) -> list[Path]:
+def _names_in(folder: str) -> list[str]:
     try:
-        return list(Path(f"/proc/{pid}/fd").iterdir())
+        return os.listdir(folder)
     except OSError:
         return []
 
 
-def _leads_to(link: Path) -> str:
+def _leads_to(link: str) -> str:
     try:
         return os.readlink(link)
     except OSError:
