@@ -6,8 +6,10 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
+
+from pydantic import Field
 
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
@@ -17,6 +19,13 @@ from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
 from application.queries.as_of import AsOf, read_moment, resolve_as_of
 from application.queries.errors import QueryError, invalid_value
+from application.queries.operation import (
+    WAIT,
+    Page,
+    Parameters,
+    ReadAsOf,
+    operation,
+)
 from application.queries.paging import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -28,7 +37,12 @@ from application.queries.paging import (
 )
 from application.queries.runs_at_work import OutputSoFar, shown_now, with_output
 from application.queries.search.run_totals import run_totals
-from application.queries.search.run_words import run_words, runs_with_words
+from application.queries.search.run_words import (
+    WORDS_CHARACTERS_MAX,
+    WORDS_MAX,
+    run_words,
+    runs_with_words,
+)
 from application.queries.services import QueryServices
 from application.queries.session_reference import UUID_TEXT, resolve_root, resolve_session_key
 from application.queries.stage_reference import position_of_stage
@@ -66,7 +80,7 @@ from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.facts import RunOutcome
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
-from domain.values.moments import RunStageName
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS, RunStageName
 from domain.values.record import run_stream
 from domain.values.rules import RULE_NAMES
 
@@ -193,44 +207,116 @@ async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) ->
     return replace(query, tree=session.root_session_key if session else caller.only_session)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Which runs are wanted. `requester` and `tree` are sessions in any spelling; several values of
-    one filter mean any of them; `since` and `until` are moments. `rule` is the one that
-    refused a run; `depth` and `label_prefix` need a requester, a tree or a rule."""
-
-    requester: str | None = None
-    tree: str | None = None
-    agent_ids: Sequence[str] = ()
-    labels: Sequence[str] = ()
-    stages: Sequence[RecordedStage] = ()
-    statuses: Sequence[RunStatus] = ()
-    outcomes: Sequence[RunOutcome] = ()
-    since: str | None = None
-    until: str | None = None
-    rule: str | None = None
-    depth: int | None = None
-    label_prefix: str | None = None
-    respawned_from: UUID | None = None
+TEXT_CHARACTERS_MAX = 2048
+DEPTH_MAX = 64
+RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
+"""Described and not declared as a limit: another text is the id of no run, and 404."""
+TREE_DESCRIPTION = "In the tree below this root session: a key, a session id, or `current`."
 
 
+class RunFilter(Parameters):
+    """The filter of runs. Several values of one field mean any of them."""
+
+    requester: str | None = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="Spawned by this session: its key in any spelling, its id, or `current`.",
+    )
+    tree: str | None = Field(None, max_length=TEXT_CHARACTERS_MAX, description=TREE_DESCRIPTION)
+    agent_ids: tuple[Annotated[str, Field(max_length=64)], ...] = Field(
+        (), alias="agentId", description="Of this agent, after any override; of any of several."
+    )
+    labels: tuple[Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)], ...] = Field(
+        (), alias="label", description="With exactly this label, or any of several."
+    )
+    stages: tuple[RecordedStage, ...] = Field(
+        (), alias="stage", description="At this stage, or any of several."
+    )
+    statuses: tuple[RunStatus, ...] = Field(
+        (), alias="status", description="With this status, or any of several."
+    )
+    outcomes: tuple[RunOutcome, ...] = Field(
+        (), alias="outcome", description="Ended like this, or like any of several."
+    )
+    since: str | None = Field(
+        None,
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Created at this moment or later: {MOMENT_FORMS}.",
+        examples=["12h"],
+    )
+    until: str | None = Field(
+        None,
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Created before this moment: {MOMENT_FORMS}.",
+        examples=["2026-03-01T09:00:00Z"],
+    )
+    rule: str | None = Field(
+        None,
+        max_length=64,
+        description="Refused by this rule.",
+        json_schema_extra={"enum": [*RULE_NAMES]},
+    )
+    depth: int | None = Field(
+        None,
+        ge=0,
+        le=DEPTH_MAX,
+        description="So deep; needs `requester`, `tree` or `rule` beside it.",
+    )
+    label_prefix: str | None = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description=(
+            "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
+        ),
+    )
+    respawned_from: UUID | None = Field(
+        None,
+        description="Respawned from the run with this id.",
+        json_schema_extra=RUN_ID_SCHEMA,
+    )
+
+
+class ListRuns(ReadAsOf, Page, RunFilter):
+    """Parameters of `list_runs`."""
+
+    order: Literal["asc", "desc"] = Field("desc", description="By creation.")
+    q: str | None = Field(
+        None,
+        max_length=WORDS_CHARACTERS_MAX,
+        description=(
+            f"With each of these words, {WORDS_MAX} at most, in label or task, in upper or lower"
+            " case. The first 10,000 characters of a task are looked through; for a token without"
+            " `content` those that lists show."
+        ),
+    )
+    totals: bool = Field(
+        False,
+        description="Tell how many runs there are by status, agent and rule, on the first page.",
+    )
+
+
+@operation(
+    "GET",
+    "/v1/runs",
+    name="listRuns",
+    tag="runs",
+    scope="read",
+    summary="The registry",
+    description=(
+        "Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor"
+        " keeps the position at which the listing began. One request looks at a bounded number of"
+        " runs, so a page may be short or empty for a token that may see few of them: the listing"
+        " is over when `nextCursor` is null, and not before."
+    ),
+    errors=("not_found", "foreign_cursor"),
+)
 async def list_runs(
-    services: QueryServices,
-    caller: Caller,
-    criteria: RunFilter,
-    *,
-    at: str | None = None,
-    limit: int = LIMIT_DEFAULT,
-    cursor: str | None = None,
-    order: Literal["asc", "desc"] = "desc",
-    words: str | None = None,
-    totals: bool = False,
+    services: QueryServices, caller: Caller, query: ListRuns
 ) -> Answer[RunListView]:
-    """A page of the registry as summaries, by creation: of the runs with these words in label or
-    task, where some are given. With `totals` the numbers of all pages
-    stand beside the first."""
+    """Return a page of the registry as summaries, by creation."""
     require_scope(caller, "read")
-    wanted = run_words(caller, words) if words is not None else None
+    at, cursor, order = query.at, query.cursor, query.order
+    wanted = run_words(caller, query.q) if query.q is not None else None
     log_id = services.work.log.log_id
     asked = None
     if cursor is None:
@@ -239,12 +325,13 @@ async def list_runs(
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
     # What the keys in the question mean is said by the moment of the first page.
-    query = await run_query(services, caller, criteria, place)
-    question = fingerprint(query, order, caller.patterns, at, *(wanted or ()))
+    criteria = await run_query(services, caller, query, place)
+    question = fingerprint(criteria, order, caller.patterns, at, *(wanted or ()))
     if asked not in (None, question):
         raise foreign_question()
-    query = await narrow_to_tree(services.work.registry, caller, query)
-    page = await _page(services, caller, query, wanted, place, limit, ascending=order == "asc")
+    criteria = await narrow_to_tree(services.work.registry, caller, criteria)
+    ascending = order == "asc"
+    page = await _page(services, caller, criteria, wanted, place, query.limit, ascending=ascending)
     following = replace(place, behind=page.behind) if page.behind is not None else None
     is_now = at is None and cursor is None
     outputs = await _outputs_so_far(services, page.runs) if is_now else None
@@ -254,9 +341,9 @@ async def list_runs(
         next_cursor=encode_cursor(following, log_id, question) if following else None,
         totals=(
             await run_totals(
-                services.run_search, services.access, caller, query, wanted, at=place.at
+                services.run_search, services.access, caller, criteria, wanted, at=place.at
             )
-            if totals and cursor is None
+            if query.totals and cursor is None
             else None
         ),
     )
@@ -372,20 +459,61 @@ def _distinct(values: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(sorted(set(values))) or None
 
 
+VERSION_MAX = 2**31 - 1
+
+
+class GetRun(ReadAsOf):
+    """Parameters of `get_run`."""
+
+    version: int | None = Field(
+        None, ge=1, le=VERSION_MAX, description="The run as it was after so many of its events."
+    )
+    wait: str | None = WAIT
+    until: WaitStage | None = Field(
+        None,
+        description="What to wait for; `ended` when left out. A refusal ends every wait.",
+    )
+
+
+def run_etag(view: RunView | RunMetadataView) -> str:
+    """Return an entity tag that changes with each field of the view but the running time."""
+    if view.version == 0:
+        # A waiting message has no event: events of the runs before it change its view.
+        return f'"0.{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
+    # No event of the run itself says that another one was made from it.
+    respawns = f"-{len(view.respawns)}" if view.respawns else ""
+    # Nor does one say what a run at work has told of tokens and progress.
+    is_told = view.stage == "started" and view.transcript_entries is not None
+    entries = f".{view.transcript_entries}" if is_told else ""
+    return f'"{view.version}{respawns}{entries}"'
+
+
+@operation(
+    "GET",
+    "/v1/runs/{runId}",
+    name="getRun",
+    tag="runs",
+    scope="read",
+    summary="One run",
+    description=(
+        "The run now, as of a position or instant, or after so many of its own events. With"
+        " `wait` and `until` the answer comes when the stage is reached, on a refusal, or when"
+        " the time is over. Of a run at work `usage`, `estimatedCostUsd`, `transcriptEntries` and,"
+        " for a token with the scope `content`, the last `progress` are those of its transcript so"
+        " far, and `runtimeMs` goes up to now; as of an earlier position all of them are null."
+    ),
+    errors=("not_found",),
+    etag=run_etag,
+    if_none_match=True,
+)
 async def get_run(
-    services: QueryServices,
-    caller: Caller,
-    run_id: str,
-    *,
-    at: str | None = None,
-    version: int | None = None,
-    wait: str | None = None,
-    until: WaitStage | None = None,
-    min_position: int | None = None,
+    services: QueryServices, caller: Caller, run_id: str, query: GetRun
 ) -> Answer[RunView | RunMetadataView]:
-    """One run: now, as of `at`, after `version` of its events, or when it has reached the stage
-    `until`, after `wait` at the latest. Without its texts if the caller may not read them."""
+    """Return one run: now, as of `at`, after `version` of its events, or when it has reached the
+    stage `until`, after `wait` at the latest. Without its texts if the caller may not read them."""
     require_scope(caller, "read")
+    at, version, wait, until = query.at, query.version, query.wait, query.until
+    min_position = query.min_position
     seconds = wait_seconds(wait)
     if sum(one is not None for one in (wait, at, version)) > 1:
         raise QueryError(

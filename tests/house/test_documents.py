@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import typer
-from fastapi.routing import APIRoute
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from infrastructure.inbound.command_line.main import app
-from infrastructure.inbound.http.application import ROUTERS
+from infrastructure.inbound.http.openapi import document
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
@@ -17,9 +16,7 @@ NOT_SERVED = (ROOT / "docs" / "not-yet-served.md").read_text("utf-8")
 
 def served_paths() -> list[re.Pattern[str]]:
     """Every path that the server has a route for, as a pattern of the paths it serves."""
-    paths = [
-        route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
-    ]
+    paths = list(document()["paths"])
     assert len(paths) > 10
     return [re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))) for path in paths]
 

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from fastapi.routing import APIRoute
 
 from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
 from infrastructure.inbound.command_line.main import app
-from infrastructure.inbound.http.application import ROUTERS
-from infrastructure.inbound.http.requests.caller import parameters_of
+from infrastructure.inbound.http.openapi import document
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -32,18 +30,14 @@ def served() -> dict[str, set[str]]:
     """The endpoints that the server has, each with its parameters; what all reads take is left out
     of those that do not name it themselves."""
     return {
-        f"{method} {route.path}": own_parameters(route)
-        for router in ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods or ()
+        f"{method.upper()} {path}": {
+            one["name"]
+            for one in operation.get("parameters", ())
+            if one["in"] == "query" and one["name"] != "minPosition"
+        }
+        for path, methods in document()["paths"].items()
+        for method, operation in methods.items()
     }
-
-
-def own_parameters(route: APIRoute) -> set[str]:
-    """The parameters of an endpoint, and of the filters that it takes."""
-    own = {each.alias for each in route.dependant.query_params}
-    return own | (set(parameters_of(route.dependant)) - {"minPosition"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

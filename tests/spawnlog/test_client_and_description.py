@@ -10,12 +10,9 @@ from typing import Any, get_args, get_type_hints
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from infrastructure.inbound.http.application import ROUTERS
-from infrastructure.inbound.http.openapi import BODIES, WITHOUT_KEY, describe
+from infrastructure.inbound.http.openapi import BODIES, WITHOUT_KEY, document, documented_routes
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfFilter
 from infrastructure.inbound.http.schemas.external_runs import UsageBody
 from infrastructure.inbound.http.schemas.respawn import TranscriptChoice
@@ -38,26 +35,13 @@ MODULES_OF_OPERATIONS: tuple[ModuleType, ...] = (
 BODY_MODELS = {one.__name__: one for one in BODIES}
 
 
-def application() -> FastAPI:
-    made = FastAPI(title="spawnlog", version="0")
-    for router in ROUTERS:
-        made.include_router(router)
-    return made
-
-
-APPLICATION = application()
-DOCUMENT = describe(APPLICATION)
+DOCUMENT = document()
 OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     operation["operationId"]: (method.upper(), path, operation)
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
-ROUTES = {
-    route.operation_id: route
-    for router in ROUTERS
-    for route in router.routes
-    if isinstance(route, APIRoute)
-}
+ROUTES = {route.operation_id: route for route in documented_routes()}
 
 
 def python_name(name: str) -> str:

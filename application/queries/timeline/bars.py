@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from pydantic import Field
+
 from application.ports.registry import RunQuery
 from application.ports.run_bars import ReachedStage, RunBar
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.events import event_filter
+from application.queries.operation import LogPart, Page, ReadAsOf, operation
 from application.queries.paging import (
     Cursor,
     encode_cursor,
@@ -21,6 +24,7 @@ from application.queries.runs import RunFilter, narrow_to_tree, run_query
 from application.queries.services import QueryServices
 from application.queries.timeline.histogram import (
     BUCKETS_DEFAULT,
+    BUCKETS_MAX,
     EventBucketView,
     LogWindow,
     histogram,
@@ -72,21 +76,42 @@ class TimelineView(View):
     buckets_counted_to: int | None
 
 
-async def list_bars(
-    services: QueryServices,
-    caller: Caller,
-    criteria: RunFilter,
-    *,
-    begin: str | None = None,
-    end: str | None = None,
-    at: str | None = None,
-    limit: int = BARS_DEFAULT,
-    cursor: str | None = None,
-    buckets: int | None = None,
+class ListTimeline(LogPart, ReadAsOf, Page, RunFilter):
+    """Parameters of `list_timeline`."""
+
+    limit: int = Field(BARS_DEFAULT, ge=1, le=BARS_MAX, description="How many runs at most.")
+    buckets: int | None = Field(
+        None,
+        ge=0,
+        le=BUCKETS_MAX,
+        description="How many buckets of time; 0 for none, 100 when left out.",
+    )
+
+
+@operation(
+    "GET",
+    "/v1/timeline",
+    name="listTimeline",
+    tag="log",
+    scope="read",
+    summary="Runs as bars",
+    description=(
+        "The runs that were asked for and not over between `from` and `to`, the newest first, each"
+        " with the position and instant of every stage that it had come to as of `at`, and buckets"
+        " of as much time each with what was recorded in them, as `/v1/events/histogram` has them."
+        " The buckets count all of the log in that part, or the tree that is asked for; the other"
+        " filters are for runs alone. A token that does not see all of the log gets none unless it"
+        " names a tree of its own."
+    ),
+    errors=("foreign_cursor",),
+)
+async def list_timeline(
+    services: QueryServices, caller: Caller, query: ListTimeline
 ) -> Answer[TimelineView]:
-    """The runs of a part of the log, as of `at`. The buckets count all of that part, or of the tree
-    when one is wanted; None are some for who may see them."""
+    """Return the runs of a part of the log, as of `at`. The buckets count all of that part, or of
+    the tree if one is wanted."""
     require_scope(caller, "read")
+    begin, end, at, cursor = query.begin, query.end, query.at, query.cursor
     log_id = services.work.log.log_id
     asked: str | None = None
     if cursor is None:
@@ -97,17 +122,17 @@ async def list_bars(
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
         position, behind = place.at, place.behind
     # What the keys in the question mean is said by the moment of the first page.
-    query = await narrow_to_tree(
-        services.work.registry, caller, await run_query(services, caller, criteria, place)
+    criteria = await narrow_to_tree(
+        services.work.registry, caller, await run_query(services, caller, query, place)
     )
-    question = fingerprint(query, caller.patterns, begin, end, at)
+    question = fingerprint(criteria, caller.patterns, begin, end, at)
     if asked not in (None, question):
         raise foreign_question()
     window = await log_window(services, caller, begin, end, head=position, known=place.window)
     bars, following = await _visible_bars(
-        services, caller, query, window, at=position, limit=limit, behind=behind
+        services, caller, criteria, window, at=position, limit=query.limit, behind=behind
     )
-    counts = await _buckets(services, caller, query.tree, window, buckets)
+    counts = await _buckets(services, caller, criteria.tree, window, query.buckets)
     stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
     view = TimelineView(
         after=window.after,

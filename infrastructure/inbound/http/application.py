@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -23,54 +22,17 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.openapi import describe
+from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
+from infrastructure.inbound.http.requests.endpoint import OperationRoute
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import (
     HttpProblem,
     problem_response,
 )
-from infrastructure.inbound.http.routes import (
-    access,
-    changes,
-    configuration,
-    control,
-    event_search,
-    events,
-    external_runs,
-    health,
-    respawns,
-    run_records,
-    runs,
-    sessions,
-    shared_context,
-    spawns,
-    timeline,
-    transcripts,
-    what_if,
-)
+from infrastructure.inbound.http.routes import spawns
 from infrastructure.inbound.http.routes.event_stream import OpenStreams
-
-ROUTERS = (
-    spawns.router,
-    respawns.router,
-    runs.router,
-    run_records.router,
-    changes.router,
-    control.router,
-    external_runs.router,
-    sessions.router,
-    transcripts.router,
-    shared_context.router,
-    events.router,
-    what_if.router,
-    timeline.router,
-    event_search.router,
-    configuration.router,
-    access.router,
-    health.router,
-)
-
 
 _NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
@@ -107,12 +69,10 @@ def create_application(
     # Before the routes that describe them and take what comes otherwise: to solve dependencies
     # costs a tenth of a millisecond, and these are the endpoints that are asked most.
     nothing = re.compile(b"")
-    application.router.routes += (
-        _PlainRoute(nothing, spawns.PATH, spawns.spawn_directly, "POST"),
-        _PlainRoute(runs.PLAIN_QUERY, runs.PATH, runs.get_run_directly, "GET"),
-    )
+    application.router.routes += (_PlainRoute(nothing, spawns.PATH, spawns.spawn_directly, "POST"),)
     if models is not None:
         application.router.routes += tuple(protocol_routes(services, models))
+    application.router.routes += tuple(map(OperationRoute, OPERATIONS))
     for router in ROUTERS:
         application.include_router(router)
     application.router.routes += tuple(page)
@@ -228,8 +188,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
 def _allowed(scope: Scope, of_one_route: str) -> str:
     """The methods of a path: it may have several routes, and the framework names those of one."""
     methods = set(of_one_route.split(", "))
-    for router in ROUTERS:
-        for route in router.routes:
-            if isinstance(route, APIRoute) and route.matches(scope)[0] is not Match.NONE:
-                methods |= route.methods or set()
+    for route in (*map(OperationRoute, OPERATIONS), *(one for r in ROUTERS for one in r.routes)):
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
     return ", ".join(sorted(methods))

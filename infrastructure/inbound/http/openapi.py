@@ -1,14 +1,25 @@
 """The description of the API as a document."""
 
-from typing import Any
+import inspect
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
-from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
-from infrastructure.inbound.http.responses.examples import OPERATIONS
+from application.queries.operation import Operation
+from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
+from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    PROBLEM_SCHEMA,
+    endpoint_responses,
+    request_body_schema,
+)
+from infrastructure.inbound.http.responses.examples import EXAMPLES
 from infrastructure.inbound.http.routes.access import PageTokenBody
 from infrastructure.inbound.http.routes.control import (
     MessageBody,
@@ -93,6 +104,63 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
 }
 
 
+def documented_route(row: Operation) -> APIRoute:
+    """Return a route that only the document is made of: it has the parameters, the answers and the
+    problems of an operation. Requests go to `OperationRoute`."""
+
+    async def endpoint() -> None:
+        raise NotImplementedError("this route is only described")
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=PATH_PARAMETERS[name])
+        for name in row.path_arguments
+    ]
+    if row.query is not None:
+        query = Annotated[row.query, Query()]  # type: ignore[name-defined]
+        parameters.append(
+            inspect.Parameter("query", inspect.Parameter.KEYWORD_ONLY, annotation=query)
+        )
+    endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    body = row.body if row.body is not None and row.body.model_fields else None
+    return APIRoute(
+        row.path,
+        endpoint,
+        methods=[row.method],
+        operation_id=row.name,
+        tags=[row.tag],
+        summary=row.summary,
+        description=row.description,
+        response_model=row.answer,
+        status_code=row.status,
+        responses={
+            **{status: dict(more) for status, more in row.other_answers.items()},
+            **endpoint_responses(
+                *row.errors,
+                *(BODY_PROBLEMS if row.body is not None else ()),
+                *(KEY_PROBLEMS if row.repeat == "key" else ()),
+                status=row.status,
+                description=row.status_description,
+                needs_token=row.token,
+            ),
+        },
+        openapi_extra={
+            **({} if row.token else {"security": []}),
+            **(request_body_schema(body, required=row.body_required) if body is not None else {}),
+        },
+    )
+
+
+def documented_routes() -> list[APIRoute]:
+    """Return a route for each operation, in the order of the document."""
+    described = [one for router in ROUTERS for one in router.routes if isinstance(one, APIRoute)]
+    return [*map(documented_route, OPERATIONS), *described]
+
+
+def document() -> dict[str, Any]:
+    """Return the document without a server."""
+    return describe(FastAPI(title="spawnlog", version="0"))
+
+
 def describe(application: FastAPI) -> dict[str, Any]:
     """The document, made once."""
     if application.openapi_schema is None:
@@ -101,7 +169,7 @@ def describe(application: FastAPI) -> dict[str, Any]:
             version=application.version,
             openapi_version="3.1.0",
             summary="Control plane and black-box recorder for AI sub-agent runs",
-            routes=application.routes,
+            routes=documented_routes(),
         )
         components = document.setdefault("components", {})
         components["schemas"] = components.get("schemas", {}) | _schemas()
@@ -145,7 +213,7 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _of_what_is_sent(parameter["schema"])
     # Not by the framework, which leaves out of examples what is null; answers have it.
-    examples = OPERATIONS[operation["operationId"]]
+    examples = EXAMPLES[operation["operationId"]]
     if "requestBody" in operation:
         operation["requestBody"]["content"]["application/json"]["example"] = examples["request"]
     for status, response in operation["responses"].items():

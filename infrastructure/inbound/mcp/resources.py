@@ -15,7 +15,8 @@ from application.commands.services import CommandServices
 from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.runs import (
-    RunFilter,
+    GetRun,
+    ListRuns,
     get_run,
     get_run_prompt,
     get_run_transcript,
@@ -42,7 +43,7 @@ async def list_resources(
     services: CommandServices, caller: Caller, session_key: str
 ) -> ListResourcesResult:
     """The newest runs that the caller's session asked for."""
-    page = await list_runs(services, caller, RunFilter(requester=session_key), limit=RUNS_MAX)
+    page = await list_runs(services, caller, ListRuns(requester=session_key, limit=RUNS_MAX))
     return ListResourcesResult(
         resources=[
             Resource(
@@ -99,4 +100,4 @@ async def _view(services: CommandServices, caller: Caller, run_id: str, part: st
             )
             return answer.view
         case _:
-            return (await get_run(services, caller, run_id)).view
+            return (await get_run(services, caller, run_id, GetRun())).view

@@ -20,7 +20,7 @@ from application.queries.changes.diff import DiffView, get_diff
 from application.queries.changes.history import RunHistoryView, get_run_history
 from application.queries.changes.json_patch import apply_patch, is_same
 from application.queries.errors import QueryError
-from application.queries.runs import get_run
+from application.queries.runs import GetRun, get_run
 from application.queries.services import QueryServices
 from application.queries.sessions import get_session
 from application.queries.views.session import session_record_view
@@ -102,9 +102,9 @@ async def run_ids(running: RunningLog) -> list[str]:
 
 async def states_of(services: QueryServices, reader: Caller, run_id: str) -> list[Any]:
     """Each state of a run as `GET …?version=N` has it."""
-    newest = state_of((await get_run(services, reader, run_id)).view)
+    newest = state_of((await get_run(services, reader, run_id, GetRun())).view)
     states = [
-        state_of((await get_run(services, reader, run_id, version=version)).view)
+        state_of((await get_run(services, reader, run_id, GetRun(version=version))).view)
         for version in range(1, newest["version"] + 1)
     ]
     assert states[-1] == newest
@@ -236,7 +236,9 @@ async def documents_at(services: QueryServices, reader: Caller, at: int) -> dict
         stream = recorded.envelope.stream
         kind, _, name = stream.partition(":")
         if kind == "run":
-            found[name] = state_of((await get_run(services, reader, name, at=f"pos:{at}")).view)
+            found[name] = state_of(
+                (await get_run(services, reader, name, GetRun(at=f"pos:{at}"))).view
+            )
         elif kind == "session":
             session = await registry.session(name, at=at)
             assert session is not None
@@ -371,7 +373,9 @@ async def _session_at(services: QueryServices, reader: Caller, at: int) -> dict[
 
 async def _run_at(services: QueryServices, reader: Caller, run_id: str, at: int) -> dict[str, Any]:
     try:
-        return {run_id: state_of((await get_run(services, reader, run_id, at=f"pos:{at}")).view)}
+        return {
+            run_id: state_of((await get_run(services, reader, run_id, GetRun(at=f"pos:{at}"))).view)
+        }
     except QueryError:
         return {}
 

@@ -11,7 +11,7 @@ from application.queries.agents import list_agents
 from application.queries.errors import QueryError
 from application.queries.inbox import LedgerState, list_announcements, list_ledger
 from application.queries.lanes import list_lanes
-from application.queries.runs import RunFilter, get_run, list_run_events, list_runs
+from application.queries.runs import GetRun, ListRuns, get_run, list_run_events, list_runs
 from application.queries.sessions import (
     get_run_shared_context,
     get_session,
@@ -83,12 +83,14 @@ async def test_a_run_at_every_position_is_the_fold_of_its_events_up_to_there(
         if run_id is None:
             continue
         at = f"pos:{now.position}"
-        found = await get_run(past.services, EVERYTHING, str(run_id), at=at)
+        found = await get_run(past.services, EVERYTHING, str(run_id), GetRun(at=at))
         assert found.position == now.position
         assert json_of(found.view) == run_of(past, now, now.runs[run_id])
         if run_id not in past.pasts[now.position - 1].runs:
             with pytest.raises(QueryError, match="no such run"):
-                await get_run(past.services, EVERYTHING, str(run_id), at=f"pos:{now.position - 1}")
+                await get_run(
+                    past.services, EVERYTHING, str(run_id), GetRun(at=f"pos:{now.position - 1}")
+                )
 
 
 async def test_a_run_reads_so_at_positions_that_others_made_and_with_its_events(
@@ -98,7 +100,7 @@ async def test_a_run_reads_so_at_positions_that_others_made_and_with_its_events(
         runs = now.by_creation
         for run in runs[now.position % 29 :: 29]:
             about, at = str(run.run_id), f"pos:{now.position}"
-            view = (await get_run(past.services, EVERYTHING, about, at=at)).view
+            view = (await get_run(past.services, EVERYTHING, about, GetRun(at=at))).view
             assert json_of(view) == run_of(past, now, run)
         for run in runs[now.position % 41 :: 41]:
             events = (
@@ -130,10 +132,7 @@ async def test_the_registry_as_it_was_has_all_the_runs_there_were_as_they_were(
                 await list_runs(
                     past.services,
                     EVERYTHING,
-                    RunFilter(),
-                    at=f"pos:{now.position}",
-                    limit=40,
-                    cursor=cursor,
+                    ListRuns(at=f"pos:{now.position}", limit=40, cursor=cursor),
                 )
             ).view
             found += json_of(page)["items"]

@@ -9,8 +9,7 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.ports.event_counts import BLOCK_EVENTS
-from application.queries.runs import RunFilter
-from application.queries.timeline.bars import list_bars
+from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import EventBucketView, count_events
 from application.queries.timeline.moments import get_moment
 from application.queries.timeline.tree import get_session_tree
@@ -162,15 +161,17 @@ async def test_the_bars_of_a_part_are_the_runs_that_were_at_work_in_it(past: Gen
             and (run.run_id not in before or before[run.run_id].stage not in OVER)
             and root in (None, run.requester.root_session_key)
         ]
-        found = await list_bars(
+        found = await list_timeline(
             past.services,
             EVERYTHING,
-            RunFilter(tree=root),
-            begin=f"pos:{after}",
-            end=f"pos:{until}",
-            at=f"pos:{now.position}",
-            buckets=0,
-            limit=500,
+            ListTimeline(
+                tree=root,
+                begin=f"pos:{after}",
+                end=f"pos:{until}",
+                at=f"pos:{now.position}",
+                buckets=0,
+                limit=500,
+            ),
         )
         assert found.view.next_cursor is None
         assert json_of(found.view)["items"] == [bar_of(now, run) for run in meant]
@@ -249,8 +250,8 @@ async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: Generated
         root = now.head.envelope.provenance.correlation
         for tree in (None, root):
             view = (
-                await list_bars(
-                    past.services, EVERYTHING, RunFilter(tree=tree), buckets=9, **window
+                await list_timeline(
+                    past.services, EVERYTHING, ListTimeline(tree=tree, buckets=9, **window)
                 )
             ).view
             counted = await count_events(

@@ -16,9 +16,8 @@ from application.log.envelope import Actor, RecordedEvent
 from application.projections.fold import Fold
 from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
-from application.queries.runs import RunFilter
 from application.queries.services import QueryServices
-from application.queries.timeline.bars import list_bars
+from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import EventBucketView, HistogramView, count_events
 from application.queries.timeline.moments import get_moment
 from application.queries.timeline.tree import TreeNodeView, get_session_tree
@@ -167,9 +166,9 @@ async def test_the_whole_log_is_for_who_sees_all_of_it(
     own = (await count_events(services, some, tree=ROOT)).view
     meant = [one for one in await running.events() if one.envelope.provenance.correlation == ROOT]
     assert sum(bucket.events for bucket in own.items) == len(meant) > 0
-    assert (await list_bars(services, some, RunFilter())).view.buckets == []
+    assert (await list_timeline(services, some, ListTimeline())).view.buckets == []
     with pytest.raises(QueryError, match=r"pattern \*"):
-        await list_bars(services, some, RunFilter(), buckets=5)
+        await list_timeline(services, some, ListTimeline(buckets=5))
     with pytest.raises(QueryError, match="needs a runId or a tree"):
         await count_events(services, caller(), actor="system")
     with pytest.raises(QueryError, match='lacks the scope "read"'):
@@ -230,14 +229,12 @@ async def test_the_bars_of_a_part_are_the_runs_that_were_at_work_in_it(
                 key=lambda run: -run.created_position,
             )
             found = (
-                await list_bars(
+                await list_timeline(
                     services,
                     caller(),
-                    RunFilter(),
-                    begin=f"pos:{after}",
-                    end=f"pos:{until}",
-                    at=f"pos:{at}",
-                    buckets=0,
+                    ListTimeline(
+                        begin=f"pos:{after}", end=f"pos:{until}", at=f"pos:{at}", buckets=0
+                    ),
                 )
             ).view
             assert [one.run_id for one in found.items] == [run.run_id for run in meant]
@@ -263,20 +260,16 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
     await live_at_random(running, 4, rounds=15, at_once=3)
     head = await running.log.head()
     window: Any = {"begin": f"pos:{head // 3}", "end": f"pos:{head * 2 // 3}"}
-    whole = (await list_bars(services, caller(), RunFilter(), **window)).view
+    whole = (await list_timeline(services, caller(), ListTimeline(**window))).view
     assert whole.next_cursor is None
     assert sum(one.events for one in whole.buckets) == head * 2 // 3 - head // 3
     pages: list[Any] = []
     cursor = None
     while True:
-        page = await list_bars(
+        page = await list_timeline(
             services,
             caller(),
-            RunFilter(),
-            limit=2,
-            cursor=cursor,
-            buckets=0,
-            **window,
+            ListTimeline(limit=2, cursor=cursor, buckets=0, **window),
         )
         pages += page.view.items
         cursor = page.view.next_cursor
@@ -284,7 +277,7 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
             break
     assert pages == whole.items
     for status in {one.status for one in whole.items}:
-        narrow = await list_bars(services, caller(), RunFilter(statuses=(status,)), **window)
+        narrow = await list_timeline(services, caller(), ListTimeline(statuses=(status,), **window))
         assert narrow.view.items == [one for one in whole.items if one.status == status]
 
 

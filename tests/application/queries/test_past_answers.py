@@ -4,25 +4,23 @@ happened since, whoever is asked."""
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import orjson
 import pytest
-from fastapi.routing import APIRoute
 
 from application.log.envelope import Actor
 from application.log.event_log import Appended, EventLog, Submission
 from application.ports.runtimes import TranscriptEntry
 from application.queries.access import Caller
 from application.queries.errors import QueryError
-from application.queries.runs import RunFilter, list_runs
+from application.queries.runs import ListRuns, list_runs
 from domain.event_types import EVENT_TYPES
 from domain.run.state import Run
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
-from infrastructure.inbound.http.application import ROUTERS
+from infrastructure.inbound.http.openapi import document
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
@@ -61,11 +59,10 @@ BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
 
 def test_every_read_that_takes_a_moment_is_asked_here() -> None:
     taking = {
-        route.operation_id
-        for router in ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        and any(one.alias == "at" for one in route.dependant.query_params)
+        operation["operationId"]
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+        if any(one["name"] == "at" for one in operation.get("parameters", ()))
     }
     # A moment is told with what is next to it, which may come later; the head of the log with its
     # verifications, which are of no moment: test_log_heads asks for it as of others.
@@ -266,10 +263,9 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     for refused in (await answer("getSession", "main"), await answer("listAgents", ROOT)):
         assert refused.startswith("not_found: ")
         assert "not on record" in refused
-    runs = RunFilter(requester="main")
     with pytest.raises(QueryError, match=r"give the whole key, as in agent:<agentId>:<session>"):
-        await list_runs(services, EVERYTHING, runs, at=f"pos:{head}")
-    whole = await list_runs(services, EVERYTHING, replace(runs, requester=ROOT), at=f"pos:{head}")
+        await list_runs(services, EVERYTHING, ListRuns(requester="main", at=f"pos:{head}"))
+    whole = await list_runs(services, EVERYTHING, ListRuns(requester=ROOT, at=f"pos:{head}"))
     assert len(whole.view.items) == 2
     assert orjson.loads(await answer("getRun", str(family.id("scout"))))["stage"] == "started"
 

@@ -9,7 +9,7 @@ from application.queries.access import AccessScope, Caller
 from application.queries.agents import list_agents
 from application.queries.errors import QueryError
 from application.queries.events import event_filter, list_events
-from application.queries.runs import RunFilter, get_run, list_runs
+from application.queries.runs import GetRun, ListRuns, get_run, list_runs
 from application.queries.services import QueryServices
 from application.queries.views.run import RunMetadataView, RunView
 from tests.support.builders.logged_family import LoggedFamily
@@ -37,11 +37,13 @@ async def test_agents_runs_and_events_are_asked_for_by_a_caller(
 
     agents = (await list_agents(services, own, "current")).view
     assert [agent.id for agent in agents.agents] == [agents.requester]
-    page = await list_runs(services, own, RunFilter(tree="current"))
+    page = await list_runs(services, own, ListRuns(tree="current"))
     assert [str(run.run_id) for run in page.view.items] == [run_id]
     assert page.position == await running.log.head()
-    assert isinstance((await get_run(services, own, run_id, wait="1ms")).view, RunView)
-    assert isinstance((await get_run(services, caller("read"), run_id)).view, RunMetadataView)
+    assert isinstance((await get_run(services, own, run_id, GetRun(wait="1ms"))).view, RunView)
+    assert isinstance(
+        (await get_run(services, caller("read"), run_id, GetRun())).view, RunMetadataView
+    )
     events = (await list_events(services, await event_filter(services, own, run_id=run_id))).view
     assert {event.run_id for event in events.items} == {family.id("reviewer")}
 
@@ -53,9 +55,9 @@ async def test_what_a_caller_may_not_see_is_an_error_of_the_query(
     await family.begin("reviewer")
     stranger = caller("read", session="agent:main:stranger")
     with pytest.raises(QueryError, match="there is no such run") as unseen:
-        await get_run(services, stranger, str(family.id("reviewer")))
+        await get_run(services, stranger, str(family.id("reviewer")), GetRun())
     assert (unseen.value.code, unseen.value.position) == ("not_found", await running.log.head())
     with pytest.raises(QueryError, match='lacks the scope "read"') as refused:
-        await list_runs(services, caller("spawn"), RunFilter())
+        await list_runs(services, caller("spawn"), ListRuns())
     assert refused.value.code == "not_permitted"
-    assert (await list_runs(services, stranger, RunFilter())).view.items == []
+    assert (await list_runs(services, stranger, ListRuns())).view.items == []

@@ -16,9 +16,10 @@ from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.changes import compare, history
 from application.queries.errors import QueryError
 from application.queries.paging import LIMIT_MAX
-from application.queries.runs import RunFilter
+from application.queries.runs import GetRun, ListRuns
 from application.queries.services import QueryServices
 from application.queries.timeline import bars, tree
+from application.queries.timeline.bars import ListTimeline
 from application.queries.views.view import Answer, View
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.identity.identifiers import RandomIdentities
@@ -45,10 +46,10 @@ async def _events(to: QueryServices, by: Caller, _: str, at: str | None) -> Answ
 
 
 OF_ALL: Mapping[str, Question] = {
-    "listRuns": lambda to, by, _, at: runs.list_runs(to, by, RunFilter(), at=at, limit=LIMIT_MAX),
+    "listRuns": lambda to, by, _, at: runs.list_runs(to, by, ListRuns(at=at, limit=LIMIT_MAX)),
     "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, at=at),
     "listEvents": _events,
-    "listTimeline": lambda to, by, _, at: bars.list_bars(to, by, RunFilter(), at=at),
+    "listTimeline": lambda to, by, _, at: bars.list_timeline(to, by, ListTimeline(at=at)),
     "listLedger": lambda to, by, _, at: inbox.list_ledger(to, by, at=at, limit=LIMIT_MAX),
 }
 OF_REVISIONS: Mapping[str, Question] = {
@@ -63,7 +64,7 @@ OF_SESSIONS: Mapping[str, Question] = {
     "listAgents": lambda to, by, key, at: agents.list_agents(to, by, key, at=at),
 }
 OF_RUNS: Mapping[str, Question] = {
-    "getRun": lambda to, by, run, at: runs.get_run(to, by, run, at=at),
+    "getRun": lambda to, by, run, at: runs.get_run(to, by, run, GetRun(at=at)),
     "getRunHistory": lambda to, by, run, at: history.get_run_history(to, by, run, at=at),
     "compareRuns": lambda to, by, run, at: compare.compare_runs(to, by, run, run, at=at),
     "explainRun": lambda to, by, run, at: explain.explain_run(to, by, run, at=at),

@@ -4,10 +4,7 @@ the server gives of itself. `make docs` runs it."""
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
-
-from infrastructure.inbound.http.application import ROUTERS
-from infrastructure.inbound.http.openapi import describe
+from infrastructure.inbound.http.openapi import document
 
 SHAPES = Path("infrastructure/inbound/web/page/src/api/shapes.ts")
 _HEAD = "// Written by `make docs` from the description of the HTTP API.\n"
@@ -17,13 +14,10 @@ _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean"
 def shapes() -> str:
     """Return the text of `shapes.ts`: an interface for each object, a type for everything else, and
     the type of the answer of each operation."""
-    application = FastAPI(title="spawnlog")
-    for router in ROUTERS:
-        application.include_router(router)
-    document = describe(application)
-    schemas = document["components"]["schemas"]
+    described = document()
+    schemas = described["components"]["schemas"]
     declared = "".join(_declared(name, schemas[name]) for name in sorted(schemas))
-    return _HEAD + declared + _answers(document["paths"])
+    return _HEAD + declared + _answers(described["paths"])
 
 
 def _answers(paths: dict[str, Any]) -> str:

@@ -1,10 +1,10 @@
 """How a command is answered: once for an idempotency key, and a recorded refusal as a problem."""
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from fastapi import Request, Response
 
+from application.commands.context import CommandResponse
 from application.commands.once import answer_on_record
 from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
 from application.queries.access import Caller
@@ -15,6 +15,9 @@ from infrastructure.inbound.http.requests.caller import (
 )
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response
+
+REFUSALS = frozenset({"forbidden", "error"})
+"""Kinds of answers on record that are problems."""
 
 
 def refusal_response(
@@ -37,13 +40,6 @@ def refusal_response(
         headers=position_headers(services, position),
     )
     return problem_response(problem, request.scope)
-
-
-class CommandResponse(NamedTuple):
-    """How a command is answered, and the position at which that is so; None for now."""
-
-    answer: StoredAnswer
-    position: int | None = None
 
 
 def plain_response(_: Request, services: Services, answer: StoredAnswer, position: int) -> Response:

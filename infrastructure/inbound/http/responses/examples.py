@@ -11,7 +11,7 @@ from domain.run.facts import AdmissionFacts
 from domain.spawn.admission import ADMISSION
 
 _DOCUMENT = orjson.loads(Path(__file__).with_name("examples.json").read_bytes())
-OPERATIONS: dict[str, dict[str, Any]] = _DOCUMENT["operations"]
+EXAMPLES: dict[str, dict[str, Any]] = _DOCUMENT["operations"]
 PROBLEMS: dict[str, str] = _DOCUMENT["problems"]
 
 _FACTS = AdmissionFacts(
@@ -49,5 +49,5 @@ def _admission_decisions() -> list[dict[str, Any]]:
     ]
 
 
-EXPLANATION = OPERATIONS["explainRun"]["response"]
+EXPLANATION = EXAMPLES["explainRun"]["response"]
 EXPLANATION["decisions"] = [*_admission_decisions(), *EXPLANATION["decisions"]]

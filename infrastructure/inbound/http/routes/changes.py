@@ -10,6 +10,7 @@ from application.queries.changes.compare import RunComparisonView
 from application.queries.changes.diff import DiffView
 from application.queries.changes.history import RunHistoryView
 from application.queries.paging import LIMIT_DEFAULT
+from application.queries.runs import VERSION_MAX
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
@@ -26,7 +27,6 @@ from infrastructure.inbound.http.requests.parameters import (
     LimitParameter,
 )
 from infrastructure.inbound.http.responses.described import endpoint_responses
-from infrastructure.inbound.http.routes.runs import VERSION_MAX
 
 FIELD_CHARS_MAX = 256
 FIELDS_MAX = 50

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
+from application.commands.context import CommandResponse
 from application.commands.control import (
     addressed_run,
     controlled_run,
@@ -26,11 +27,7 @@ from infrastructure.inbound.http.requests.caller import (
     json_response,
     traceparent_of,
 )
-from infrastructure.inbound.http.requests.replies import (
-    CommandResponse,
-    refusal_response,
-    respond_once,
-)
+from infrastructure.inbound.http.requests.replies import refusal_response, respond_once
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,

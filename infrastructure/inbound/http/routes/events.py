@@ -27,7 +27,7 @@ from infrastructure.inbound.http.requests.parameters import (
 )
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import endpoint_responses
-from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.responses.examples import EXAMPLES
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE as STREAM
 from infrastructure.inbound.http.routes.event_stream import EventStream, Frames
@@ -38,7 +38,7 @@ _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 def _page_or_stream() -> dict[int | str, dict[str, Any]]:
     responses = endpoint_responses("not_found", "foreign_cursor")
-    example = OPERATIONS["listEvents"]["stream"]
+    example = EXAMPLES["listEvents"]["stream"]
     responses[200]["content"] = {STREAM: {"schema": {"type": "string"}, "example": example}}
     return responses
 

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from application.commands.context import CommandResponse
 from application.commands.control import require_service
 from application.context.recorded_scripts import NothingRecorded
 from application.log.event_log import Reservation
@@ -33,7 +34,7 @@ from infrastructure.inbound.http.requests.caller import (
     RunInPath,
     traceparent_of,
 )
-from infrastructure.inbound.http.requests.replies import CommandResponse, respond_once
+from infrastructure.inbound.http.requests.replies import respond_once
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,

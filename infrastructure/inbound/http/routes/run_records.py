@@ -23,7 +23,7 @@ from infrastructure.inbound.http.requests.caller import (
 from infrastructure.inbound.http.requests.parameters import After, AsOfParameter, LimitParameter
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import endpoint_responses
-from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.responses.examples import EXAMPLES
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE as STREAM
 from infrastructure.inbound.http.routes.transcript_stream import TranscriptStream
@@ -34,7 +34,7 @@ _LAST_EVENT_ID = re.compile("[0-9]{1,9}")
 
 def _page_or_stream() -> dict[int | str, dict[str, Any]]:
     responses = endpoint_responses("not_found", "erased")
-    example = OPERATIONS["getRunTranscript"]["stream"]
+    example = EXAMPLES["getRunTranscript"]["stream"]
     responses[200]["content"] = {STREAM: {"schema": {"type": "string"}, "example": example}}
     return responses
 

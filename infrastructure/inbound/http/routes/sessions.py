@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
+from application.commands.context import CommandResponse
 from application.log.event_log import Reservation
 from application.queries import inbox
 from application.queries import sessions as queries
@@ -33,7 +34,7 @@ from infrastructure.inbound.http.requests.parameters import (
     LimitParameter,
     Wait,
 )
-from infrastructure.inbound.http.requests.replies import CommandResponse, respond_once
+from infrastructure.inbound.http.requests.replies import respond_once
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,

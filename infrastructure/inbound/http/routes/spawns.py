@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from fastapi import APIRouter, Request, Response
 
+from application.commands.context import CommandResponse
 from application.commands.spawn import require_requester, require_spawner
 from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import Caller
@@ -18,11 +19,7 @@ from infrastructure.inbound.http.requests.caller import (
     services_of,
     traceparent_of,
 )
-from infrastructure.inbound.http.requests.replies import (
-    CommandResponse,
-    refusal_response,
-    respond_once,
-)
+from infrastructure.inbound.http.requests.replies import refusal_response, respond_once
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from application.queries.timeline import bars, histogram, moments
-from application.queries.timeline.bars import BARS_DEFAULT, BARS_MAX, TimelineView
+from application.queries.timeline import histogram, moments
 from application.queries.timeline.histogram import (
     BUCKETS_DEFAULT,
     BUCKETS_MAX,
@@ -22,14 +21,12 @@ from infrastructure.inbound.http.requests.caller import (
 from infrastructure.inbound.http.requests.parameters import (
     ActorParameter,
     AsOfParameter,
-    ByCursor,
     FromParameter,
     RunParameter,
     ToParameter,
     TreeParameter,
     TypesParameter,
 )
-from infrastructure.inbound.http.requests.run_filter import FilteredRuns
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
 router = APIRouter(tags=["log"])
@@ -81,57 +78,6 @@ async def count_events(
         actor=actor,
     )
     return view_response(services, counted)
-
-
-@router.get(
-    "/v1/timeline",
-    dependencies=AT_POSITION,
-    operation_id="listTimeline",
-    response_model=TimelineView,
-    summary="Runs as bars",
-    description=(
-        "The runs that were asked for and not over between `from` and `to`, the newest first, each"
-        " with the position and instant of every stage that it had come to as of `at`, and buckets"
-        " of as much time each with what was recorded in them, as `/v1/events/histogram` has them."
-        " The buckets count all of the log in that part, or the tree that is asked for; the other"
-        " filters are for runs alone. A token that does not see all of the log gets none unless it"
-        " names a tree of its own."
-    ),
-    responses=endpoint_responses("foreign_cursor"),
-)
-async def list_timeline(
-    services: InjectedServices,
-    caller: ByCaller,
-    filters: FilteredRuns,
-    begin: FromParameter = None,
-    end: ToParameter = None,
-    at: AsOfParameter = None,
-    limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="How many runs at most.")] = (
-        BARS_DEFAULT
-    ),
-    cursor: ByCursor = None,
-    buckets: Annotated[
-        int | None,
-        Query(
-            ge=0,
-            le=BUCKETS_MAX,
-            description="How many buckets of time; 0 for none, 100 when left out.",
-        ),
-    ] = None,
-) -> Response:
-    """The timeline."""
-    found = await bars.list_bars(
-        services,
-        caller,
-        filters,
-        begin=begin,
-        end=end,
-        at=at,
-        limit=limit,
-        cursor=cursor,
-        buckets=buckets,
-    )
-    return view_response(services, found)
 
 
 @router.get(

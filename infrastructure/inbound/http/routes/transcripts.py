@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from application.commands.context import CommandResponse
 from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import require_scope
 from application.queries.errors import invalid_value
@@ -18,7 +19,7 @@ from infrastructure.inbound.http.requests.caller import (
     KeyInPath,
     json_response,
 )
-from infrastructure.inbound.http.requests.replies import CommandResponse, respond_once
+from infrastructure.inbound.http.requests.replies import respond_once
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,

@@ -31,7 +31,7 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
-from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.responses.examples import EXAMPLES
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 router = APIRouter(tags=["log"])
@@ -83,7 +83,7 @@ class WhatIfBody(Body):
 def _lines() -> dict[int | str, dict[str, Any]]:
     responses = endpoint_responses("not_found", "what_if_busy", *BODY_PROBLEMS)
     schema = {"oneOf": [{"$ref": f"#/components/schemas/{one.__name__}"} for one in LINES]}
-    example = OPERATIONS["whatIf"]["lines"]
+    example = EXAMPLES["whatIf"]["lines"]
     responses[200]["content"] = {MEDIA_TYPE: {"schema": schema, "example": example}}
     return responses
 

@@ -4,7 +4,7 @@ shared, why something was decided, and how it was at any moment."""
 from application.queries.agents import list_agents
 from application.queries.errors import QueryError
 from application.queries.explain import explain_run
-from application.queries.runs import RunFilter, get_run, list_runs
+from application.queries.runs import GetRun, ListRuns, get_run, list_runs
 from application.queries.session_reference import UUID_TEXT
 from application.queries.sessions import get_run_shared_context, get_shared_context
 from application.queries.views.run import RunMetadataView, RunSummary, RunView
@@ -81,16 +81,18 @@ async def show_runs_at(call: McpCall) -> ToolAnswer:
     name = text_argument(call.arguments, "runId")
     if name is not None:
         run_id = await _run_id(call, name)
-        one = await get_run(call.services, call.caller, run_id, at=at)
+        one = await get_run(call.services, call.caller, run_id, GetRun(at=at))
         return answer_of(RunsAt(position=one.position, runs=[], run=one.view, next_cursor=None))
     limit = count_argument(call.arguments, "limit", RUNS_DEFAULT, RUNS_MAX)
     page = await list_runs(
         call.services,
         call.caller,
-        RunFilter(requester=call.session_key),
-        at=None if text_argument(call.arguments, "cursor") else at,
-        limit=limit,
-        cursor=text_argument(call.arguments, "cursor"),
+        ListRuns(
+            requester=call.session_key,
+            at=None if text_argument(call.arguments, "cursor") else at,
+            limit=limit,
+            cursor=text_argument(call.arguments, "cursor"),
+        ),
     )
     view = RunsAt(
         position=page.position, runs=page.view.items, run=None, next_cursor=page.view.next_cursor

@@ -8,7 +8,7 @@ from application.commands.control import require_control
 from application.queries.access import require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
-from application.queries.runs import RunFilter, get_run_transcript, list_runs
+from application.queries.runs import ListRuns, get_run_transcript, list_runs
 from application.queries.session_reference import resolve_session_key
 from application.queries.sessions import get_session, visible_session
 from application.queries.views.run import RecordedStage, RunSummary
@@ -89,8 +89,7 @@ async def list_sessions(call: McpCall) -> ToolAnswer:
     page = await list_runs(
         call.services,
         call.caller,
-        RunFilter(requester=call.session_key, stages=_SPAWNED),
-        limit=SESSIONS_MAX,
+        ListRuns(requester=call.session_key, stages=_SPAWNED, limit=SESSIONS_MAX),
     )
     since = call.services.work.log.now() - timedelta(minutes=minutes) if minutes else None
     rows: dict[UUID, SpawnedSession] = {}

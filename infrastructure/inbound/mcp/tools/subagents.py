@@ -8,7 +8,7 @@ from uuid import UUID
 from application.commands.control import addressed_run, controlled_run, require_control
 from application.queries.access import require_scope
 from application.queries.errors import QueryError
-from application.queries.runs import get_run, get_run_transcript
+from application.queries.runs import GetRun, get_run, get_run_transcript
 from application.queries.views.inbox import AnnouncementView, announcement_views
 from application.queries.views.run import RunMetadataView, RunSummary, RunView, run_summaries
 from application.queries.views.run_records import TranscriptEntryView
@@ -229,7 +229,7 @@ async def _log(call: McpCall) -> ToolAnswer:
 
 async def _info(call: McpCall) -> ToolAnswer:
     one = await _target(call)
-    answer = await get_run(call.services, call.caller, one.run_id)
+    answer = await get_run(call.services, call.caller, one.run_id, GetRun())
     shown = Subagent(members_of(answer.view), one.now, one.pending)
     text = info_text(shown)
     return answer_of(SubagentInfo(status="ok", action="info", run=answer.view, text=text), text)
@@ -366,7 +366,7 @@ async def send_and_wait(call: McpCall, run_id: str, label: str, message: str) ->
     awaited = await wait_for_runs(call, [sent], seconds)
     if awaited.open:
         return {"status": "timeout", **facts, "text": f"{label} is still running."}
-    answered = await get_run(call.services, call.caller, str(awaited.over[0].run_id))
+    answered = await get_run(call.services, call.caller, str(awaited.over[0].run_id), GetRun())
     run_view = answered.view
     if run_view.outcome != "success":
         return {"status": "error", **facts, "error": run_view.error or str(run_view.outcome)}

@@ -13,7 +13,7 @@ import pytest
 from application.log.envelope import RecordedEvent
 from application.projections.fold import Fold
 from application.queries.errors import QueryError
-from application.queries.runs import get_run
+from application.queries.runs import GetRun, get_run
 from application.queries.search import pages
 from application.queries.search.condition import parse_condition
 from application.queries.search.counts import NAMES
@@ -315,7 +315,7 @@ async def finds_fields(history: History, names: Sequence[str]) -> None:
 async def test_every_field_of_a_run_is_searched_or_refused_by_its_name(told: History) -> None:
     newest = list(told.moments[-1].runs.values())
     for run in newest[:5]:
-        view = await get_run(told.services, EVERYTHING, str(run.run_id))
+        view = await get_run(told.services, EVERYTHING, str(run.run_id), GetRun())
         shown = json.loads(view.view.json_bytes())
         assert [*shown] == [*FIELDS_OF_A_RUN]
         for name, value_of in RUN_FIELDS.items():
@@ -325,7 +325,7 @@ async def test_every_field_of_a_run_is_searched_or_refused_by_its_name(told: His
         name
         for run in newest
         for name, value in json.loads(
-            (await get_run(told.services, EVERYTHING, str(run.run_id))).view.json_bytes()
+            (await get_run(told.services, EVERYTHING, str(run.run_id), GetRun())).view.json_bytes()
         ).items()
         if isinstance(value, (bool, int, str))
     }

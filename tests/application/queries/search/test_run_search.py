@@ -12,7 +12,7 @@ from application.ports.registry import RunQuery
 from application.ports.run_search import Examined, RunWords
 from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
-from application.queries.runs import RunFilter, list_runs
+from application.queries.runs import ListRuns, list_runs
 from application.queries.search import run_words
 from application.queries.services import QueryServices
 from application.queries.views.run import RunListView, status_of
@@ -57,7 +57,7 @@ async def family(running: RunningLog) -> LoggedFamily:
 
 
 async def _found(services: QueryServices, by: Caller, q: str, **more: Any) -> RunListView:
-    return (await list_runs(services, by, RunFilter(), words=q, **more)).view
+    return (await list_runs(services, by, ListRuns(q=q, **more))).view
 
 
 async def _names(
@@ -123,12 +123,12 @@ async def test_the_totals_are_those_of_the_runs_at_every_position(
     registry = services.work.registry
     for at in range(1, await running.log.head() + 1):
         for criteria, query in (
-            (RunFilter(), RunQuery()),
-            (RunFilter(tree=ROOT, agent_ids=("main",)), RunQuery(tree=ROOT, agent_ids=("main",))),
+            ({}, RunQuery()),
+            ({"tree": ROOT, "agent_ids": ("main",)}, RunQuery(tree=ROOT, agent_ids=("main",))),
         ):
             runs = await registry.runs(query, at=at, limit=RUNS_MAX)
             answer = await list_runs(
-                services, caller(), criteria, at=f"pos:{at}", limit=1, totals=True
+                services, caller(), ListRuns(at=f"pos:{at}", limit=1, totals=True, **criteria)
             )
             assert answer.view.totals == RunTotalsView(
                 runs=len(runs),
@@ -146,9 +146,9 @@ async def test_totals_are_told_when_they_are_asked_for_and_of_what_a_token_may_s
     services: QueryServices, family: LoggedFamily
 ) -> None:
     async def totals(by: Caller, **more: Any) -> RunTotalsView | None:
-        return (await list_runs(services, by, RunFilter(), totals=True, **more)).view.totals
+        return (await list_runs(services, by, ListRuns(totals=True, **more))).view.totals
 
-    assert (await list_runs(services, caller(), RunFilter())).view.totals is None
+    assert (await list_runs(services, caller(), ListRuns())).view.totals is None
     everything = await totals(caller())
     assert everything is not None
     assert everything.rules == {"allow_agents": 1}
@@ -158,7 +158,7 @@ async def test_totals_are_told_when_they_are_asked_for_and_of_what_a_token_may_s
         assert seen is not None
         assert seen.runs == runs
     own = caller(pattern=family.key("two"), run_id=family.id("two"))
-    listed = (await list_runs(services, own, RunFilter())).view.items
+    listed = (await list_runs(services, own, ListRuns())).view.items
     seen = await totals(own)
     assert seen is not None
     assert seen.runs == len(listed) == 2

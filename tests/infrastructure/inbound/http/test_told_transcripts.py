@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from infrastructure.inbound.http.responses.examples import OPERATIONS
+from infrastructure.inbound.http.responses.examples import EXAMPLES
 from tests.support.builders.submitted_transcripts import CONVERSATION, message, path_of, tell
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import a_key, replayed
@@ -244,7 +244,7 @@ def test_the_limits_may_be_reached(house: House) -> None:
 
 
 def test_the_example_is_taken(house: House) -> None:
-    example = OPERATIONS["provideTranscript"]
+    example = EXAMPLES["provideTranscript"]
     body = told(house.http.put(path_of(house.session("told")), json=example["request"]))
     names = ("entries", "bytes", "tokens")
     assert [body[name] for name in names] == [example["response"][name] for name in names]

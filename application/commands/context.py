@@ -1,0 +1,29 @@
+"""What a command knows of the request that it came with, and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from application.log.event_log import Reservation, StoredAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext:
+    """The request behind a command.
+
+    Attributes:
+        reservation: The idempotency key, if the request has one.
+        traceparent: The W3C trace context, if the request has a valid one.
+        is_there: Returns True while the caller waits for the answer.
+    """
+
+    reservation: Reservation | None = None
+    traceparent: str | None = None
+    is_there: Callable[[], bool] = lambda: True
+
+
+class CommandResponse(NamedTuple):
+    """The answer of a command, and the position at which it is true; None for now."""
+
+    answer: StoredAnswer
+    position: int | None = None

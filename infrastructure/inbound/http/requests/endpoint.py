@@ -1,0 +1,236 @@
+"""Routes of operations: each reads a request as its row says, calls the handler and answers."""
+
+from collections.abc import Mapping
+from typing import Any, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+from application.commands.context import CommandContext, CommandResponse
+from application.commands.once import answer_on_record
+from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.queries.access import Caller, require_scope
+from application.queries.errors import invalid_value
+from application.queries.operation import Operation, Parameters, Read
+from application.queries.views.view import Answer
+from application.queries.wait import reach_position
+from infrastructure.contract.json_values import VALUES_MAX
+from infrastructure.inbound.http.middleware.disconnects import presence_check
+from infrastructure.inbound.http.requests.bodies import read_body
+from infrastructure.inbound.http.requests.caller import (
+    caller_of,
+    json_response,
+    position_headers,
+    reservation_of,
+    services_of,
+    traceparent_of,
+    view_response,
+)
+from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
+from infrastructure.inbound.http.requests.replies import REFUSALS, refusal_response
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.problems import HttpProblem
+
+ERRORS_SHOWN_MAX = 20
+
+
+class OperationRoute(Route):
+    """The route of an operation."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__(
+            operation.path, _Endpoint(operation), methods=[operation.method], name=operation.name
+        )
+        # Without `HEAD`, which Starlette adds to `GET`.
+        self.methods = {operation.method}
+        self.operation = operation
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        matched, child = super().matches(scope)
+        # The request guard counts answers by the path of the route.
+        return matched, {**child, "route": self}
+
+
+class _Endpoint:
+    """The ASGI application of an operation: a class, so that Starlette hands on the request."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+        self._reads_parameters = _parameter_reader(operation)
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        request = Request(scope, receive, send)
+        response = await self._respond(request)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        operation = self._operation
+        services = services_of(request)
+        given: dict[str, Any] = {"services": services, "request": request}
+        caller = None
+        if operation.token:
+            given["caller"] = caller = await caller_of(request)
+            _require_known_names(operation, request)
+        given |= self._reads_parameters(request)
+        query = given.get("query")
+        if isinstance(query, Read) and query.min_position is not None:
+            await reach_position(services, query.min_position)
+        if caller is not None and operation.scope is not None:
+            require_scope(caller, operation.scope)
+        raw = b""
+        if operation.body is not None:
+            given["body"], raw = await read_body(
+                request,
+                operation.body,
+                values_max=operation.values_max or VALUES_MAX,
+                media_types=operation.media_types,
+            )
+        if "command" in operation.takes:
+            assert caller is not None
+            return await self._command(request, services, caller, given, raw)
+        result = await self._call(given)
+        if isinstance(result, Response):
+            return result
+        return self._answer(request, services, result)
+
+    async def _call(self, given: Mapping[str, Any]) -> Any:
+        takes = self._operation.takes
+        return await self._operation.handler(
+            **{name: value for name, value in given.items() if name in takes}
+        )
+
+    def _answer(self, request: Request, services: Services, answer: Answer[Any]) -> Response:
+        operation = self._operation
+        headers = {}
+        if operation.etag is not None:
+            headers["ETag"] = operation.etag(answer.view)
+            if operation.if_none_match and _is_known(request, headers["ETag"]):
+                headers |= position_headers(services, answer.position)
+                return Response(status_code=304, headers=headers)
+        return view_response(services, answer, status=operation.status, headers=headers)
+
+    async def _command(
+        self,
+        request: Request,
+        services: Services,
+        caller: Caller,
+        given: dict[str, Any],
+        raw: bytes,
+    ) -> Response:
+        """Act once for an idempotency key: a repeated request gets the answer on record."""
+        keyed = self._operation.repeat == "key"
+        reservation = reservation_of(request, caller, raw) if keyed else None
+        given["command"] = CommandContext(
+            reservation=reservation,
+            traceparent=traceparent_of(request),
+            is_there=presence_check(request.scope),
+        )
+        headers = {}
+        try:
+            result = await self._call(given)
+        except AlreadyReserved as repeated:
+            assert reservation is not None
+            result = answer_on_record(repeated.reserved, reservation)
+            headers["Idempotent-Replayed"] = "true"
+        if isinstance(result, Response):
+            response = result
+        elif isinstance(result, Answer):
+            response = self._answer(request, services, result)
+        else:
+            answer, position = result if isinstance(result, CommandResponse) else (result, None)
+            if position is None:
+                position = await services.work.log.head()
+            response = self._stored(request, services, answer, position)
+        response.headers.update(headers)
+        return response
+
+    def _stored(
+        self, request: Request, services: Services, answer: StoredAnswer, position: int
+    ) -> Response:
+        operation = self._operation
+        if answer.kind in REFUSALS:
+            return refusal_response(request, services, answer, position)
+        body = {**answer.body, "position": position} if operation.shows_position else answer.body
+        headers = {}
+        if operation.location is not None:
+            first = answer.body["runs"][0] if "runs" in answer.body else answer.body  # type: ignore[index]
+            headers["Location"] = operation.location.format_map(first)
+        status = operation.statuses.get(answer.kind, operation.status)
+        return json_response(services, body, position, status=status, headers=headers)
+
+
+def _require_known_names(operation: Operation, request: Request) -> None:
+    """Refuse a parameter that the operation does not have, or that it takes once, given twice."""
+    fields = query_fields(operation.query)
+    for name in request.query_params:
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise HttpProblem(
+                "invalid_request",
+                f"there is no parameter {name[:100]} here; there is {known}",
+                errors=({"pointer": f"/query/{name[:100]}", "detail": "unknown parameter"},),
+            )
+        if not fields[name] and len(request.query_params.getlist(name)) > 1:
+            raise invalid_value(f"/query/{name}", "may be given once only")
+
+
+def query_fields(query: type[Parameters] | None) -> dict[str, bool]:
+    """Return the names of query parameters as in a URL, and whether each may be repeated."""
+    if query is None:
+        return {}
+    return {
+        field.alias or name: get_origin(field.annotation) is tuple
+        for name, field in query.model_fields.items()
+    }
+
+
+def _parameter_reader(operation: Operation) -> Any:
+    """Return a function that reads path and query of a request as arguments of the handler."""
+    path = {
+        name: (python_name, TypeAdapter(PATH_PARAMETERS[name]))
+        for name, python_name in operation.path_arguments.items()
+    }
+    fields = query_fields(operation.query)
+    query = operation.query
+
+    def read(request: Request) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        errors: list[dict[str, str]] = []
+        for name, (python_name, adapter) in path.items():
+            try:
+                values[python_name] = adapter.validate_python(request.path_params[name])
+            except ValidationError as failure:
+                errors += _faults(failure, f"/path/{name}")
+        if query is not None:
+            params = request.query_params
+            given = {
+                name: params.getlist(name) if repeats else params[name]
+                for name, repeats in fields.items()
+                if name in params
+            }
+            try:
+                values["query"] = query.model_validate(given)
+            except ValidationError as failure:
+                errors += _faults(failure, "/query")
+        if errors:
+            detail = f"{errors[0]['pointer']}: {errors[0]['detail']}"
+            raise HttpProblem("invalid_request", detail, errors=errors[:ERRORS_SHOWN_MAX])
+        return values
+
+    return read
+
+
+def _faults(failure: ValidationError, place: str) -> list[dict[str, str]]:
+    return [
+        {"pointer": place + "".join(f"/{part}" for part in fault["loc"]), "detail": fault["msg"]}
+        for fault in failure.errors(include_url=False, include_input=False)
+    ]
+
+
+def _is_known(request: Request, etag: str) -> bool:
+    """Return True if the caller says that it has this version already."""
+    given = ",".join(request.headers.getlist("if-none-match")).split(",")
+    return bool({one.strip().removeprefix("W/") for one in given} & {etag, "*"})

@@ -1,0 +1,38 @@
+"""Parameters in the paths of operations, by their names in the templates."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import AfterValidator
+
+from infrastructure.inbound.http.requests.parameters import RUN_ID_SCHEMA
+from infrastructure.inbound.http.responses.path_encoding import restore_slashes
+
+SESSION_KEY_CHARS_MAX = 512
+REVISION_MAX = 2**31 - 1
+
+PATH_PARAMETERS: Mapping[str, Any] = {
+    # Not limited here: another text is the id of no run, and 404.
+    "runId": Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)],
+    "id": Annotated[
+        str,
+        Path(
+            description="The announcement's id: that of its run.", json_schema_extra=RUN_ID_SCHEMA
+        ),
+    ],
+    "key": Annotated[
+        str,
+        Path(
+            max_length=SESSION_KEY_CHARS_MAX,
+            description=(
+                "The session's key in any spelling, its id, or `current` for the one session that"
+                " the token acts for. A slash in it goes as `%2F`."
+            ),
+        ),
+        AfterValidator(restore_slashes),
+    ],
+    "revision": Annotated[
+        int, Path(ge=1, le=REVISION_MAX, description="The number of the revision, from 1.")
+    ],
+}
