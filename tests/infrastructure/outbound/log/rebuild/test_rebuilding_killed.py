@@ -123,6 +123,7 @@ async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
 ) -> None:
     await observe(running.log, range(3))
     await tables.create(connection, "any", 1)
+    await connection.execute("SET idle_in_transaction_session_timeout = 0")
     await connection.execute("BEGIN")
     await connection.execute("LOCK TABLE rebuilding IN ACCESS EXCLUSIVE MODE")
     holder = await asyncio.create_subprocess_exec(
