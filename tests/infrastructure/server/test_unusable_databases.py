@@ -33,6 +33,14 @@ def _refusal(start: Callable[[], object]) -> str:
     return str(refused.value)
 
 
+@pytest.mark.parametrize("rest", ["@[h", "%ret@h/d", "@[::1]x/d", "@h:x y/d", "@h/d?nope=1"])
+def test_malformed_url_is_not_repeated(tmp_path: Path, rest: str) -> None:
+    for start in (open_database, migrate_database):
+        refusal = _refusal(partial(start, f"postgresql://u:s3cret{rest}", tmp_path))
+        assert "the database URL cannot be read: write postgresql://" in refusal
+        assert "s3c" not in refusal
+
+
 @pytest.fixture(params=["LATIN1", "SQL_ASCII"])
 def foreign_url(
     request: pytest.FixtureRequest, databases: Databases, database_url: str

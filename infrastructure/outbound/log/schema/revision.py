@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 import infrastructure
 from infrastructure.contract.errors import UserError
@@ -91,7 +92,15 @@ def require_known_revision(found: str | None) -> None:
 
 
 def require_database_url(conninfo: str) -> None:
-    """Raises `ValueError` unless it begins with `postgresql://` or `postgres://`."""
+    """Raises `ValueError` unless it is a URL that begins with `postgresql://` or `postgres://`."""
     scheme, separator, _ = conninfo.partition("://")
     if not separator or scheme not in ("postgresql", "postgres"):
         raise ValueError("the database URL must begin with postgresql://")
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        # Its text repeats the URL, which may hold a password.
+        raise ValueError(
+            "the database URL cannot be read: write postgresql://user@host:port/database, with"
+            " special characters percent-encoded (@ is %40)"
+        ) from None
