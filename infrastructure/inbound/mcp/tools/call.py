@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -14,6 +14,7 @@ from application.queries.errors import QueryError
 from application.queries.views.view import View
 from application.session.continue_session import SentMessage
 
+T = TypeVar("T")
 ReportProgress = Callable[[float, str], Awaitable[None]]
 """Tells the caller how far a wait is: a number that only grows, and a line for people."""
 

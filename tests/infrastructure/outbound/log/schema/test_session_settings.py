@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 
 import infrastructure
+from infrastructure.eventsourcing import LogReader
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema import connections, session
 from infrastructure.outbound.log.schema.migrate import migrate, migration_engine
@@ -178,6 +179,7 @@ SYNC_OPENERS: dict[str, Callable[[str], psycopg.Connection[Any]]] = {
     "plain": lambda url: connections.open_sync_connection(url, application="test"),
     "reader": open_read_connection,
     "migration": _migration_connection,
+    "eventsourcing": lambda url: LogReader(url).read(lambda connection: connection),
 }
 
 
