@@ -15,6 +15,7 @@ from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from infrastructure.server.database import open_database
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.told_logs import ToldLogs
 from tests.support.durations import STORE, DurationsPlugin, leave_out_other_parts
 from tests.support.memory_folder import files_in_memory, temporary_files_in
 from tests.support.processor_time import ProcessorTimePlugin
@@ -142,10 +143,20 @@ def resting_databases(databases: Databases) -> Databases:
     return databases
 
 
+@pytest.fixture(scope="session")
+def told_logs(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToldLogs]:
+    logs = ToldLogs(databases, tmp_path_factory.mktemp("told"))
+    yield logs
+    logs.drop()
+
+
 @pytest.fixture
-def database_url(databases: Databases) -> Iterator[str]:
-    """A database of its own, migrated and empty."""
-    url = databases.create()
+def database_url(
+    databases: Databases, told_logs: ToldLogs, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """A database of its own, migrated and empty, or with the log that the mark `told` names."""
+    told = request.node.get_closest_marker("told")
+    url = told_logs.copy(told.args[0]) if told else databases.create()
     yield url
     databases.drop(url)
 

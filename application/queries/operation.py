@@ -20,6 +20,7 @@ from application.queries.views.view import Answer
 from domain.values.moments import DURATION_FORMS, MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
 POSITION_MAX = 2**62
 CURSOR_CHARACTERS_MAX = 2048
@@ -37,6 +38,22 @@ class Parameters(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+    )
+
+
+class Body(BaseModel):
+    """A request body: camelCase names only, no unknown keys, no type coercion.
+
+    By itself it is the body of an operation that takes none: an empty object, or nothing at all.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+        hide_input_in_errors=True,
     )
 
 
@@ -131,6 +148,8 @@ class Operation:
         errors: Codes of the problems that this operation can have beside those that all have.
         answer: The model of a success, or a union of models.
         status: The status of a success; `statuses` has others by the kind of a stored answer.
+        body: The model of the request body; `Body` if the method has one and the handler does not
+            take it.
         repeat: `key` if an `Idempotency-Key` is honored, `itself` if a second request does no more
             than the first, `once` if a client must not send it twice by itself.
         location: The template of the `Location` header, of members of the answer.
@@ -217,7 +236,7 @@ def operation(
             answer=answer or _answer_of(signature.return_annotation),
             path_arguments={one: to_snake(one) for one in names},
             query=_annotation(signature, "query"),
-            body=_annotation(signature, "body"),
+            body=_annotation(signature, "body") or (Body if method in METHODS_WITH_BODY else None),
             takes=takes,
             **more,
         )

@@ -34,8 +34,6 @@ from domain.values.record import ContentRef
 from domain.values.refusals import NotYet, Rejected
 from domain.values.shared_values import SharedChange
 
-ATTEMPTS_MAX = 5
-
 
 async def compose_child(
     work: UnitOfWork,

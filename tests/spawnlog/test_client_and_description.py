@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from infrastructure.inbound.http.openapi import BODIES, WITHOUT_KEY, document, documented_routes
+from infrastructure.inbound.http.operations import OPERATIONS as ROWS
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfFilter
 from infrastructure.inbound.http.schemas.external_runs import UsageBody
 from infrastructure.inbound.http.schemas.respawn import TranscriptChoice
@@ -41,6 +42,7 @@ OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
+SENT_ONCE = {"tradePageCode"} | {row.name for row in ROWS if row.repeat == "once"}
 ROUTES = {route.operation_id: route for route in documented_routes()}
 
 
@@ -172,7 +174,7 @@ def test_a_command_is_sent_again_only_with_a_key() -> None:
         request = function(**given)
         keyed = any(one["name"] == "Idempotency-Key" for one in described.get("parameters", ()))
         assert (request.idempotency_key is not None) == keyed, operation
-        repeatable = operation in WITHOUT_KEY - {"tradePageCode"}
+        repeatable = operation in WITHOUT_KEY - SENT_ONCE
         assert request.again == (method == "GET" or keyed or repeatable), operation
 
 

@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
-from application.queries.operation import Operation
+from application.queries.operation import Body, Operation
 from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.responses.described import (
@@ -40,7 +40,7 @@ from infrastructure.inbound.http.schemas.respawn import RespawnBody
 from infrastructure.inbound.http.schemas.spawn import SpawnBody
 from infrastructure.inbound.http.schemas.transcript import TranscriptBody
 
-BODIES: tuple[type[BaseModel], ...] = (
+_ROUTED_BODIES: tuple[type[BaseModel], ...] = (
     SpawnBody,
     RespawnBody,
     StopBody,
@@ -58,8 +58,13 @@ BODIES: tuple[type[BaseModel], ...] = (
     EndBody,
     PageTokenBody,
 )
+BODIES: tuple[type[BaseModel], ...] = (
+    *dict.fromkeys(row.body for row in OPERATIONS if row.body is not None and row.body is not Body),
+    *_ROUTED_BODIES,
+)
 WITHOUT_KEY = frozenset(
     {
+        *(row.name for row in OPERATIONS if row.repeat != "key"),
         *("whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"),
         *("makePageCode", "tradePageCode"),
         *("startVerification", "stopVerification"),
@@ -121,7 +126,7 @@ def documented_route(row: Operation) -> APIRoute:
             inspect.Parameter("query", inspect.Parameter.KEYWORD_ONLY, annotation=query)
         )
     endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    body = row.body if row.body is not None and row.body.model_fields else None
+    body = row.body if row.body is not Body else None
     return APIRoute(
         row.path,
         endpoint,

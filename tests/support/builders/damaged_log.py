@@ -21,7 +21,7 @@ from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.storytelling import ref
 from tests.support.builders.whole_story import tell_everything
-from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.servers.running_log import RunningLog
 
 TABLES = (
     *("events", "log_head", "commits", "runs", "sessions"),
@@ -162,12 +162,3 @@ async def tell_all(running: RunningLog, folder: Path) -> KeptFamily:
     await other.create("ample", ingredients=ingredients)
     await other.live("after")
     return family
-
-
-async def told_log(url: str, folder: Path) -> ToldLog:
-    """Tell it, and remember it."""
-    async with running_on(url) as running:
-        await tell_all(running, folder)
-    told = ToldLog(url, folder)
-    told.save()
-    return told

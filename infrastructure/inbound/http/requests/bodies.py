@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, ValidationError
 
 from application.queries.errors import QueryError
 from domain.configuration.problems import render_error
@@ -22,19 +21,6 @@ from infrastructure.inbound.http.responses.problems import HttpProblem
 BodyModel = TypeVar("BodyModel", bound=BaseModel)
 JSON = "application/json"
 ERRORS_SHOWN_MAX = 20
-
-
-class Body(BaseModel):
-    """A request body: camelCase names only, no unknown keys, no types made to fit."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=False,
-        hide_input_in_errors=True,
-    )
 
 
 async def read_body(

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from application.ports.page_tokens import CODE_SECONDS, TOKEN_SECONDS
 from application.queries.access import CallerView, describe_caller
-from infrastructure.inbound.http.requests.bodies import Body, read_body
+from application.queries.operation import Body
+from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     ByCaller,

@@ -16,9 +16,10 @@ from application.commands.control import (
 )
 from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import Caller, require_scope
+from application.queries.operation import Body
 from application.queries.session_reference import resolve_session_key
 from application.session.preamble import PreambleWriter
-from infrastructure.inbound.http.requests.bodies import Body, read_body
+from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,

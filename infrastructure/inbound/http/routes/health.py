@@ -9,13 +9,14 @@ from application.commands import verify as commands
 from application.concurrency.tasks import with_timeout
 from application.ports.verifications import VERIFICATIONS_MAX
 from application.queries.access import require_scope, require_whole_log
+from application.queries.operation import Body
 from application.queries.views.verification import (
     LogHeadView,
     VerificationStartView,
     VerificationStopView,
 )
 from application.telemetry.measurements import measure
-from infrastructure.inbound.http.requests.bodies import Body, read_body
+from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     ByCaller,

@@ -11,6 +11,7 @@ from application.queries import inbox
 from application.queries import sessions as queries
 from application.queries.access import require_scope, require_session_access
 from application.queries.inbox import LedgerState
+from application.queries.operation import Body
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
@@ -19,7 +20,7 @@ from application.queries.timeline.tree import LEVELS_MAX, NODES_DEFAULT, NODES_M
 from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
-from infrastructure.inbound.http.requests.bodies import Body, read_body
+from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
     AnnouncementInPath,

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from application.concurrency.bulkhead import BulkheadFull
 from application.queries import what_if as queries
+from application.queries.operation import Body
 from application.queries.views.what_if import (
     WhatIfFailureView,
     WhatIfProgressView,
@@ -20,7 +21,7 @@ from application.queries.views.what_if import (
 from application.queries.what_if import WhatIfAnswer, WhatIfRequest
 from domain.values.moments import MOMENT_CHARACTERS_MAX
 from domain.what_if.verdict import VerdictName
-from infrastructure.inbound.http.requests.bodies import Body, read_body
+from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,

@@ -11,9 +11,9 @@ from application.execution.external import (
     REPORT_ENTRIES_MAX,
     RESULT_BYTES_MAX,
 )
+from application.queries.operation import Body
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, USAGES_MAX, UsageEntry
 from domain.run.facts import RunOutcome
-from infrastructure.inbound.http.requests.bodies import Body
 from infrastructure.inbound.http.schemas.transcript import EntryBody, TokensField
 
 REPORT_VALUES_MAX = 20_000

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from application.queries.errors import QueryError, invalid_value
+from application.queries.operation import Body
 from application.spawn.request import SpawnRequest
 from application.spawn.respawn import EarlierRequest
 from domain.configuration.configuration import Configuration
 from domain.run.facts import RespawnFacts
-from infrastructure.inbound.http.requests.bodies import Body, validation_problem
+from infrastructure.inbound.http.requests.bodies import validation_problem
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 
 NUMBER_MAX = 2**31 - 1

@@ -7,6 +7,7 @@ import orjson
 from pydantic import Field, WithJsonSchema, field_validator
 
 from application.queries.errors import QueryError, invalid_value
+from application.queries.operation import Body
 from application.queries.session_reference import canonical_key
 from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
@@ -20,7 +21,6 @@ from domain.run.facts import SpawnOptions
 from domain.spawn.request import TASK_BYTES_MAX, effective_cleanup, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of, render_session_key
-from infrastructure.inbound.http.requests.bodies import Body
 from infrastructure.inbound.http.schemas.dependencies import (
     ChainAfterField,
     DependsOnField,

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from application.queries.operation import Body
 from domain.delivery.provided_transcript import ProvidedEntry
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
 from domain.values.json_text import text_of
-from infrastructure.inbound.http.requests.bodies import Body
 
 ENTRIES_MAX = 10_000
 VALUES_MAX = 100_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -14,7 +14,6 @@ from application.queries.errors import QueryError
 from application.queries.views.view import View
 from application.session.continue_session import SentMessage
 
-T = TypeVar("T")
 ReportProgress = Callable[[float, str], Awaitable[None]]
 """Tells the caller how far a wait is: a number that only grows, and a line for people."""
 

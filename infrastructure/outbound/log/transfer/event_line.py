@@ -21,8 +21,6 @@ POSITION_MAX = 2**62
 _INT_MAX = 2**31 - 1
 _SHORT_MAX = 2**15 - 1
 CACHED_MAX = 8_192
-EVENT_TYPE = "spawnlog.event."
-HASH_BYTES = 32
 _INSTANT_FORM = re.compile(
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 )

@@ -26,7 +26,6 @@ FILE_FORMAT = 1
 """Raised when a release writes lines that an older one cannot read."""
 
 HEADER_BYTES_MAX = 16 * 1024
-KEY_BYTES_MAX = 1024
 ExportScope = Literal["log", "range", "tree"]
 
 

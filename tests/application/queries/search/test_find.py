@@ -115,10 +115,24 @@ async def generated(url_of_the_past: str, tmp_path: Path) -> AsyncIterator[Histo
         yield await history_of(running, await services_on(running, tmp_path))
 
 
+@pytest.fixture(scope="module")
+async def told(
+    databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[History]:
+    """Everything that can be recorded, for tests that write nothing."""
+    url = databases.create()
+    async with running_on(url) as running:
+        yield await tell(running, tmp_path_factory.mktemp("told"))
+    databases.drop(url)
+
+
 @pytest.fixture
-async def told(running: RunningLog, tmp_path: Path) -> History:
-    """Everything that can be recorded."""
-    services = await services_on(running, tmp_path)
+async def told_anew(running: RunningLog, tmp_path: Path) -> History:
+    return await tell(running, tmp_path)
+
+
+async def tell(running: RunningLog, folder: Path) -> History:
+    services = await services_on(running, folder)
     await tell_everything(running)
     return await history_of(running, services)
 
@@ -484,15 +498,17 @@ async def test_the_places_of_a_session_are_those_of_the_configuration_in_force(
     assert nine.event.payload["revision"] == position
 
 
-async def test_texts_that_were_erased_hinder_no_search(told: History, running: RunningLog) -> None:
+async def test_texts_that_were_erased_hinder_no_search(
+    told_anew: History, running: RunningLog
+) -> None:
     question = SearchQuestion(when="running > 1 or refused > 2")
-    before, _ = await search(told, question)
+    before, _ = await search(told_anew, question)
     await running.ask("DELETE FROM contents")
     await running.ask("DELETE FROM content_keys")
-    assert (await search(told, question))[0] == before
+    assert (await search(told_anew, question))[0] == before
     for field in ("outcome", "stage"):
-        assert (await search(told, SearchQuestion(field=field, changes=True)))[0]
-    await search(told, SearchQuestion(field="maxChildren", changes=True, session=ROOT))
+        assert (await search(told_anew, SearchQuestion(field=field, changes=True)))[0]
+    await search(told_anew, SearchQuestion(field="maxChildren", changes=True, session=ROOT))
 
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
@@ -524,34 +540,38 @@ async def test_what_is_no_question_is_refused_with_what_to_do(told: History) -> 
             await find_breakpoints(told.services, EVERYTHING, SearchQuestion(**wrong))
 
 
-async def test_a_caller_finds_what_it_may_see(told: History, tmp_path: Path) -> None:
+async def test_a_caller_finds_what_it_may_see(told_anew: History, tmp_path: Path) -> None:
     question = SearchQuestion(when="spawned > 0")
     own = caller("read", session=ROOT)
     with pytest.raises(QueryError, match="whole log"):
-        await find_breakpoints(told.services, own, question)
-    assert (await find_breakpoints(told.services, own, replace(question, tree=ROOT))).view.items
+        await find_breakpoints(told_anew.services, own, question)
+    assert (
+        await find_breakpoints(told_anew.services, own, replace(question, tree=ROOT))
+    ).view.items
     revisions = SearchQuestion(when="config >= 2", tree=ROOT)
     for who, shown in ((EVERYTHING, False), (own, False)):
-        (one,) = (await find_breakpoints(told.services, who, revisions)).view.items
+        (one,) = (await find_breakpoints(told_anew.services, who, revisions)).view.items
         assert (one.after, one.event is not None) == ({"config": 2}, shown)
-    configurations = told.services.work.configurations
+    configurations = told_anew.services.work.configurations
     assert isinstance(configurations, ServerConfigurations)
     await activate(configurations, tmp_path, {"maxChildrenPerAgent": 9})
-    mine = SearchQuestion(field="maxChildren", changes=True, session=ROOT, since=f"pos:{told.last}")
+    mine = SearchQuestion(
+        field="maxChildren", changes=True, session=ROOT, since=f"pos:{told_anew.last}"
+    )
     for who, shown in ((EVERYTHING, True), (own, False)):
-        (one,) = (await find_breakpoints(told.services, who, mine)).view.items
+        (one,) = (await find_breakpoints(told_anew.services, who, mine)).view.items
         assert (one.event is not None) == shown
     stranger = caller("read", session="agent:main:stranger")
-    run_id = str(next(iter(told.moments[-1].runs)))
+    run_id = str(next(iter(told_anew.moments[-1].runs)))
     for narrowed in (
         replace(question, tree=ROOT),
         replace(question, session=ROOT),
         replace(question, run_id=run_id),
     ):
         with pytest.raises(QueryError):
-            await find_breakpoints(told.services, stranger, narrowed)
+            await find_breakpoints(told_anew.services, stranger, narrowed)
     with pytest.raises(QueryError, match="scope"):
-        await find_breakpoints(told.services, caller("spawn"), question)
+        await find_breakpoints(told_anew.services, caller("spawn"), question)
 
 
 async def test_a_cursor_is_of_one_question_on_one_log(told: History) -> None:

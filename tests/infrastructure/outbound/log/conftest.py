@@ -1,32 +1,23 @@
-"""A log in which everything has happened, told once: each file of tests has a copy."""
+"""A log in which everything has happened, which each file of tests damages and mends."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.support.builders.damaged_log import ToldLog, told_log
+from tests.support.builders.damaged_log import ToldLog
+from tests.support.builders.told_logs import ToldLogs
 from tests.support.servers.databases import Databases
-
-
-@pytest.fixture(scope="session")
-async def told_url(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[str]:
-    """Where the log is that is copied: nobody reads or writes it."""
-    url = databases.create()
-    await told_log(url, tmp_path_factory.mktemp("told"))
-    yield url
-    databases.drop(url)
 
 
 @pytest.fixture(scope="module")
 def story(
-    databases: Databases, told_url: str, tmp_path_factory: pytest.TempPathFactory
+    databases: Databases, told_logs: ToldLogs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ToldLog]:
     """The log itself; whoever damages it mends it."""
-    url = databases.copy(told_url)
-    yield ToldLog(url, tmp_path_factory.mktemp("story"))
-    databases.drop(url)
+    told = ToldLog(told_logs.copy("all"), tmp_path_factory.mktemp("story"))
+    told.save()
+    yield told
+    databases.drop(told.url)
 
 
 @pytest.fixture

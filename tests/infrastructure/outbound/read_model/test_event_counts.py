@@ -17,7 +17,6 @@ from domain.run.events import RunEnded, SpawnRefused
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts, live_runs_at
-from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
 from tests.support.tiers import examples, nightly_but
@@ -56,10 +55,10 @@ async def rows(running: RunningLog) -> list[Any]:
 
 @pytest.mark.server
 @pytest.mark.parametrize(("block", "noted"), nightly_but(PACES, PACES[1:2]))
+@pytest.mark.told("everything")
 async def test_up_to_every_position_they_are_what_a_look_at_each_event_gives(
     running: RunningLog, block: int, noted: int
 ) -> None:
-    await tell_everything(running)
     events = await running.events()
     counts = counting(running, block, noted)
     head = len(events)
@@ -72,8 +71,8 @@ async def test_up_to_every_position_they_are_what_a_look_at_each_event_gives(
 
 
 @pytest.mark.server
+@pytest.mark.told("everything")
 async def test_of_any_positions_and_of_a_run_or_a_tree_too(running: RunningLog) -> None:
-    await tell_everything(running)
     events = await running.events()
     counts = counting(running)
     await counts.count_up_to(len(events) * 2 // 3)

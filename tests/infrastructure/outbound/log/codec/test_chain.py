@@ -12,7 +12,6 @@ from application.log.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.codec.chain import chain_hash, microseconds
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
-from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.running_log import RunningLog
 
 PREVIOUS = bytes(range(32))
@@ -162,10 +161,10 @@ def test_an_instant_is_the_same_in_every_time_zone() -> None:
     assert microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1
 
 
+@pytest.mark.told("everything")
 async def test_the_chain_of_a_whole_log_is_found_again_from_its_table(
     running: RunningLog,
 ) -> None:
-    await tell_everything(running)
     hashes = await _chain(running)
     rows = await running.ask("SELECT chain_hash FROM events ORDER BY position")
     assert [one for (one,) in rows] == hashes
@@ -173,8 +172,8 @@ async def test_the_chain_of_a_whole_log_is_found_again_from_its_table(
     assert len(set(hashes)) == len(hashes)
 
 
+@pytest.mark.told("everything")
 async def test_a_row_changed_by_hand_shows_from_there_on(running: RunningLog) -> None:
-    await tell_everything(running)
     before = await _chain(running)
     for change in (
         "actor_token = 'somebody'",

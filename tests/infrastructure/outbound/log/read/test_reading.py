@@ -9,15 +9,14 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.running_log import RunningLog
 
 
 @pytest.mark.parametrize("limit", [1, 7, 1_000])
+@pytest.mark.told("everything")
 async def test_pages_join_without_a_seam(
     running: RunningLog, connection: LogConnection, limit: int
 ) -> None:
-    await tell_everything(running)
     head = await running.log.head()
     found: list[int] = []
     for _ in range(head + 2):
@@ -32,10 +31,10 @@ async def test_pages_join_without_a_seam(
 
 
 @pytest.mark.parametrize("setting", ["timezone = 'Asia/Kolkata'", "bytea_output = 'escape'"])
+@pytest.mark.told("everything")
 async def test_events_are_the_same_in_every_session(
     running: RunningLog, connection: LogConnection, setting: str
 ) -> None:
-    await tell_everything(running)
     await connection.execute(f"SET {setting}")
     there = await read_events(connection, EventMapper(), after=0, limit=1_000)
     here = await running.events()
@@ -45,20 +44,20 @@ async def test_events_are_the_same_in_every_session(
     ]
 
 
+@pytest.mark.told("everything")
 async def test_one_event_that_cannot_be_read_is_told_by_its_place(
     running: RunningLog, connection: LogConnection
 ) -> None:
-    await tell_everything(running)
     await running.ask("UPDATE events SET state = '{\"x\": 1}'::bytea WHERE position = 9")
     assert len(await read_events(connection, EventMapper(), after=0, limit=8)) == 8
     with pytest.raises(CorruptHistory, match=r"version \d+ of (run|session):"):
         await read_events(connection, EventMapper(), after=8, limit=1)
 
 
+@pytest.mark.told("everything")
 async def test_filters_use_the_indexes_made_for_them(
     running: RunningLog, connection: LogConnection
 ) -> None:
-    await tell_everything(running)
     await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
     indexes = {
         "run_id = '00000000-0000-4000-8000-000000000001'": "events_of_a_run",

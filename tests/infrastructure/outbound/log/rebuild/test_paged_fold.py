@@ -21,7 +21,6 @@ from infrastructure.outbound.log.read.fold_input import (
 )
 from infrastructure.outbound.log.rebuild.fold_pages import PagedFold
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.running_log import RunningLog
 
 PAGE = 3
@@ -58,10 +57,10 @@ async def _pages(connection: LogConnection, head: int) -> AsyncIterator[FoldPage
 
 @pytest.mark.server
 @pytest.mark.parametrize("states_max", [0, 2, 1000])
+@pytest.mark.told("everything")
 async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memory(
     running: RunningLog, connection: LogConnection, states_max: int
 ) -> None:
-    await tell_everything(running)
     head = await running.log.head()
     source = Noting(connection)
     whole = Fold((), (), lambda one: RowEncoder(one).encode)
@@ -86,10 +85,10 @@ async def _every_key(running: RunningLog) -> tuple[list[UUID], list[str]]:
     return [row[0] for row in runs], [row[0] for row in sessions]
 
 
+@pytest.mark.told("everything")
 async def test_states_are_found_as_of_a_position(
     running: RunningLog, connection: LogConnection
 ) -> None:
-    await tell_everything(running)
     head = await running.log.head()
     states = TableStates(connection, "runs", "sessions")
     for near in (1, 2, head // 2, head):
@@ -107,8 +106,8 @@ async def test_states_are_found_as_of_a_position(
         assert found == fold.sessions
 
 
+@pytest.mark.told("everything")
 async def test_each_event_is_in_one_part(running: RunningLog, connection: LogConnection) -> None:
-    await tell_everything(running)
     head = await running.log.head()
     parts = [
         (
@@ -124,10 +123,10 @@ async def test_each_event_is_in_one_part(running: RunningLog, connection: LogCon
     assert sum(map(len, streams)) == len(set().union(*streams))
 
 
+@pytest.mark.told("everything")
 async def test_a_state_that_is_nowhere_is_told(
     running: RunningLog, connection: LogConnection
 ) -> None:
-    await tell_everything(running)
     page = await _whole(connection, await running.log.head())
     await running.ask("TRUNCATE runs, sessions")
     paged = PagedFold(TableStates(connection, "runs", "sessions"), states_max=10)

@@ -13,7 +13,6 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 from infrastructure.outbound.log.schema.projection_versions import stale_projections
 from tests.support.builders.submissions import observe
-from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.running_log import RunningLog
 
 COMPARED = {
@@ -44,11 +43,11 @@ async def _rows(running: RunningLog) -> dict[str, list[Any]]:
 
 @pytest.mark.server
 @pytest.mark.parametrize("processes_from", [0, 10**9], ids=["in processes", "in this one"])
+@pytest.mark.told("everything")
 async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
 ) -> None:
     monkeypatch.setattr(build, "PROCESSES_FROM_EVENTS", processes_from)
-    await tell_everything(running)
     assert set(await running.types()) == {name for name, _ in EVENT_TYPES}
     before = await _rows(running)
     rebuilt = await rebuild(running.url)
@@ -62,22 +61,22 @@ async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows
 
 @pytest.mark.server
 @pytest.mark.parametrize(("page", "states"), [(1, 0), (10, 3)])
+@pytest.mark.told("everything")
 async def test_neither_the_size_of_pages_nor_that_of_the_memory_matters(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, page: int, states: int
 ) -> None:
     monkeypatch.setattr(fold_part, "PAGE_EVENTS", page)
     monkeypatch.setattr(fold_part, "STATES_MAX", states)
-    await tell_everything(running)
     before = await _rows(running)
     assert (await rebuild(running.url)).differing == 0
     assert await _rows(running) == before
 
 
 @pytest.mark.server
+@pytest.mark.told("everything")
 async def test_a_row_changed_by_hand_is_told_and_mended(
     running: RunningLog,
 ) -> None:
-    await tell_everything(running)
     before = await _rows(running)
     for damage, (statement, differing) in DAMAGES.items():
         await running.ask(statement)
@@ -95,10 +94,10 @@ async def test_an_empty_log_has_no_rows(running: RunningLog) -> None:
     assert (rebuilt.events, rebuilt.runs, rebuilt.sessions, rebuilt.differing) == (0, 0, 0, 0)
 
 
+@pytest.mark.told("everything")
 async def test_a_rebuild_that_fails_leaves_everything_as_it_was(
     running: RunningLog,
 ) -> None:
-    await tell_everything(running)
     before = await _rows(running)
     await running.ask("UPDATE events SET state = '{}'::bytea WHERE position = 40")
     with pytest.raises(CorruptHistory):
@@ -130,8 +129,8 @@ async def test_a_rebuild_notes_of_which_version_the_rows_are(
     assert await stale_projections(connection) == ()
 
 
+@pytest.mark.told("everything")
 async def test_files_that_wait_for_being_written_are_left_alone(running: RunningLog) -> None:
-    await tell_everything(running)
     await running.ask("INSERT INTO staged_files VALUES (gen_random_uuid(), 0, 'waiting')")
     before = await running.ask("SELECT * FROM staged_files")
     assert (await rebuild(running.url)).differing == 0

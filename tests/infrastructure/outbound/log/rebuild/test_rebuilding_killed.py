@@ -14,7 +14,6 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from tests.support.builders.submissions import observe
-from tests.support.builders.whole_story import tell_everything
 from tests.support.faults.held_commits import until
 from tests.support.servers.embedded_servers import PROJECT
 from tests.support.servers.process_table import children, is_alive
@@ -51,10 +50,10 @@ MOMENTS = {
         [("in the middle of the events", True), ("with some of the indexes", False)],
     ),
 )
+@pytest.mark.told("everything")
 async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, moment: str, in_processes: bool
 ) -> None:
-    await tell_everything(running)
     before = await rows(running)
     step, done = MOMENTS[moment]
     await killed_rebuild(running, step, done, in_processes=in_processes, page=PAGE)
@@ -73,8 +72,8 @@ async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
 
 
 @pytest.mark.kill
+@pytest.mark.told("everything")
 async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> None:
-    await tell_everything(running)
     await killed_rebuild(running, "exchange", 0, in_processes=False, page=PAGE)
     await observe(running.log, range(20))
     before = await rows(running)
@@ -87,10 +86,10 @@ async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> 
 @pytest.mark.parametrize(
     "change", nightly_but(["a version", "an index", "a column"], ["a version"])
 )
+@pytest.mark.told("everything")
 async def test_one_for_other_tables_begins_anew(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    await tell_everything(running)
     await killed_rebuild(running, "comparison", 0, in_processes=False, page=PAGE)
     if change == "a version":
         monkeypatch.setitem(VERSIONS, "runs", 99)
@@ -124,6 +123,7 @@ async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
 ) -> None:
     await observe(running.log, range(3))
     await tables.create(connection, "any", 1)
+    await connection.execute("SET idle_in_transaction_session_timeout = 0")
     await connection.execute("BEGIN")
     await connection.execute("LOCK TABLE rebuilding IN ACCESS EXCLUSIVE MODE")
     holder = await asyncio.create_subprocess_exec(

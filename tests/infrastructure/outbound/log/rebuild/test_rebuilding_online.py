@@ -12,7 +12,6 @@ from infrastructure.outbound.log.rebuild.swap import SwapFailed
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import key, observe, observing
-from tests.support.builders.whole_story import tell_everything
 from tests.support.faults.held_commits import until
 from tests.support.servers.rebuilds import catalog, held_table
 from tests.support.servers.running_log import RunningLog
@@ -58,10 +57,10 @@ class Witness:
 @pytest.mark.parametrize(
     "processes_from", nightly_but([0, 10**9], [10**9]), ids=["processes", "one process"]
 )
+@pytest.mark.told("everything")
 async def test_those_who_read_and_write_notice_nothing_of_it(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
 ) -> None:
-    await tell_everything(running)
     monkeypatch.setattr(fold_part, "PAGE_EVENTS", 200)
     witnesses = [Witness(running, number) for number in range(WRITERS)]
     async with asyncio.TaskGroup() as group:

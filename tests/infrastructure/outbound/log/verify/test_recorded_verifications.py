@@ -24,18 +24,13 @@ from infrastructure.outbound.log.verify.record import (
 )
 from infrastructure.outbound.log.verify.service import NICENESS, ServedVerifications
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder
-from tests.support.builders.damaged_log import tell_all
 from tests.support.faults.held_commits import until
 from tests.support.servers.running_log import RunningLog
 
+pytestmark = pytest.mark.told("all")
+
 COMMAND = VerifyingProcess.here("system", "command")
 OnProgress = Callable[[int, int, int], None]
-
-
-@pytest.fixture(autouse=True)
-async def told(running: RunningLog, tmp_path: Path) -> RunningLog:
-    await tell_all(running, tmp_path)
-    return running
 
 
 @pytest.fixture

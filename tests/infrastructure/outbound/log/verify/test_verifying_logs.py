@@ -18,7 +18,6 @@ from infrastructure.outbound.log.verify.processes import VerificationStopped
 from infrastructure.outbound.log.verify.rows import open_read_connection, read_rows
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
-from tests.support.builders.damaged_log import tell_all
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_log import RunningLog
@@ -31,10 +30,10 @@ async def _verify(running: RunningLog, folder: Path, **more: object) -> Verifica
     return await asyncio.to_thread(run_verification, running.url, order)
 
 
+@pytest.mark.told("all")
 async def test_a_log_in_which_everything_has_happened_is_right(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    await tell_all(running, tmp_path)
     assert set(await running.types()) == {name for name, _ in EVENT_TYPES}
     found = await _verify(running, tmp_path)
     assert found.difference is None
@@ -60,8 +59,8 @@ async def test_an_empty_log_is_right(running: RunningLog, tmp_path: Path) -> Non
     assert str(beyond.difference).startswith("position 1: positions 1 to 3 are missing")
 
 
+@pytest.mark.told("all")
 async def test_rows_are_copied_out_as_they_were_hashed(running: RunningLog, tmp_path: Path) -> None:
-    await tell_all(running, tmp_path)
     rows = await running.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
     mapper = EventMapper()
     previous = b""
@@ -111,8 +110,8 @@ async def _go_on(family: KeptFamily, number: int) -> None:
     await family.live(f"late {number}")
 
 
+@pytest.mark.told("all")
 async def test_logs_that_cannot_be_judged_are_refused(running: RunningLog, tmp_path: Path) -> None:
-    await tell_all(running, tmp_path)
     await running.ask("INSERT INTO projections (name, version) VALUES ('runs', 900)")
     with pytest.raises(UserError, match=r"rows of runs are of another version.*log rebuild"):
         await _verify(running, tmp_path)
@@ -129,10 +128,10 @@ async def test_a_database_that_cannot_be_reached_is_told(tmp_path: Path) -> None
         await asyncio.to_thread(run_verification, url, order)
 
 
+@pytest.mark.told("all")
 async def test_the_command_verifies_a_log_and_its_noted_head(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    await tell_all(running, tmp_path)
 
     async def command(*flags: str) -> subprocess.CompletedProcess[str]:
         place = ["--database-url", running.url, "--data-dir", str(tmp_path / "data")]

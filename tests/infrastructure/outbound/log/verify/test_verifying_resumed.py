@@ -53,10 +53,10 @@ async def test_a_verification_goes_on_where_the_last_one_ended(
     assert whole.began == 0
 
 
+@pytest.mark.told("all")
 async def test_what_was_verified_before_must_still_be_there(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    await tell_all(running, tmp_path)
     end = (await _verify(running, tmp_path)).head.position
     await running.ask("UPDATE events SET chain_hash = sha256('') WHERE position = %s", end)
     await running.ask("UPDATE log_head SET chain_hash = sha256('')")
@@ -67,10 +67,10 @@ async def test_what_was_verified_before_must_still_be_there(
     )
 
 
+@pytest.mark.told("all")
 async def test_progress_of_another_log_or_of_nothing_is_refused(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    await tell_all(running, tmp_path)
     found = await _verify(running, tmp_path)
     state = tmp_path / "state.json"
     assert read_progress(state, found.head.log_id) == found.checked
@@ -99,10 +99,10 @@ v.run_verification(sys.argv[1], v.VerifyOrder(state_file=Path(sys.argv[2]), on_p
 """
 
 
+@pytest.mark.told("all")
 async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    await tell_all(running, tmp_path)
     state = tmp_path / "state.json"
     command = [sys.executable, "-c", _SLOWLY, running.url, str(state)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as killed:
@@ -118,8 +118,8 @@ async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
     assert found.checked == (await _verify(running, tmp_path)).checked
 
 
+@pytest.mark.told("all")
 async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_path: Path) -> None:
-    await tell_all(running, tmp_path)
     head = (await _verify(running, tmp_path)).head
     with RangeWorkers(running.url, head, 1) as workers:
         workers.begin(Range(1, 10))
