@@ -1,25 +1,41 @@
 """What commands work with, beside what queries read from."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from application.delivery.announce import Announcer
+from application.delivery.webhooks import WebhookSender
 from application.execution.external import ExternalRuns
+from application.ports.page_tokens import PageTokens
 from application.ports.verifications import LogVerifications
 from application.queries.services import QueryServices
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
 from application.session.tool_policy import ToolGuard
 from application.spawn.service import SpawnService
+from application.telemetry.measurements import Measurements
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether requests can be served well, and the reasons if not."""
+
+    ready: bool
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandServices(QueryServices):
-    """Put together by the composition root."""
+    """Put together by the composition root. `page_tokens` is None if authentication is off."""
 
     spawning: SpawnService
     continuing: SessionContinuation
     stopping: StopService
     announcing: Announcer
+    sending: WebhookSender
     external: ExternalRuns
     tool_policy: ToolGuard
     verifications: LogVerifications
+    page_tokens: PageTokens | None
+    measurements: Measurements
+    readiness: Callable[[], Awaitable[Readiness]]

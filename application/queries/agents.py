@@ -1,15 +1,19 @@
 """The agents that a requester may spawn, as every door lists them."""
 
+from pydantic import Field
+
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf, operation
+from application.queries.runs import TEXT_CHARACTERS_MAX
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.view import Answer, View
 from domain.configuration.agents import allowed_agents
 from domain.configuration.configuration import Configuration
-from domain.values.session_key import agent_id_of
+from domain.values.session_key import MAIN, agent_id_of
 
 
 class ListedAgent(View):
@@ -33,15 +37,38 @@ class AgentListing(View):
     agents: list[ListedAgent]
 
 
+class ListAgents(ReadAsOf):
+    """Parameters of `list_agents`."""
+
+    requester: str = Field(
+        MAIN,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="The requester: its session key in any spelling, its session id, or `current`.",
+    )
+
+
+@operation(
+    "GET",
+    "/v1/agents",
+    name="listAgents",
+    tag="agents",
+    scope="read",
+    summary="The agents a requester may spawn",
+    description=(
+        "The requester's own agent first when it is allowed, the others sorted. The requester"
+        " need not be on record; when it is, its agent is the one on record. It must be a session"
+        " that the token covers. With `at` by the configuration that was in force then."
+    ),
+    errors=("not_found",),
+)
 async def list_agents(
-    services: QueryServices, caller: Caller, requester: str = "main", *, at: str | None = None
+    services: QueryServices, caller: Caller, query: ListAgents
 ) -> Answer[AgentListing]:
-    """The agents that a session in any spelling may spawn, under the configuration in force then.
-    It need not be on record; when it was, its agent is the one on record."""
+    """Return the agents that the requester may spawn under the configuration in force then."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     key = await resolve_session_key(
-        services, caller, requester, pointer="/query/requester", at=moment.position
+        services, caller, query.requester, pointer="/query/requester", at=moment.position
     )
     if not await services.access.covers_session(caller, key):
         raise QueryError(

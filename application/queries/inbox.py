@@ -3,11 +3,13 @@
 import time
 from typing import Literal
 
+from pydantic import Field
+
 from application.ports.registry import InboxQuery
-from application.queries.access import Caller, require_scope, require_session_access
+from application.queries.access import Caller, require_session_access
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
-from application.queries.paging import LIMIT_DEFAULT
+from application.queries.operation import WAIT, PageAfter, ReadAsOf, operation
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.inbox import InboxView, announcement_views
@@ -27,31 +29,43 @@ ANNOUNCING = ("RunAnnounced", "SpawnRefused", "DeliveryParked")
 """The events that may put something into an inbox."""
 
 
+class ListAnnouncements(ReadAsOf, PageAfter):
+    """Parameters of `list_announcements`."""
+
+    wait: str | None = WAIT
+
+
+@operation(
+    "GET",
+    "/v1/sessions/{key}/announcements",
+    name="listAnnouncements",
+    tag="sessions",
+    scope="read",
+    summary="A session's inbox",
+    description=(
+        "Announcements by position, those behind `after`. With `wait` an empty answer waits for"
+        " the first one. `origin` is where the result is to be sent from here, if anybody said."
+        " With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too."
+    ),
+    errors=("not_found",),
+)
 async def list_announcements(
-    services: QueryServices,
-    caller: Caller,
-    session: str,
-    *,
-    after: int = 0,
-    limit: int = LIMIT_DEFAULT,
-    wait: str | None = None,
-    at: str | None = None,
+    services: QueryServices, caller: Caller, key: str, query: ListAnnouncements
 ) -> Answer[InboxView]:
-    """A page of the inbox of a session in any spelling, as it was then; an empty one of now waits
-    for as long as `wait` says."""
-    require_scope(caller, "read")
+    """Return a page of the inbox of a session, as it was then; if it is empty now, after `wait`."""
+    at, after, limit, wait = query.at, query.after, query.limit, query.wait
     seconds = wait_seconds(wait)
     if wait is not None and at is not None:
         raise QueryError("invalid_request", "wait and at speak of different times: use one")
     moment = await resolve_as_of(services, caller, at)
-    session_key = await resolve_session_key(services, caller, session, at=moment.position)
+    session_key = await resolve_session_key(services, caller, key, at=moment.position)
     require_session_access(caller, session_key)
     deadline = time.monotonic() + seconds
     registry, tail = services.work.registry, services.tail
-    query = InboxQuery(session_key)
+    inbox = InboxQuery(session_key)
     while True:
         known = tail.position
-        runs = await registry.inbox(query, at=moment.position, after=after, limit=limit + 1)
+        runs = await registry.inbox(inbox, at=moment.position, after=after, limit=limit + 1)
         if runs or not await wait_for_growth(
             services, (), after=known, deadline=deadline, types=ANNOUNCING
         ):
@@ -64,21 +78,41 @@ async def list_announcements(
     return Answer(InboxView(items=items, next_after=following), moment.position)
 
 
+class ListLedger(ReadAsOf, PageAfter):
+    """Parameters of `list_ledger`."""
+
+    state: LedgerState | None = Field(
+        None,
+        description=(
+            "`parked`: some webhook has not taken it and is not sent it any more; `due`: some"
+            " webhook is to be sent it; `delivered` and `acknowledged`: its session has not taken"
+            " it, or has."
+        ),
+    )
+
+
+@operation(
+    "GET",
+    "/v1/announcements",
+    name="listLedger",
+    tag="sessions",
+    scope="read",
+    summary="The ledger of announcements",
+    description=(
+        "Of all sessions that the token covers, in this `state` or in any, by position, behind"
+        " `after`; one that was parked stands where that was recorded last. `deliveries` has the"
+        " state, the attempts and the next time of each webhook. One request looks at a bounded"
+        " number, so a page may be short or empty: the ledger is over when `nextAfter` is null."
+    ),
+    errors=("not_found",),
+)
 async def list_ledger(
-    services: QueryServices,
-    caller: Caller,
-    *,
-    state: LedgerState | None = None,
-    after: int = 0,
-    limit: int = LIMIT_DEFAULT,
-    at: str | None = None,
+    services: QueryServices, caller: Caller, query: ListLedger
 ) -> Answer[InboxView]:
-    """A page of the announcements of all sessions that the caller may see, in this state or any, by
-    position: one that was parked stands where that was recorded last. Out of a bounded number, so
-    a page may be short or empty; the ledger is over when there is no `next_after`."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
-    query = InboxQuery(is_parked=state == "parked")
+    """Return a page of the announcements of all sessions that the caller may see, by position."""
+    state, after, limit = query.state, query.after, query.limit
+    moment = await resolve_as_of(services, caller, query.at)
+    ledger = InboxQuery(is_parked=state == "parked")
     takes_each = caller.sees_everything and state in (None, "parked")
     found: list[Run] = []
     known: dict[str, bool] = {}
@@ -88,7 +122,7 @@ async def list_ledger(
         count = limit + 1 if takes_each else max(limit + 1, ANNOUNCEMENTS_AT_ONCE)
         count = min(count, ANNOUNCEMENTS_EXAMINED_MAX - examined)
         page = await services.work.registry.inbox(
-            query, at=moment.position, after=after, limit=count
+            ledger, at=moment.position, after=after, limit=count
         )
         for run in page:
             if len(found) == limit:

@@ -2,10 +2,13 @@
 
 from uuid import UUID
 
+from pydantic import Field
+
 from application.ports.registry import LanePlace, LaneState
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.configuration import configuration_in_force
+from application.queries.operation import ReadAsOf, operation
 from application.queries.paging import LIMIT_MAX
 from application.queries.services import QueryServices
 from application.queries.views.view import Answer, View
@@ -45,18 +48,37 @@ class LaneListView(View):
     items: list[LaneView]
 
 
+class ListLanes(ReadAsOf):
+    """Parameters of `list_lanes`."""
+
+    limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX, description="How many items at most.")
+
+
+@operation(
+    "GET",
+    "/v1/lanes",
+    name="listLanes",
+    tag="agents",
+    scope="read",
+    summary="The lanes",
+    description=(
+        "Width, who holds a slot, who waits in which place and for what. The width counts per"
+        " depth, so that a parent that waits never starves its child; with `at` it is that of the"
+        " configuration in force then."
+    ),
+    errors=("not_found",),
+)
 async def list_lanes(
-    services: QueryServices, caller: Caller, *, limit: int = LIMIT_MAX, at: str | None = None
+    services: QueryServices, caller: Caller, query: ListLanes
 ) -> Answer[LaneListView]:
-    """The lanes as they were then, with the width that was in force. There is one a depth, so one
-    page holds them all."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
+    """Return the lanes as they were then, with the width that was in force. Each depth has one, so
+    one page holds them all."""
+    moment = await resolve_as_of(services, caller, query.at)
     lanes = await services.work.registry.lanes(at=moment.position)
     configuration = await configuration_in_force(services.work, moment.position)
     width = configuration.subagent_defaults.max_concurrent if configuration is not None else None
     known: dict[str, bool] = {}
-    items = [await _lane(services, caller, lane, width, known) for lane in lanes[:limit]]
+    items = [await _lane(services, caller, lane, width, known) for lane in lanes[: query.limit]]
     return Answer(LaneListView(items=items), moment.position)
 
 

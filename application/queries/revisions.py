@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import orjson
+from pydantic import Field
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog
 from application.queries.access import Caller, require_scope, require_whole_log
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
+from application.queries.operation import Page, ReadAsOf, operation
 from application.queries.paging import (
-    LIMIT_DEFAULT,
     Cursor,
     decode_cursor,
     encode_cursor,
@@ -53,17 +54,33 @@ class RevisionListView(View):
     next_cursor: str | None
 
 
+class ListRevisions(ReadAsOf, Page):
+    """Parameters of `list_revisions`."""
+
+    cursor: str | None = Field(
+        None, max_length=1024, description="`nextCursor` of the page before."
+    )
+
+
+@operation(
+    "GET",
+    "/v1/config/revisions",
+    name="listRevisions",
+    tag="configuration",
+    scope="read",
+    summary="Which configuration was active when",
+    description=(
+        "The revisions of the configuration, the newest first: the first one is that which is"
+        " active, or was `at` then. Needs a token for the sessions `*`."
+    ),
+    errors=("foreign_cursor",),
+)
 async def list_revisions(
-    services: QueryServices,
-    caller: Caller,
-    *,
-    at: str | None = None,
-    limit: int = LIMIT_DEFAULT,
-    cursor: str | None = None,
+    services: QueryServices, caller: Caller, query: ListRevisions
 ) -> Answer[RevisionListView]:
-    """A page of the revisions that there were, the newest first: at first the active one."""
-    require_scope(caller, "read")
+    """Return a page of the revisions that there were, the newest first: at first the active one."""
     require_whole_log(caller)
+    at, cursor, limit = query.at, query.cursor, query.limit
     log = services.work.log
     question = fingerprint("revisions", at)
     if cursor is None:
@@ -86,15 +103,27 @@ async def list_revisions(
     return Answer(view, place.at)
 
 
+@operation(
+    "GET",
+    "/v1/config/revisions/{revision}",
+    name="getRevision",
+    tag="configuration",
+    scope="read",
+    summary="What a configuration said",
+    description=(
+        "A revision with its content as it is kept, in which secrets are references. Needs a token"
+        " with scope `content` for the sessions `*`."
+    ),
+    errors=("not_found",),
+)
 async def get_revision(
-    services: QueryServices, caller: Caller, revision: int, *, at: str | None = None
+    services: QueryServices, caller: Caller, revision: int, query: ReadAsOf
 ) -> Answer[RevisionView]:
-    """One revision with its content."""
-    require_scope(caller, "read")
+    """Return one revision with its content."""
     require_whole_log(caller)
     require_scope(caller, "content")
     log = services.work.log
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     found = list(await _revisions(log, up_to=revision + 1, limit=2))
     following = _take_following(found, revision, moment.position)
     if not found or found[0].envelope.position > moment.position or _number(found[0]) != revision:

@@ -8,6 +8,7 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf, operation
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import KEY_POINTER, resolve_session_key
@@ -22,6 +23,7 @@ from application.queries.views.shared_context import (
     RunSharedContextView,
     SharedContextView,
     run_shared_context_view,
+    shared_context_etag,
     shared_context_view,
 )
 from application.queries.views.view import Answer
@@ -52,13 +54,28 @@ async def visible_session(
     return session
 
 
+@operation(
+    "GET",
+    "/v1/sessions/{key}",
+    name="getSession",
+    tag="sessions",
+    scope="read",
+    summary="One session",
+    description=(
+        "By its key in any spelling, by its session id, or as `current`. `assertedBy` says on whose"
+        " word it was first seen (`spawn` for a child), `assertions` which facts rest on that word"
+        " alone, and `depthFrom` where its depth was found. `runs` are those that it asked for,"
+        " `ownRuns` those of a child itself, the newest first."
+    ),
+    errors=("not_found",),
+)
 async def get_session(
-    services: QueryServices, caller: Caller, spelling: str, *, at: str | None = None
+    services: QueryServices, caller: Caller, key: str, query: ReadAsOf
 ) -> Answer[SessionView]:
-    """One session with its runs."""
+    """Return one session with its runs."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
-    session = await visible_session(services, caller, spelling, moment)
+    moment = await resolve_as_of(services, caller, query.at)
+    session = await visible_session(services, caller, key, moment)
     registry = services.work.registry
     pending, running = await registry.descendants(session.session_key, at=moment.position)
     runs = await registry.runs(
@@ -127,23 +144,53 @@ async def _own_runs(
     return newest, found
 
 
+@operation(
+    "GET",
+    "/v1/sessions/{key}/shared-context",
+    name="getSharedContext",
+    tag="shared context",
+    scope="content",
+    summary="What a session shares with its family",
+    description=(
+        "What its next child starts with, for tokens with scope `content`. `sizes` has the bytes of"
+        " each value, `sources` who wrote each key where, `history` what was written in which order"
+        " (the 200 newest), `startedWith` which children started with"
+        " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
+    ),
+    errors=("not_found",),
+    etag=shared_context_etag,
+)
 async def get_shared_context(
-    services: QueryServices, caller: Caller, spelling: str, *, at: str | None = None
+    services: QueryServices, caller: Caller, key: str, query: ReadAsOf
 ) -> Answer[SharedContextView]:
-    """What a session shares with its family."""
+    """Return what a session shares with its family."""
     require_scope(caller, "content")
-    moment = await resolve_as_of(services, caller, at)
-    session = await visible_session(services, caller, spelling, moment)
+    moment = await resolve_as_of(services, caller, query.at)
+    session = await visible_session(services, caller, key, moment)
     view = await shared_context_view(services.work, session, moment.position)
     return Answer(view, moment.position)
 
 
+@operation(
+    "GET",
+    "/v1/runs/{runId}/shared-context",
+    name="getRunSharedContext",
+    tag="shared context",
+    scope="content",
+    summary="What a run was given of its family's context",
+    description=(
+        "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
+        " where the run was claimed: the context is as it was then, null when nothing was shared."
+        " `erased` has the keys whose values are gone."
+    ),
+    errors=("not_found", "not_started"),
+)
 async def get_run_shared_context(
-    services: QueryServices, caller: Caller, run_id: str, *, at: str | None = None
+    services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[RunSharedContextView]:
-    """What a run was given of its family's context when it was claimed, once it had started."""
+    """Return what a started run was given of its family's context when it was claimed."""
     require_scope(caller, "content")
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     recorded = await services.work.log.first("RunStarted", run.run_id)
     if recorded is None or recorded.envelope.position > moment.position:

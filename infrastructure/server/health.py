@@ -6,10 +6,10 @@ import socket
 from collections.abc import Callable
 from uuid import uuid4
 
+from application.commands.services import Readiness
 from application.concurrency.tasks import with_timeout
 from application.log.event_log import LogUnavailable
 from domain.configuration.settings import Settings
-from infrastructure.inbound.http.requests.services import Readiness
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.schema.format import UnknownFormat
 

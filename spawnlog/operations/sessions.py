@@ -18,6 +18,7 @@ from spawnlog.core.request import (
 )
 
 if TYPE_CHECKING:
+    from application.commands.announcements import AcknowledgedAnswer, RedrivenAnswer
     from application.queries.timeline.tree import SessionTreeView
     from application.queries.views.inbox import AnnouncementView, InboxView
     from application.queries.views.session import SessionView
@@ -26,11 +27,7 @@ if TYPE_CHECKING:
         SharedContextView,
         SharedSizesView,
     )
-    from infrastructure.inbound.http.schemas.answers import (
-        AcknowledgedAnswer,
-        RedrivenAnswer,
-        TranscriptProvidedAnswer,
-    )
+    from infrastructure.inbound.http.schemas.answers import TranscriptProvidedAnswer
     from spawnlog.operations.bodies import EntryObject
 
 

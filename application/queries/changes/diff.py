@@ -28,6 +28,7 @@ from application.queries.changes.documents import (
 )
 from application.queries.changes.json_patch import Operation, difference
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf
 from application.queries.paging import (
     LIMIT_DEFAULT,
     Cursor,
@@ -326,7 +327,7 @@ async def _session_pair(services: QueryServices, caller: Caller, key: str, span:
     label: str | None = None
     for position in span:
         try:
-            view = (await get_session(services, caller, key, at=f"pos:{position}")).view
+            view = (await get_session(services, caller, key, ReadAsOf(at=f"pos:{position}"))).view
         except QueryError as error:
             if error.code != "not_found":
                 raise

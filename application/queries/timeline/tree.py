@@ -6,9 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from pydantic import Field
+
 from application.ports.run_bars import ReachedStage, RunBar, SessionBar
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
+from application.queries.operation import ReadAsOf, operation
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
 from application.queries.views.rule import RuleName
@@ -99,22 +102,41 @@ class _Node:
     refused_cut: bool = False
 
 
+class GetSessionTree(ReadAsOf):
+    """Parameters of `get_session_tree`."""
+
+    limit: int = Field(NODES_DEFAULT, ge=1, le=NODES_MAX, description="How many nodes at most.")
+    depth: int = Field(
+        LEVELS_MAX, ge=0, le=LEVELS_MAX, description="How many levels below the session at most."
+    )
+
+
+@operation(
+    "GET",
+    "/v1/sessions/{key}/tree",
+    name="getSessionTree",
+    tag="sessions",
+    scope="read",
+    summary="A session and all below it",
+    description=(
+        "The session with its own runs and, below it, those that it spawned, each with its runs,"
+        " the position and instant of every stage, and how many places it has taken. Level by"
+        " level, `limit` nodes at most: `cut` says that some are left out, and `childrenCut` of a"
+        " node that they are below that one, whose own tree has them. `refused` of a node are the"
+        " spawns that it asked for and that were refused, each with its `rule`; of the whole tree"
+        " `limit` at most. `refusedCut` says that the registry has more of them."
+    ),
+    errors=("not_found",),
+)
 async def get_session_tree(
-    services: QueryServices,
-    caller: Caller,
-    spelling: str,
-    *,
-    at: str | None = None,
-    limit: int = NODES_DEFAULT,
-    levels: int = LEVELS_MAX,
+    services: QueryServices, caller: Caller, key: str, query: GetSessionTree
 ) -> Answer[SessionTreeView]:
-    """At most `limit` nodes of the tree below a session, so many `levels` deep: level by level, so
-    that what is left out is the deepest."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
-    session = await visible_session(services, caller, spelling, moment)
+    """Return the tree below a session: level by level, so that the deepest nodes are left out."""
+    limit = query.limit
+    moment = await resolve_as_of(services, caller, query.at)
+    session = await visible_session(services, caller, key, moment)
     root = _Node(session.session_key, session.created_at, session.agent_id, session.depth)
-    nodes = await _grow(services, root, at=moment.position, limit=limit, levels=levels)
+    nodes = await _grow(services, root, at=moment.position, limit=limit, levels=query.depth)
     if session.run_id is not None:
         # Others asked for them.
         own = await services.run_bars.own_runs(

@@ -87,6 +87,11 @@ class SharedContextView(SharedSizesView):
     started_with: list[SharedStartView]
 
 
+def shared_context_etag(view: SharedSizesView) -> str:
+    """Return the entity tag of what a session shares: the version, which `If-Match` names."""
+    return f'"{view.version}"'
+
+
 async def run_shared_context_view(
     contents: Contents, run_id: UUID, started: RunStarted
 ) -> RunSharedContextView:

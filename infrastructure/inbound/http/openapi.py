@@ -27,7 +27,6 @@ from infrastructure.inbound.http.routes.control import (
     StopBody,
     YieldBody,
 )
-from infrastructure.inbound.http.routes.sessions import AckBody, RedriveBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
 from infrastructure.inbound.http.schemas.external_runs import (
@@ -47,8 +46,6 @@ _ROUTED_BODIES: tuple[type[BaseModel], ...] = (
     PreambleBody,
     YieldBody,
     MessageBody,
-    AckBody,
-    RedriveBody,
     TranscriptBody,
     SharedContextPatch,
     WhatIfBody,

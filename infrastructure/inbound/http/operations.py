@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from types import ModuleType
 
-from application.queries import runs
+from application.commands import announcements
+from application.queries import agents, inbox, lanes, revisions, runs, sessions
 from application.queries.operation import Operation
-from application.queries.timeline import bars
+from application.queries.timeline import bars, tree
 from infrastructure.inbound.http.routes import (
     access,
     changes,
-    configuration,
     control,
     event_search,
     events,
@@ -17,7 +17,6 @@ from infrastructure.inbound.http.routes import (
     health,
     respawns,
     run_records,
-    sessions,
     shared_context,
     spawns,
     timeline,
@@ -32,19 +31,27 @@ ROUTERS = (
     changes.router,
     control.router,
     external_runs.router,
-    sessions.router,
     transcripts.router,
     shared_context.router,
     events.router,
     what_if.router,
     timeline.router,
     event_search.router,
-    configuration.router,
     access.router,
     health.router,
 )
 
-MODULES: tuple[ModuleType, ...] = (runs, bars)
+MODULES: tuple[ModuleType, ...] = (
+    runs,
+    sessions,
+    tree,
+    inbox,
+    announcements,
+    bars,
+    revisions,
+    agents,
+    lanes,
+)
 
 
 def _operations() -> Iterator[Operation]:

@@ -20,6 +20,7 @@ from application.queries.changes.diff import DiffView, get_diff
 from application.queries.changes.history import RunHistoryView, get_run_history
 from application.queries.changes.json_patch import apply_patch, is_same
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf
 from application.queries.runs import GetRun, get_run
 from application.queries.services import QueryServices
 from application.queries.sessions import get_session
@@ -365,7 +366,7 @@ async def test_the_diff_of_a_run_and_of_a_session_is_that_of_their_views(
 
 async def _session_at(services: QueryServices, reader: Caller, at: int) -> dict[str, Any]:
     try:
-        view = (await get_session(services, reader, ROOT, at=f"pos:{at}")).view
+        view = (await get_session(services, reader, ROOT, ReadAsOf(at=f"pos:{at}"))).view
     except QueryError:
         return {}
     return {ROOT: json_of(view)}

@@ -7,10 +7,17 @@ from uuid import UUID
 import orjson
 import pytest
 
-from application.queries.agents import list_agents
+from application.queries.agents import ListAgents, list_agents
 from application.queries.errors import QueryError
-from application.queries.inbox import LedgerState, list_announcements, list_ledger
-from application.queries.lanes import list_lanes
+from application.queries.inbox import (
+    LedgerState,
+    ListAnnouncements,
+    ListLedger,
+    list_announcements,
+    list_ledger,
+)
+from application.queries.lanes import ListLanes, list_lanes
+from application.queries.operation import ReadAsOf
 from application.queries.runs import GetRun, ListRuns, get_run, list_run_events, list_runs
 from application.queries.sessions import (
     get_run_shared_context,
@@ -205,7 +212,9 @@ async def test_a_session_as_it_was_is_the_fold_with_the_runs_and_the_configurati
         keys = {*sessions[now.position % 31 :: 31], *([own] if own is not None else ())}
         for key in keys:
             found = (
-                await get_session(past.services, EVERYTHING, key, at=f"pos:{now.position}")
+                await get_session(
+                    past.services, EVERYTHING, key, ReadAsOf(at=f"pos:{now.position}")
+                )
             ).view
             assert json_of(found) == session_of(past, now, now.sessions[key])
 
@@ -245,7 +254,7 @@ async def test_lanes_at_every_position_have_who_ran_and_who_waited_for_what(
                 }
             )
         crowded += len(in_line) > 3
-        found = await list_lanes(past.services, EVERYTHING, at=f"pos:{now.position}")
+        found = await list_lanes(past.services, EVERYTHING, ListLanes(at=f"pos:{now.position}"))
         assert json_of(found.view)["items"] == expected
     assert crowded > past.last / 4
 
@@ -306,12 +315,12 @@ async def test_an_inbox_as_it_was_has_what_had_been_announced_to_it(past: Genera
         key = runs[now.position % len(runs)].requester.session_key
         own = [run for run in runs if run.requester.session_key == key]
         at = f"pos:{now.position}"
-        found = await list_announcements(past.services, EVERYTHING, key, at=at)
+        found = await list_announcements(past.services, EVERYTHING, key, ListAnnouncements(at=at))
         assert json_of(found.view)["items"] == [announcement_of(past, run) for run in own]
         last = own[-1].inbox
         assert last is not None
         behind = await list_announcements(
-            past.services, EVERYTHING, key, at=at, after=last.position - 1
+            past.services, EVERYTHING, key, ListAnnouncements(at=at, after=last.position - 1)
         )
         assert [one.run_id for one in behind.view.items] == [own[-1].run_id]
         told += len(own)
@@ -339,10 +348,7 @@ async def test_the_ledger_as_it_was_has_all_announcements_by_what_had_become_of_
             page = await list_ledger(
                 past.services,
                 EVERYTHING,
-                state=state,
-                at=f"pos:{now.position}",
-                after=after,
-                limit=20,
+                ListLedger(state=state, at=f"pos:{now.position}", after=after, limit=20),
             )
             found += json_of(page.view)["items"]
             after = page.view.next_after
@@ -444,7 +450,9 @@ async def test_what_a_family_shared_is_what_had_been_written_and_not_taken_away(
         for key in asked:
             shared = by_key[key]
             view = (
-                await get_shared_context(past.services, EVERYTHING, key, at=f"pos:{now.position}")
+                await get_shared_context(
+                    past.services, EVERYTHING, key, ReadAsOf(at=f"pos:{now.position}")
+                )
             ).view
             keys = shared.keys
             shared_some += bool(keys)
@@ -479,10 +487,14 @@ async def test_what_a_run_was_given_is_what_its_start_says_from_there_on(
         starts[run_id] = event
         before = f"pos:{now.position - 1}"
         with pytest.raises(QueryError, match="has not started"):
-            await get_run_shared_context(past.services, EVERYTHING, str(run_id), at=before)
+            await get_run_shared_context(
+                past.services, EVERYTHING, str(run_id), ReadAsOf(at=before)
+            )
         for at in (now.position, past.last):
             view = (
-                await get_run_shared_context(past.services, EVERYTHING, str(run_id), at=f"pos:{at}")
+                await get_run_shared_context(
+                    past.services, EVERYTHING, str(run_id), ReadAsOf(at=f"pos:{at}")
+                )
             ).view
             given = event.shared_context
             assert json_of(view)["values"] == {
@@ -503,7 +515,9 @@ async def test_agents_that_might_be_spawned_are_those_of_the_configuration_in_fo
     for now in list(past.some)[::3]:
         for key in list(now.sessions)[now.position % 31 :: 31]:
             view = (
-                await list_agents(past.services, EVERYTHING, key, at=f"pos:{now.position}")
+                await list_agents(
+                    past.services, EVERYTHING, ListAgents(requester=key, at=f"pos:{now.position}")
+                )
             ).view
             own = now.sessions[key].agent_id
             agents = {one["id"]: one for one in past.configurations[now.revision]["agents"]["list"]}

@@ -12,7 +12,7 @@ from application.ports.event_counts import BLOCK_EVENTS
 from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import EventBucketView, count_events
 from application.queries.timeline.moments import get_moment
-from application.queries.timeline.tree import get_session_tree
+from application.queries.timeline.tree import GetSessionTree, get_session_tree
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run
 from tests.support.builders.generated_pasts import (
@@ -117,7 +117,11 @@ async def _is_the_tree(past: GeneratedPast, now: Past, key: str) -> None:
     below, own = spawned(now), list[Run]()
     if now.sessions[key].run_id is not None:
         own = [run for those in below.values() for run in those.get(key, ())]
-    view = (await get_session_tree(past.services, EVERYTHING, key, at=f"pos:{now.position}")).view
+    view = (
+        await get_session_tree(
+            past.services, EVERYTHING, key, GetSessionTree(at=f"pos:{now.position}")
+        )
+    ).view
     assert (view.position, view.at) == (now.position, now.head.envelope.recorded_at)
     assert json_of(view)["root"] == node_of(now, below, key, own)
     assert not view.cut

@@ -20,7 +20,7 @@ from application.queries.services import QueryServices
 from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import EventBucketView, HistogramView, count_events
 from application.queries.timeline.moments import get_moment
-from application.queries.timeline.tree import TreeNodeView, get_session_tree
+from application.queries.timeline.tree import GetSessionTree, TreeNodeView, get_session_tree
 from application.queries.views.run import status_of
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run
@@ -345,7 +345,9 @@ async def test_a_tree_is_the_fold_of_the_first_events_at_every_position(
         if ROOT not in fold.sessions:
             continue
         at = envelope.position
-        found = (await get_session_tree(services, caller(), ROOT, at=f"pos:{at}")).view
+        found = (
+            await get_session_tree(services, caller(), ROOT, GetSessionTree(at=f"pos:{at}"))
+        ).view
         assert not found.cut
         assert (found.position, found.at) == (at, envelope.recorded_at)
         nodes = _walk(found.root)
@@ -391,7 +393,9 @@ async def test_a_tree_is_the_fold_of_the_first_events_at_every_position(
 
 async def _own_runs_are_there(services: QueryServices, fold: Fold, at: int) -> None:
     for key, session in fold.sessions.items():
-        found = (await get_session_tree(services, caller(), key, at=f"pos:{at}", levels=0)).view
+        found = (
+            await get_session_tree(services, caller(), key, GetSessionTree(at=f"pos:{at}", depth=0))
+        ).view
         own = [
             run.run_id
             for run in sorted(fold.runs.values(), key=lambda run: run.created_position)
@@ -413,21 +417,21 @@ async def test_a_tree_that_is_too_large_says_where_it_was_cut(
     services: QueryServices, running: RunningLog
 ) -> None:
     await _a_family(running)
-    whole = (await get_session_tree(services, caller(), ROOT)).view
+    whole = (await get_session_tree(services, caller(), ROOT, GetSessionTree())).view
     deep = max(len(_walk(child)) for child in whole.root.children)
     assert deep > 1
     for limit in range(1, whole.nodes + 1):
-        found = (await get_session_tree(services, caller(), ROOT, limit=limit)).view
+        found = (await get_session_tree(services, caller(), ROOT, GetSessionTree(limit=limit))).view
         assert found.nodes == limit
         assert found.cut == (limit < whole.nodes)
         by_key = {node.session_key: node for node in _walk(whole.root)}
         for node in _walk(found.root):
             there = len(by_key[node.session_key].children)
             assert node.children_cut == (len(node.children) < there)
-    flat = (await get_session_tree(services, caller(), ROOT, levels=1)).view
+    flat = (await get_session_tree(services, caller(), ROOT, GetSessionTree(depth=1))).view
     assert flat.nodes == len(whole.root.children) + 1
     assert flat.cut
     child = next(one for one in whole.root.children if one.children)
     assert child.session_key is not None
-    below = (await get_session_tree(services, caller(), child.session_key)).view
+    below = (await get_session_tree(services, caller(), child.session_key, GetSessionTree())).view
     assert below.root == child

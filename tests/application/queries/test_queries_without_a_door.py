@@ -6,7 +6,7 @@ import pytest
 
 from application.log.envelope import Actor
 from application.queries.access import AccessScope, Caller
-from application.queries.agents import list_agents
+from application.queries.agents import ListAgents, list_agents
 from application.queries.errors import QueryError
 from application.queries.events import event_filter, list_events
 from application.queries.runs import GetRun, ListRuns, get_run, list_runs
@@ -35,7 +35,7 @@ async def test_agents_runs_and_events_are_asked_for_by_a_caller(
     run_id = str(family.id("reviewer"))
     own = caller("read", "content")
 
-    agents = (await list_agents(services, own, "current")).view
+    agents = (await list_agents(services, own, ListAgents(requester="current"))).view
     assert [agent.id for agent in agents.agents] == [agents.requester]
     page = await list_runs(services, own, ListRuns(tree="current"))
     assert [str(run.run_id) for run in page.view.items] == [run_id]

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from application.queries.errors import QueryError
-from application.queries.revisions import get_revision, list_revisions, revision_at
+from application.queries.operation import ReadAsOf
+from application.queries.revisions import ListRevisions, get_revision, list_revisions, revision_at
 from application.queries.services import QueryServices
 from domain.event_types import ConfigurationActivated
 from infrastructure.outbound.log.read.events import NEWEST_OF_STREAM
@@ -38,7 +39,7 @@ async def test_they_are_listed_with_from_where_to_where_each_was_active(
     events = [
         one for one in await running.events() if isinstance(one.event, ConfigurationActivated)
     ]
-    listed = (await list_revisions(services, EVERYTHING)).view
+    listed = (await list_revisions(services, EVERYTHING, ListRevisions())).view
     assert listed.next_cursor is None
     assert [one.revision for one in listed.items] == list(range(REVISIONS, 0, -1))
     assert [one.position for one in listed.items] == [
@@ -57,10 +58,12 @@ async def test_they_are_listed_with_from_where_to_where_each_was_active(
 
 @pytest.mark.parametrize("limit", [1, 2, 3, REVISIONS])
 async def test_pages_are_parts_of_the_whole_list(services: QueryServices, limit: int) -> None:
-    whole = (await list_revisions(services, EVERYTHING)).view.items
+    whole = (await list_revisions(services, EVERYTHING, ListRevisions())).view.items
     found, cursor = [], None
     while True:
-        page = (await list_revisions(services, EVERYTHING, limit=limit, cursor=cursor)).view
+        page = (
+            await list_revisions(services, EVERYTHING, ListRevisions(limit=limit, cursor=cursor))
+        ).view
         assert len(page.items) <= limit
         found += page.items
         cursor = page.next_cursor
@@ -80,22 +83,26 @@ async def test_a_list_as_of_a_position_knows_nothing_of_what_came_later(
             for one in events[:position]
             if isinstance(one.event, ConfigurationActivated)
         ]
-        answer = await list_revisions(services, EVERYTHING, at=f"pos:{position}")
+        answer = await list_revisions(services, EVERYTHING, ListRevisions(at=f"pos:{position}"))
         assert answer.position == position
         items = answer.view.items
         assert [one.revision for one in items] == before[::-1]
         assert items[0].until_position is None
         assert await revision_at(running.log, position) == before[-1]
-        past = (await get_revision(services, EVERYTHING, before[-1], at=f"pos:{position}")).view
+        past = (
+            await get_revision(services, EVERYTHING, before[-1], ReadAsOf(at=f"pos:{position}"))
+        ).view
         assert (past.until_position, past.until_at) == (None, None)
         with pytest.raises(QueryError, match="there is no revision"):
-            await get_revision(services, EVERYTHING, before[-1] + 1, at=f"pos:{position}")
-    assert (await list_revisions(services, EVERYTHING, at="pos:0")).view.items == []
+            await get_revision(services, EVERYTHING, before[-1] + 1, ReadAsOf(at=f"pos:{position}"))
+    assert (await list_revisions(services, EVERYTHING, ListRevisions(at="pos:0"))).view.items == []
 
 
 async def test_one_is_shown_as_it_was_kept(services: QueryServices) -> None:
     for number in range(2, REVISIONS + 1):
-        shown = (await get_revision(services, EVERYTHING, number)).view.model_dump(by_alias=True)
+        shown = (await get_revision(services, EVERYTHING, number, ReadAsOf())).view.model_dump(
+            by_alias=True
+        )
         assert shown["revision"] == number
         subagents = shown["content"]["agents"]["defaults"]["subagents"]
         assert subagents == {"maxChildrenPerAgent": number}
@@ -103,18 +110,21 @@ async def test_one_is_shown_as_it_was_kept(services: QueryServices) -> None:
 
 async def test_an_erased_one_says_so(services: QueryServices, running: RunningLog) -> None:
     await running.ask("DELETE FROM contents")
-    assert all(one.erased for one in (await list_revisions(services, EVERYTHING)).view.items)
-    erased = (await get_revision(services, EVERYTHING, 2)).view
+    assert all(
+        one.erased
+        for one in (await list_revisions(services, EVERYTHING, ListRevisions())).view.items
+    )
+    erased = (await get_revision(services, EVERYTHING, 2, ReadAsOf())).view
     assert (erased.erased, erased.content, erased.revision) == (True, None, 2)
 
 
 async def test_they_are_for_those_who_see_the_whole_log(services: QueryServices) -> None:
     with pytest.raises(QueryError, match="whole log"):
-        await list_revisions(services, caller("read", session="agent:main:main"))
+        await list_revisions(services, caller("read", session="agent:main:main"), ListRevisions())
     with pytest.raises(QueryError, match="whole log"):
-        await get_revision(services, caller("read", "content", session=key("one")), 1)
+        await get_revision(services, caller("read", "content", session=key("one")), 1, ReadAsOf())
     with pytest.raises(QueryError, match='"content"'):
-        await get_revision(services, caller("read"), 1)
+        await get_revision(services, caller("read"), 1, ReadAsOf())
 
 
 async def test_a_page_goes_along_the_index_of_streams(

@@ -13,13 +13,19 @@ from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
 from application.queries import agents, events, explain, inbox, lanes, revisions, runs, sessions
 from application.queries.access import ALL_SCOPES, Access, Caller
+from application.queries.agents import ListAgents
 from application.queries.changes import compare, history
 from application.queries.errors import QueryError
+from application.queries.inbox import ListAnnouncements, ListLedger
+from application.queries.lanes import ListLanes
+from application.queries.operation import ReadAsOf
 from application.queries.paging import LIMIT_MAX
+from application.queries.revisions import ListRevisions
 from application.queries.runs import GetRun, ListRuns
 from application.queries.services import QueryServices
 from application.queries.timeline import bars, tree
 from application.queries.timeline.bars import ListTimeline
+from application.queries.timeline.tree import GetSessionTree
 from application.queries.views.view import Answer, View
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.identity.identifiers import RandomIdentities
@@ -47,21 +53,35 @@ async def _events(to: QueryServices, by: Caller, _: str, at: str | None) -> Answ
 
 OF_ALL: Mapping[str, Question] = {
     "listRuns": lambda to, by, _, at: runs.list_runs(to, by, ListRuns(at=at, limit=LIMIT_MAX)),
-    "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, at=at),
+    "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, ListLanes(at=at)),
     "listEvents": _events,
     "listTimeline": lambda to, by, _, at: bars.list_timeline(to, by, ListTimeline(at=at)),
-    "listLedger": lambda to, by, _, at: inbox.list_ledger(to, by, at=at, limit=LIMIT_MAX),
+    "listLedger": lambda to, by, _, at: inbox.list_ledger(
+        to, by, ListLedger(at=at, limit=LIMIT_MAX)
+    ),
 }
 OF_REVISIONS: Mapping[str, Question] = {
-    "listRevisions": lambda to, by, _, at: revisions.list_revisions(to, by, at=at, limit=LIMIT_MAX),
-    "getRevision": lambda to, by, number, at: revisions.get_revision(to, by, int(number), at=at),
+    "listRevisions": lambda to, by, _, at: revisions.list_revisions(
+        to, by, ListRevisions(at=at, limit=LIMIT_MAX)
+    ),
+    "getRevision": lambda to, by, number, at: revisions.get_revision(
+        to, by, int(number), ReadAsOf(at=at)
+    ),
 }
 OF_SESSIONS: Mapping[str, Question] = {
-    "getSession": lambda to, by, key, at: sessions.get_session(to, by, key, at=at),
-    "getSessionTree": lambda to, by, key, at: tree.get_session_tree(to, by, key, at=at),
-    "listAnnouncements": lambda to, by, key, at: inbox.list_announcements(to, by, key, at=at),
-    "getSharedContext": lambda to, by, key, at: sessions.get_shared_context(to, by, key, at=at),
-    "listAgents": lambda to, by, key, at: agents.list_agents(to, by, key, at=at),
+    "getSession": lambda to, by, key, at: sessions.get_session(to, by, key, ReadAsOf(at=at)),
+    "getSessionTree": lambda to, by, key, at: tree.get_session_tree(
+        to, by, key, GetSessionTree(at=at)
+    ),
+    "listAnnouncements": lambda to, by, key, at: inbox.list_announcements(
+        to, by, key, ListAnnouncements(at=at)
+    ),
+    "getSharedContext": lambda to, by, key, at: sessions.get_shared_context(
+        to, by, key, ReadAsOf(at=at)
+    ),
+    "listAgents": lambda to, by, key, at: agents.list_agents(
+        to, by, ListAgents(requester=key, at=at)
+    ),
 }
 OF_RUNS: Mapping[str, Question] = {
     "getRun": lambda to, by, run, at: runs.get_run(to, by, run, GetRun(at=at)),
@@ -74,7 +94,7 @@ OF_RUNS: Mapping[str, Question] = {
         to, by, run, tools=True, limit=LIMIT_MAX, at=at
     ),
     "getRunSharedContext": lambda to, by, run, at: sessions.get_run_shared_context(
-        to, by, run, at=at
+        to, by, run, ReadAsOf(at=at)
     ),
 }
 QUESTIONS = {**OF_ALL, **OF_REVISIONS, **OF_SESSIONS, **OF_RUNS}

@@ -103,13 +103,6 @@ AT_POSITION = [Depends(_reach_min_position)]
 
 
 RunInPath = Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)]
-AnnouncementInPath = Annotated[
-    str,
-    Path(
-        description="The announcement's id: that of its run.",
-        json_schema_extra=RUN_ID_SCHEMA,
-    ),
-]
 KeyInPath = Annotated[
     str,
     Path(

@@ -5,12 +5,10 @@ import re
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
-from application.queries import sessions as queries
 from application.queries.access import require_scope
 from application.queries.errors import invalid_value
 from application.queries.session_reference import resolve_target_session
 from application.queries.views.shared_context import (
-    RunSharedContextView,
     SharedContextView,
     SharedSizesView,
     shared_context_view,
@@ -24,14 +22,11 @@ from application.session.shared_context import (
 from domain.session.shared_context import KEY_RULE, is_key
 from infrastructure.inbound.http.requests.bodies import JSON, read_body
 from infrastructure.inbound.http.requests.caller import (
-    AT_POSITION,
     ByCaller,
     InjectedServices,
     KeyInPath,
-    RunInPath,
     view_response,
 )
-from infrastructure.inbound.http.requests.parameters import AsOfParameter
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -60,49 +55,6 @@ class SharedContextPatch(BaseModel):
     """`PATCH …/shared-context`: a JSON merge patch; keys with their values, null takes one away."""
 
     model_config = ConfigDict(extra="allow")
-
-
-@router.get(
-    "/v1/runs/{runId}/shared-context",
-    dependencies=AT_POSITION,
-    operation_id="getRunSharedContext",
-    response_model=RunSharedContextView,
-    summary="What a run was given of its family's context",
-    description=(
-        "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
-        " where the run was claimed: the context is as it was then, null when nothing was shared."
-        " `erased` has the keys whose values are gone."
-    ),
-    responses=endpoint_responses("not_found", "not_started"),
-)
-async def get_run_context(
-    services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
-) -> Response:
-    """The context of a run."""
-    shared = await queries.get_run_shared_context(services, caller, runId, at=at)
-    return view_response(services, shared)
-
-
-@router.get(
-    PATH,
-    dependencies=AT_POSITION,
-    operation_id="getSharedContext",
-    response_model=SharedContextView,
-    summary="What a session shares with its family",
-    description=(
-        "What its next child starts with, for tokens with scope `content`. `sizes` has the bytes of"
-        " each value, `sources` who wrote each key where, `history` what was written in which order"
-        " (the 200 newest), `startedWith` which children started with"
-        " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
-    ),
-    responses=endpoint_responses("not_found"),
-)
-async def get_session_context(
-    services: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
-) -> Response:
-    """The context of a session."""
-    shared = await queries.get_shared_context(services, caller, key, at=at)
-    return _response(services, shared)
 
 
 @router.patch(

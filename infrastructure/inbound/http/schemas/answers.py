@@ -139,20 +139,6 @@ class YieldedAnswer(View):
     session_key: str
 
 
-class AcknowledgedAnswer(View):
-    """An announcement that was taken."""
-
-    id: UUID
-    run_id: UUID
-
-
-class RedrivenAnswer(View):
-    """An announcement that is sent again, to these webhooks."""
-
-    run_id: UUID
-    webhooks: list[str]
-
-
 class TranscriptProvidedAnswer(View):
     """What is kept of a transcript that was sent."""
 

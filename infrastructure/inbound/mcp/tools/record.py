@@ -1,9 +1,10 @@
 """`agents_list`, `shared_context_get`, `runs_explain` and `runs_at`: what may be spawned, what is
 shared, why something was decided, and how it was at any moment."""
 
-from application.queries.agents import list_agents
+from application.queries.agents import ListAgents, list_agents
 from application.queries.errors import QueryError
 from application.queries.explain import explain_run
+from application.queries.operation import ReadAsOf
 from application.queries.runs import GetRun, ListRuns, get_run, list_runs
 from application.queries.session_reference import UUID_TEXT
 from application.queries.sessions import get_run_shared_context, get_shared_context
@@ -44,18 +45,19 @@ class RunsAt(View):
 
 async def show_agents(call: McpCall) -> ToolAnswer:
     """`agents_list`."""
-    return answer_of((await list_agents(call.services, call.caller, call.session_key)).view)
+    query = ListAgents(requester=call.session_key)
+    return answer_of((await list_agents(call.services, call.caller, query)).view)
 
 
 async def show_shared_context(call: McpCall) -> ToolAnswer:
     """`shared_context_get`."""
     given: RunSharedContextView | None = None
     shared: SharedContextView | None = None
-    own = call.caller.run_id
+    own, now = call.caller.run_id, ReadAsOf()
     if own is not None:
-        given = (await get_run_shared_context(call.services, call.caller, str(own))).view
+        given = (await get_run_shared_context(call.services, call.caller, str(own), now)).view
     try:
-        shared = (await get_shared_context(call.services, call.caller, call.session_key)).view
+        shared = (await get_shared_context(call.services, call.caller, call.session_key, now)).view
     except QueryError as error:
         if error.code != "not_found":
             raise

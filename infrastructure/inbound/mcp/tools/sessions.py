@@ -8,6 +8,7 @@ from application.commands.control import require_control
 from application.queries.access import require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf
 from application.queries.runs import ListRuns, get_run_transcript, list_runs
 from application.queries.session_reference import resolve_session_key
 from application.queries.sessions import get_session, visible_session
@@ -191,7 +192,7 @@ async def show_status(call: McpCall) -> ToolAnswer:
     if spelling is not None:
         key = await resolve_session_key(call.services, call.caller, spelling, pointer="/sessionKey")
     try:
-        found = (await get_session(call.services, call.caller, key)).view
+        found = (await get_session(call.services, call.caller, key, ReadAsOf())).view
     except QueryError as error:
         if error.code != "not_found" or key != call.session_key:
             raise
