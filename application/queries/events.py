@@ -1,17 +1,24 @@
 """The log: which of its events are wanted, and a page of them at a cost that is bounded."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError, invalid_value
+from application.queries.operation import Parameters
 from application.queries.paging import LIMIT_DEFAULT
-from application.queries.runs import readable_run
+from application.queries.runs import (
+    RUN_ID_SCHEMA,
+    TEXT_CHARACTERS_MAX,
+    TREE_DESCRIPTION,
+    readable_run,
+)
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_root
 from application.queries.views.event import EventListView, event_view
@@ -23,6 +30,32 @@ EVENTS_EXAMINED_MAX = 5_000
 EVENTS_AT_ONCE = 500
 POSITIONS_PASSED_MAX = 100_000
 """So far the database looks for events that it can leave out by itself, which is cheap."""
+
+
+class EventsOfRuns(Parameters):
+    """Which events by their types, and by the run or the tree that they are of."""
+
+    types: tuple[
+        Annotated[str, Field(max_length=2000, json_schema_extra={"enum": sorted(TYPES)})], ...
+    ] = Field((), description="Of any of these types: one each time, or names by commas.")
+    run_id: str | None = Field(
+        None, max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA
+    )
+    tree: str | None = Field(None, max_length=TEXT_CHARACTERS_MAX, description=TREE_DESCRIPTION)
+
+
+class EventParameters(EventsOfRuns):
+    """Which events, also by who acted."""
+
+    actor: str | None = Field(
+        None,
+        min_length=1,
+        max_length=TEXT_CHARACTERS_MAX,
+        description=(
+            "On the word of this actor: a kind (`token`, `child`, `anybody`, `system`), the id of a"
+            " token, or the key of a session that acted."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +161,15 @@ async def page_of_events(
 async def event_filter(
     services: QueryServices,
     caller: Caller,
+    wanted: EventParameters,
     *,
-    types: Sequence[str] = (),
-    run_id: str | None = None,
-    tree: str | None = None,
-    tree_at: int | None = None,
-    actor: str | None = None,
     at: str | None = None,
+    tree_at: int | None = None,
 ) -> EventFilter:
-    """The events that a caller wants of those that it may see, as of `at`. A type may stand for
-    several, by commas; `tree` is a root session in any spelling, as it was understood then, or at
-    position `tree_at`."""
-    require_scope(caller, "read")
-    names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
+    """Return the filter of the events that a caller wants and may see, as of `at`. A tree has the
+    root that its name meant then, or at position `tree_at`."""
+    run_id, tree = wanted.run_id, wanted.tree
+    names = tuple(name.strip() for name in ",".join(wanted.types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
     if unknown:
         raise QueryError(
@@ -159,7 +188,7 @@ async def event_filter(
         run.run_id if run else None,
         tree or None,
         caller,
-        actor or None,
+        wanted.actor,
         when.position if at is not None else None,
     )
 

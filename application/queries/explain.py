@@ -10,6 +10,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.configuration import configuration_of_revision
+from application.queries.operation import ReadAsOf, operation
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName, RuleName
@@ -79,12 +80,35 @@ class ExplanationView(View):
     refused: RefusalView | None
 
 
+@operation(
+    "GET",
+    "/v1/runs/{runId}/explain",
+    name="explainRun",
+    tag="runs",
+    scope="read",
+    summary="How a spawn, or a message, was decided",
+    description=(
+        "Every rule in the order in which they are judged: what it compared (`compared`, and in"
+        " words `text`), its `result`, and the position and configuration revision under which that"
+        " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
+        " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
+        " release that decided did not record. A step that made something for the child stands at"
+        " the event that says so. `refused` is the rule that refused, with the text"
+        " that the caller was told, or null. `given` holds what was asked for and is kept beside"
+        " the log: a workspace, and words that are no name. `configured` of the tools and"
+        " `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot"
+        " be read any more. Of a run that goes on with a session after a message the only rule of"
+        " admission is `active_children`, no script runs, and the workspace is `kept`. Nothing is"
+        " judged again."
+    ),
+    errors=("not_found",),
+)
 async def explain_run(
-    services: QueryServices, caller: Caller, run_id: str, *, at: str | None = None
+    services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[ExplanationView]:
-    """How a run was decided, as far as that was then."""
+    """Return how a run was decided, as far as that was decided by `at`."""
     require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     view = await explanation_of(
         services.work, run, until=moment.position, full=caller.may("content")

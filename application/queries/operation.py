@@ -35,6 +35,7 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        extra="forbid",
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,

@@ -22,6 +22,7 @@ from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import (
     WAIT,
     Page,
+    PageAfter,
     Parameters,
     ReadAsOf,
     operation,
@@ -209,7 +210,12 @@ async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) ->
 
 TEXT_CHARACTERS_MAX = 2048
 DEPTH_MAX = 64
-RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
+RUN_ID_CHARACTERS = 36
+RUN_ID_SCHEMA: dict[str, Any] = {
+    "format": "uuid",
+    "minLength": RUN_ID_CHARACTERS,
+    "maxLength": RUN_ID_CHARACTERS,
+}
 """Described and not declared as a limit: another text is the id of no run, and 404."""
 TREE_DESCRIPTION = "In the tree below this root session: a key, a session id, or `current`."
 
@@ -582,21 +588,36 @@ async def _wait_for_stage(
     await wait_until(services, run, until, seconds)
 
 
+class ListRunEvents(PageAfter, ReadAsOf):
+    """Parameters of `list_run_events`."""
+
+    limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX, description="How many items at most.")
+
+
+@operation(
+    "GET",
+    "/v1/runs/{runId}/events",
+    name="listRunEvents",
+    tag="runs",
+    scope="read",
+    summary="The events of a run",
+    description=(
+        "In order, those behind `after`, with their envelopes. Free texts are references. Only why"
+        " something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and why"
+        " context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to a"
+        " token with the scope `content`."
+    ),
+    errors=("not_found",),
+)
 async def list_run_events(
-    services: QueryServices,
-    caller: Caller,
-    run_id: str,
-    *,
-    after: int = 0,
-    limit: int = LIMIT_MAX,
-    at: str | None = None,
+    services: QueryServices, caller: Caller, run_id: str, query: ListRunEvents
 ) -> Answer[RunEventListView]:
-    """A page of the events of one run's own stream, those that there were then."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
+    """Return a page of the events of one run's own stream, as of `at`."""
+    moment = await resolve_as_of(services, caller, query.at)
     run = await visible_run(services, caller, run_id, moment)
+    limit = query.limit
     events = await events_of_run(
-        services, run.run_id, after=after, until=moment.position, count=limit + 1
+        services, run.run_id, after=query.after, until=moment.position, count=limit + 1
     )
     page = events[:limit]
     if caller.may("content") and await services.access.covers_run(caller, run):
@@ -624,12 +645,25 @@ async def events_of_run(
     return found
 
 
+@operation(
+    "GET",
+    "/v1/runs/{runId}/prompt",
+    name="getRunPrompt",
+    tag="runs",
+    scope="content",
+    summary="The prompt as the child got it",
+    description=(
+        "Both texts, and parts that cover every byte of them: where each comes from, its UTF-8"
+        " offsets within its text, and the SHA-256 of its bytes."
+    ),
+    errors=("not_found", "not_started", "erased"),
+)
 async def get_run_prompt(
-    services: QueryServices, caller: Caller, run_id: str, *, at: str | None = None
+    services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[PromptView]:
-    """The prompt as the child got it, once it had."""
+    """Return the prompt as the child got it, if the run had started by `at`."""
     require_scope(caller, "content")
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     if run.system_prompt is None or run.message is None:
         raise QueryError(

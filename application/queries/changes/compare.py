@@ -13,16 +13,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from application.delivery.announce import estimated_cost_usd
 from application.ports.transcripts import RecordedEntry
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
 from application.queries.explain import RuleView, explanation_of
-from application.queries.runs import entries_until, is_transcript_gone, readable_run
+from application.queries.operation import ReadAsOf, operation
+from application.queries.runs import (
+    RUN_ID_CHARACTERS,
+    entries_until,
+    is_transcript_gone,
+    readable_run,
+)
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
 from application.queries.views.run import RecordedStage, RunStatus, status_of
@@ -153,15 +159,41 @@ class RunComparisonView(View):
     outcome: ComparedSectionView
 
 
+class CompareRuns(ReadAsOf):
+    """Parameters of `compare_runs`."""
+
+    other: str = Field(
+        alias="with",
+        max_length=RUN_ID_CHARACTERS,
+        description="The id of the run on the right.",
+    )
+
+
+@operation(
+    "GET",
+    "/v1/runs/{runId}/compare",
+    name="compareRuns",
+    tag="runs",
+    scope="read",
+    summary="Two runs side by side",
+    description=(
+        "As they are or were as of `at`: what was asked for, each rule that was decided, the plan,"
+        " the prompts by their parts, the transcripts up to the first entry that differs, and what"
+        " came of both. What names a run itself would differ always: its id, its session's id and"
+        " its child key read as `{runId}`, `{sessionId}` and `{childSessionKey}`. How long each"
+        " took is shown and does not count for `same`. Prompts and transcripts are for the scope"
+        " `content`."
+    ),
+    errors=("not_found",),
+)
 async def compare_runs(
-    services: QueryServices, caller: Caller, run_id: str, other_id: str, *, at: str | None = None
+    services: QueryServices, caller: Caller, run_id: str, query: CompareRuns
 ) -> Answer[RunComparisonView]:
-    """Two runs that the caller may read, as they are now or were as of `at`."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
+    """Return two runs that the caller may read side by side, now or as of `at`."""
+    moment = await resolve_as_of(services, caller, query.at)
     is_full = caller.may("content")
     left = _Side(await readable_run(services, caller, run_id, moment), is_full)
-    right = _Side(await readable_run(services, caller, other_id, moment), is_full)
+    right = _Side(await readable_run(services, caller, query.other, moment), is_full)
     refs = [*left.section_texts(), *right.section_texts()]
     contents = services.work.contents
     texts = await (contents.texts if is_full else contents.previews)(refs)

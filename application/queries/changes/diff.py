@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 import orjson
+from pydantic import Field
 
 from application.ports.registry import States
 from application.ports.run_bars import ReachedStage
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import (
     PatchOperation,
@@ -28,15 +29,14 @@ from application.queries.changes.documents import (
 )
 from application.queries.changes.json_patch import Operation, difference
 from application.queries.errors import QueryError
-from application.queries.operation import ReadAsOf
+from application.queries.operation import Page, Read, ReadAsOf, operation
 from application.queries.paging import (
-    LIMIT_DEFAULT,
     Cursor,
     decode_cursor,
     encode_cursor,
     fingerprint,
 )
-from application.queries.runs import visible_run
+from application.queries.runs import RUN_ID_CHARACTERS, TEXT_CHARACTERS_MAX, visible_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_root
 from application.queries.sessions import get_session, visible_session
@@ -44,6 +44,7 @@ from application.queries.views.run import undo_errors
 from application.queries.views.session import session_record_view
 from application.queries.views.view import Answer, View
 from domain.run.state import Run
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import CONFIG_STREAM, ContentRef, run_id_of, run_stream, session_key_of
 
 EVENTS_EXAMINED_MAX = 5_000
@@ -113,21 +114,58 @@ class _Page:
     behind: int | None = None
 
 
-async def get_diff(
-    services: QueryServices,
-    caller: Caller,
-    *,
-    left: str,
-    right: str,
-    run_id: str | None = None,
-    session: str | None = None,
-    tree: str | None = None,
-    limit: int = LIMIT_DEFAULT,
-    cursor: str | None = None,
-) -> Answer[DiffView]:
-    """What changed from `left` to `right`, two as-ofs of which either may be the later one: of one
-    run, one session, the tree below a root session, or, for who sees everything, of all."""
-    require_scope(caller, "read")
+class GetDiff(Page, Read):
+    """Parameters of `get_diff`."""
+
+    left: str = Field(
+        alias="from",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"The left side: {MOMENT_FORMS}.",
+        examples=["pos:18000"],
+    )
+    right: str = Field(
+        alias="to",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description="The right side, which may be the earlier one.",
+        examples=["pos:18342"],
+    )
+    run_id: str | None = Field(None, max_length=RUN_ID_CHARACTERS, description="Of this run alone.")
+    session: str | None = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="Of this session as it reads: a key, a session id, or `current`.",
+    )
+    tree: str | None = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="Of the runs and sessions below this root session, and of itself.",
+    )
+
+
+@operation(
+    "GET",
+    "/v1/diff",
+    name="getDiff",
+    tag="log",
+    scope="read",
+    summary="What changed between two moments",
+    description=(
+        "Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole registry:"
+        " who came to be, who is not there, and who changed, each with a patch (RFC 6902) that"
+        " makes the left into the right, where `null` stands for one that was not there. Items are"
+        " in the order of their first events between the two. One request looks at a bounded"
+        " number of events, so a page may be short or empty: the diff is over when `nextCursor` is"
+        " null; `counts` are those of the page. A session in the diff of a tree or of the"
+        " registry is what its own events say; with `session` it is all that"
+        " `GET /v1/sessions/{key}` shows."
+    ),
+    errors=("not_found", "foreign_cursor"),
+)
+async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> Answer[DiffView]:
+    """Return what changed from `left` to `right`, of which either may be the later moment: of one
+    run, one session, the tree below a root session, or, if the caller sees everything, of all."""
+    left, right, cursor = query.left, query.right, query.cursor
+    run_id, session, tree = query.run_id, query.session, query.tree
     if sum(one is not None for one in (run_id, session, tree)) > 1:
         raise QueryError("invalid_request", "runId, session and tree exclude each other: use one")
     question = ("diff", left, right, run_id, session, tree, caller.patterns)
@@ -154,7 +192,7 @@ async def get_diff(
     else:
         root = await _root(services, caller, tree, later)
         page = await _registry_page(
-            services, span, root, behind=behind, limit=limit, is_full=caller.may("content")
+            services, span, root, behind=behind, limit=query.limit, is_full=caller.may("content")
         )
     items = page.items
     log = services.work.log

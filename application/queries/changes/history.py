@@ -6,12 +6,14 @@ The states are those that `GET /v1/runs/{runId}` shows, folded once from the run
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
+
+from pydantic import Field
 
 from application.log.envelope import RecordedEvent
 from application.ports.run_bars import ReachedStage
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.changes.documents import (
     SET_BY_NO_EVENT,
@@ -26,8 +28,8 @@ from application.queries.changes.documents import (
 )
 from application.queries.changes.json_patch import Operation, difference, is_same
 from application.queries.errors import QueryError, invalid_value
-from application.queries.paging import LIMIT_DEFAULT
-from application.queries.runs import events_of_run, visible_run
+from application.queries.operation import PageAfter, ReadAsOf, operation
+from application.queries.runs import VERSION_MAX, events_of_run, visible_run
 from application.queries.services import QueryServices
 from application.queries.views.event import ActorView
 from application.queries.views.run import RunMetadataView, RunView
@@ -41,6 +43,7 @@ from domain.run.state import Run
 
 EVENTS_MAX = 10_000
 """A run has some dozens; one that cannot be undone gets another with each attempt."""
+FIELD_CHARACTERS_MAX = 256
 STATES_AT_ONCE = 50
 """So many are made without a pause; each takes some 100 µs."""
 
@@ -80,23 +83,49 @@ FieldPath = tuple[str, ...]
 _ABSENT = object()
 
 
+class GetRunHistory(PageAfter, ReadAsOf):
+    """Parameters of `get_run_history`."""
+
+    after: int = Field(
+        0, ge=0, le=VERSION_MAX, description="Only states behind this version: `nextAfter`."
+    )
+    fields_changed: tuple[Annotated[str, Field(max_length=FIELD_CHARACTERS_MAX)], ...] = Field(
+        (),
+        alias="field",
+        description=(
+            "Only what changed this field of a run, by its name or by a JSON pointer such as"
+            " `/announcement/state`; or any of several."
+        ),
+    )
+
+
+@operation(
+    "GET",
+    "/v1/runs/{runId}/history",
+    name="getRunHistory",
+    tag="runs",
+    scope="read",
+    summary="The states of a run one after the other",
+    description=(
+        "For each event of the run what it changed, as a patch (RFC 6902) from the run as it read"
+        " before to how it read then; the first begins with `{}`. All in order give what `version`"
+        " of the run shows. `setBy` has for each field of the newest state, or of that as of `at`,"
+        " the event that set it last; with `field` for those fields alone. A text that was erased"
+        " is null, and who set it is known still. The run is read with its texts by a token with"
+        " the scope `content`, else as a summary."
+    ),
+    errors=("not_found",),
+)
 async def get_run_history(
-    services: QueryServices,
-    caller: Caller,
-    run_id: str,
-    *,
-    at: str | None = None,
-    after: int = 0,
-    limit: int = LIMIT_DEFAULT,
-    fields: Sequence[str] = (),
+    services: QueryServices, caller: Caller, run_id: str, query: GetRunHistory
 ) -> Answer[RunHistoryView]:
-    """The states of a run behind its version `after`; with `fields` (names or JSON pointers) those
-    that changed one of them, and what they changed of it."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(services, caller, at)
+    """Return the states of a run after its version `after`: all, or those that changed one of the
+    fields asked for, with what they changed of it."""
+    moment = await resolve_as_of(services, caller, query.at)
     run = await visible_run(services, caller, run_id, moment)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
-    wanted = [_field_path(text, RunView if is_full else RunMetadataView) for text in fields]
+    shown = RunView if is_full else RunMetadataView
+    wanted = [_field_path(text, shown) for text in query.fields_changed]
     events = await events_of_run(
         services, run.run_id, after=0, until=moment.position, count=EVENTS_MAX + 1
     )
@@ -106,6 +135,7 @@ async def get_run_history(
     contents = services.work.contents
     inner = await contents.texts(inner_texts(run)) if is_full else {}
     errors = _undo_error_references(events)
+    limit = query.limit
     page: list[tuple[RecordedEvent, list[Operation]]] = []
     set_by: dict[FieldPath, RecordedEvent] = {}
     before: StateDocument = {}
@@ -115,7 +145,7 @@ async def get_run_history(
         document = run_document(state, inner, errors, stages, is_full=is_full)
         changed = _changed_fields(before, document, wanted)
         set_by |= dict.fromkeys(changed, recorded)
-        is_behind = recorded.envelope.version > after
+        is_behind = recorded.envelope.version > query.after
         if is_behind and len(page) <= limit and (changed or not wanted):
             page.append((recorded, _about(difference(before, document), wanted)))
         before = document

@@ -11,16 +11,17 @@ from typing import Literal
 from uuid import UUID
 
 import orjson
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from application.log.envelope import RecordedEvent
-from application.queries.access import Caller, require_scope, require_whole_log
+from application.queries.access import Caller, require_whole_log
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError, invalid_value
-from application.queries.events import TYPES
+from application.queries.events import TYPES, EventsOfRuns
+from application.queries.operation import LogPart, Page, Read, operation
 from application.queries.paging import fingerprint
 from application.queries.revisions import revision_at
-from application.queries.runs import readable_run
+from application.queries.runs import TEXT_CHARACTERS_MAX, readable_run
 from application.queries.search.condition import (
     POSITION,
     Condition,
@@ -55,6 +56,7 @@ from application.queries.views.event import EventView, event_view
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import nearest_word
 from domain.event_types import ConfigurationActivated
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import run_stream
 from domain.values.rules import RULE_NAMES
 
@@ -100,24 +102,49 @@ class SearchView(View):
     next_cursor: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchQuestion:
-    """What is searched for: a condition `when`, or a `field` that `becomes` a value (or `changes`),
-    or events of `types`, or those that refused by a `rule`. Of one run, of what one session asked
-    for, of one tree, of one agent. `since` and `until` are as-ofs."""
+class FindEvents(EventsOfRuns, LogPart, Page, Read):
+    """Parameters of `find_events`: a condition `when`, or a `field` that `becomes` a value or
+    `changes`, or events of `types`, or refusals by a `rule`."""
 
-    when: str | None = None
-    field: str | None = None
-    becomes: str | None = None
-    changes: bool = False
-    types: Sequence[str] = ()
-    rule: str | None = None
-    run_id: str | None = None
-    session: str | None = None
-    tree: str | None = None
-    agent_id: str | None = None
-    since: str | None = None
-    until: str | None = None
+    when: str | None = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description=(
+            "A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`, `or`, `not` and"
+            " parentheses."
+        ),
+        examples=["running > 6 and not config = 2"],
+    )
+    field: str | None = Field(
+        None,
+        max_length=64,
+        description="A field of a run's state, or of that of `session`, by the view's name.",
+    )
+    becomes: str | None = Field(
+        None, max_length=TEXT_CHARACTERS_MAX, description="The value that it comes to have."
+    )
+    changes: bool = Field(False, description="Any change of the field.")
+    rule: str | None = Field(
+        None,
+        max_length=64,
+        description="Refusals by this rule alone.",
+        json_schema_extra={"enum": [*RULE_NAMES]},
+    )
+    session: str | None = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="Of this session and the runs that it asked for: a key, an id, `current`.",
+    )
+    agent_id: str | None = Field(
+        None, max_length=64, description="Of runs of this agent, as it is then."
+    )
+    begin: str | None = Field(
+        None,
+        alias="from",
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Where to begin: {MOMENT_FORMS}. Default: the beginning of the log.",
+    )
+    limit: int = Field(1, ge=1, le=BREAKPOINTS_MAX, description="How many positions at most.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,29 +171,42 @@ class _Found:
     is_over: bool
 
 
-async def find_breakpoints(
-    services: QueryServices,
-    caller: Caller,
-    question: SearchQuestion,
-    *,
-    limit: int = 1,
-    cursor: str | None = None,
-    events_read_max: int = EVENTS_READ_MAX,
+@operation(
+    "GET",
+    "/v1/events/find",
+    name="findEvents",
+    tag="log",
+    scope="read",
+    summary="Since when something is so",
+    description=(
+        "The first positions, between `from` and `to`, at which a condition begins to hold"
+        " (`when`), a field of a run's or a session's state becomes a value (`field` with `becomes`"
+        " or `changes`), or an event was recorded (`types`, `rule`). Numbers of a condition count"
+        " runs by status, `spawned` and `archived` ones, `active` places, the revision of the"
+        " configuration (`config`) and the `position`; `runId`, `session`, `tree`, `agentId` and"
+        " `rule` say of which runs. One request looks at a bounded number of events: as long as"
+        " there is a `nextCursor` there may be more. Without `runId`, `session` or `tree` it needs"
+        " a token for the sessions `*`."
+    ),
+    errors=("not_found", "foreign_cursor"),
+)
+async def find_events(
+    services: QueryServices, caller: Caller, query: FindEvents
 ) -> Answer[SearchView]:
-    """The first breakpoints, at most `limit`. One request looks at a bounded number of events; the
-    next one goes on by its cursor."""
-    require_scope(caller, "read")
-    _require_one_question(question)
-    condition = _parse_when(question)
+    """Return the first breakpoints, `limit` at most. A request looks at up to `EVENTS_READ_MAX`
+    events; the next one continues from its cursor."""
+    _require_one_question(query)
+    condition = _parse_when(query)
     head = (await resolve_as_of(services, caller, None)).position
     # What a name means is said by the end of the range, on each page of it.
-    last = (await resolve_as_of(services, caller, question.until, pointer="/query/to")).position
-    scope, tree = await _scope_of(services, caller, question, last)
-    known = fingerprint("find", question, scope, caller.patterns)
-    if cursor is None:
+    last = (await resolve_as_of(services, caller, query.end, pointer="/query/to")).position
+    scope, tree = await _scope_of(services, caller, query, last)
+    asked = query.model_dump(exclude={"limit", "cursor", "min_position"})
+    known = fingerprint("find", asked, scope, caller.patterns)
+    if query.cursor is None:
         first = (
-            (await resolve_as_of(services, caller, question.since, pointer="/query/from")).position
-            if question.since
+            (await resolve_as_of(services, caller, query.begin, pointer="/query/from")).position
+            if query.begin
             else 0
         )
         if first > last:
@@ -174,11 +214,11 @@ async def find_breakpoints(
         place = _Place(first, last, 0 if condition is not None else first)
     else:
         names = len(condition.names) if condition is not None else 0
-        place = _decode_place(cursor, services.work.log.log_id, known, head, names)
-    search = _Search(services, question, scope, tree, limit, events_read_max)
+        place = _decode_place(query.cursor, services.work.log.log_id, known, head, names)
+    search = _Search(services, query, scope, tree)
     if condition is None:
-        found = await search.events(place, is_first=cursor is None)
-    elif cursor is None and condition.names <= _BISECTED and condition.grows(GROWING):
+        found = await search.events(place, is_first=query.cursor is None)
+    elif query.cursor is None and condition.names <= _BISECTED and condition.grows(GROWING):
         found = await search.bisect(condition, place)
     else:
         found = await search.condition(condition, place)
@@ -203,18 +243,15 @@ class _Search:
     def __init__(
         self,
         services: QueryServices,
-        question: SearchQuestion,
+        question: FindEvents,
         scope: RunScope,
         tree: str | None,
-        limit: int,
-        events_read_max: int,
     ) -> None:
         self._work = services.work
         self._question = question
         self._scope = scope
         self._tree = tree
-        self._limit = limit
-        self._events_read_max = events_read_max
+        self._limit = question.limit
         self._events_read = 0
         self._reads = 0
 
@@ -339,7 +376,7 @@ class _Search:
         await asyncio.sleep(0)
 
     def _is_enough(self, passed: int) -> bool:
-        return self._events_read >= self._events_read_max or passed >= POSITIONS_PASSED_MAX
+        return self._events_read >= EVENTS_READ_MAX or passed >= POSITIONS_PASSED_MAX
 
     def _result(self, found: Sequence[Breakpoint], place: _Place) -> _Found:
         is_over = place.after >= place.last
@@ -425,7 +462,7 @@ def _view(one: Breakpoint, caller: Caller) -> BreakpointView:
 # What may be searched for, and by whom.
 
 
-def _require_one_question(question: SearchQuestion) -> None:
+def _require_one_question(question: FindEvents) -> None:
     kinds = [question.when is not None, question.field is not None]
     if sum((*kinds, bool(question.types or (question.rule and not any(kinds))))) != 1:
         raise QueryError(
@@ -449,7 +486,7 @@ def _require_one_question(question: SearchQuestion) -> None:
         _require_field(question)
 
 
-def _require_field(question: SearchQuestion) -> None:
+def _require_field(question: FindEvents) -> None:
     name = str(question.field)
     fields, values = tuple(RUN_FIELDS), RUN_VALUES
     if question.session is not None:
@@ -477,7 +514,7 @@ def _unknown(noun: str, word: str, there: Sequence[str]) -> str:
     return f'there is no {noun} "{word[:60]}"; {hint}there are {", ".join(there)}'
 
 
-def _type_names(question: SearchQuestion) -> tuple[str, ...]:
+def _type_names(question: FindEvents) -> tuple[str, ...]:
     names = tuple(name.strip() for name in ",".join(question.types).split(",") if name.strip())
     for name in names:
         if name not in TYPES:
@@ -485,7 +522,7 @@ def _type_names(question: SearchQuestion) -> tuple[str, ...]:
     return names or ("SpawnRefused",)
 
 
-def _parse_when(question: SearchQuestion) -> Condition | None:
+def _parse_when(question: FindEvents) -> Condition | None:
     if question.when is None:
         return None
     try:
@@ -503,7 +540,7 @@ def _parse_when(question: SearchQuestion) -> Condition | None:
 
 
 async def _scope_of(
-    services: QueryServices, caller: Caller, question: SearchQuestion, last: int
+    services: QueryServices, caller: Caller, question: FindEvents, last: int
 ) -> tuple[RunScope, str | None]:
     """Of which runs something is wanted, and the tree to which all of it belongs, if it is one.
     Sessions are named as they were at `last`. `QueryError` for what the caller may not see."""

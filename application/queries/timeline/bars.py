@@ -11,7 +11,7 @@ from application.ports.run_bars import ReachedStage, RunBar
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
-from application.queries.events import event_filter
+from application.queries.events import EventParameters, event_filter
 from application.queries.operation import LogPart, Page, ReadAsOf, operation
 from application.queries.paging import (
     Cursor,
@@ -204,7 +204,7 @@ async def _buckets(
     if buckets == 0:
         return [], None
     try:
-        criteria = await event_filter(services, caller, tree=tree)
+        criteria = await event_filter(services, caller, EventParameters(tree=tree))
         found = await histogram(services, criteria, window, buckets or BUCKETS_DEFAULT, "time")
     except QueryError as error:
         if buckets is None and error.code == "not_permitted":

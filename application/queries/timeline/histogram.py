@@ -7,11 +7,14 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
+from pydantic import Field
+
 from application.ports.event_counts import BLOCK_EVENTS, EventQuery, EventTally
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import AsOf, read_moment, resolve_as_of
 from application.queries.errors import QueryError, invalid_value
-from application.queries.events import EventFilter, event_filter
+from application.queries.events import EventFilter, EventParameters, event_filter
+from application.queries.operation import LogPart, Read, operation
 from application.queries.services import QueryServices
 from application.queries.views.view import Answer, View
 from domain.values.moments import is_time_ago
@@ -97,26 +100,43 @@ def _instant(text: str | None, now: datetime) -> datetime | None:
     return moment if isinstance(moment, datetime) else None
 
 
-async def count_events(
-    services: QueryServices,
-    caller: Caller,
-    *,
-    buckets: int = BUCKETS_DEFAULT,
-    by: BucketUnit = "position",
-    begin: str | None = None,
-    end: str | None = None,
-    types: Sequence[str] = (),
-    run_id: str | None = None,
-    tree: str | None = None,
-    actor: str | None = None,
-) -> Answer[HistogramView]:
-    """The histogram of what the filters leave. Of the whole log only for who sees all of it."""
-    require_scope(caller, "read")
-    window = await log_window(services, caller, begin, end)
-    criteria = await event_filter(
-        services, caller, types=types, run_id=run_id, tree=tree, tree_at=window.until
+class CountEvents(EventParameters, LogPart, Read):
+    """Parameters of `count_events`."""
+
+    buckets: int = Field(
+        BUCKETS_DEFAULT, ge=1, le=BUCKETS_MAX, description="How many buckets at most."
     )
-    return Answer(await histogram(services, criteria, window, buckets, by, actor), window.until)
+    by: BucketUnit = Field(
+        "position", description="Buckets of as many positions, or of as much time."
+    )
+
+
+@operation(
+    "GET",
+    "/v1/events/histogram",
+    name="countEvents",
+    tag="log",
+    scope="read",
+    summary="How much happened when",
+    description=(
+        "The events of the log between `from` and `to` in buckets of as many positions each, or of"
+        " as much time, with their counts by type, by outcome of runs that ended, and by rule that"
+        " refused a spawn. It takes as long for a log of millions as for a short one. With `runId`"
+        " or `tree` their events are looked at one by one, 20,000 at most: `countedTo` says where"
+        " that ended, and is null when all were counted. `actor` needs one of the two. Without"
+        " them the token needs the pattern `*`."
+    ),
+    errors=("not_found",),
+)
+async def count_events(
+    services: QueryServices, caller: Caller, query: CountEvents
+) -> Answer[HistogramView]:
+    """Return the histogram of a part of the log, or of the events in it that the filters leave."""
+    window = await log_window(services, caller, query.begin, query.end)
+    criteria = await event_filter(services, caller, query, tree_at=window.until)
+    return Answer(
+        await histogram(services, criteria, window, query.buckets, query.by), window.until
+    )
 
 
 async def histogram(
@@ -125,10 +145,13 @@ async def histogram(
     window: LogWindow,
     buckets: int,
     by: BucketUnit,
-    actor: str | None = None,
 ) -> HistogramView:
-    """The buckets of a part of the log. `QueryError` for what the caller does not cover."""
-    _require_covered(criteria, actor)
+    """Return the buckets of a part of the log.
+
+    Raises:
+        QueryError: The caller does not cover the events.
+    """
+    _require_covered(criteria)
     instants: Sequence[datetime] = ()
     if by == "position":
         edges = _edges_of_positions(window, buckets)
@@ -141,7 +164,7 @@ async def histogram(
         whole = await counts.up_to(edges)
         tallies = [Counter(later) - Counter(before) for before, later in pairwise(whole)]
     else:
-        query = EventQuery(run_id=criteria.run_id, tree=criteria.tree, actor=actor)
+        query = EventQuery(run_id=criteria.run_id, tree=criteria.tree, actor=criteria.actor)
         tallies, counted_to = await counts.of_some(query, edges)
     ends = {one for after, until in pairwise(edges) if after < until for one in (after + 1, until)}
     recorded = await counts.instants_of(sorted(ends))
@@ -165,14 +188,14 @@ async def histogram(
     )
 
 
-def _require_covered(criteria: EventFilter, actor: str | None) -> None:
+def _require_covered(criteria: EventFilter) -> None:
     if criteria.run_id is None and criteria.tree is None:
         if not criteria.caller.sees_everything:
             raise QueryError(
                 "not_permitted",
                 "counts of the whole log are for tokens with the pattern *; give tree or runId",
             )
-        if actor is not None:
+        if criteria.actor is not None:
             raise invalid_value("/query/actor", "needs a runId or a tree beside it")
     elif criteria.run_id is None and criteria.tree is not None:
         caller = criteria.caller

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from pydantic import Field
+
 from application.log.envelope import RecordedEvent
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf, operation
 from application.queries.services import QueryServices
 from application.queries.views.view import Answer, View
 
@@ -40,20 +43,35 @@ class MomentView(View):
     after: list[NearEventView]
 
 
+class GetMoment(ReadAsOf):
+    """Parameters of `get_moment`."""
+
+    around: int = Field(
+        AROUND_DEFAULT, ge=0, le=AROUND_MAX, description="How many events on each side."
+    )
+
+
+@operation(
+    "GET",
+    "/v1/moments",
+    name="getMoment",
+    tag="log",
+    scope="read",
+    summary="A moment of the log",
+    description=(
+        "Which position an instant is, and at which instant a position was recorded, with the"
+        " number of the configuration in force then and the events on both sides of it."
+    ),
+)
 async def get_moment(
-    services: QueryServices,
-    caller: Caller,
-    *,
-    at: str | None = None,
-    around: int = AROUND_DEFAULT,
+    services: QueryServices, caller: Caller, query: GetMoment
 ) -> Answer[MomentView]:
-    """The moment that is meant, with so many events on each side of it."""
-    require_scope(caller, "read")
+    """Return the moment `at` with up to `around` events on each side of it."""
     if caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token reads events of one run, not of the log")
     head = (await resolve_as_of(services, caller, None)).position
-    position = (await resolve_as_of(services, caller, at)).position
-    log = services.work.log
+    position = (await resolve_as_of(services, caller, query.at)).position
+    log, around = services.work.log, query.around
     first = max(0, position - max(around, 1))
     before = await log.read(after=first, limit=position - first, until=position) if position else ()
     after = await log.read(after=position, limit=around, until=head) if around else ()

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from application.commands import announcements
-from application.queries import agents, inbox, lanes, revisions, runs, sessions
+from application.queries import agents, explain, inbox, lanes, revisions, runs, sessions
+from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
-from application.queries.timeline import bars, tree
+from application.queries.search import find
+from application.queries.timeline import bars, histogram, moments, tree
 from infrastructure.inbound.http.routes import (
     access,
-    changes,
     control,
-    event_search,
     events,
     external_runs,
     health,
@@ -19,7 +19,6 @@ from infrastructure.inbound.http.routes import (
     run_records,
     shared_context,
     spawns,
-    timeline,
     transcripts,
     what_if,
 )
@@ -28,26 +27,30 @@ ROUTERS = (
     spawns.router,
     respawns.router,
     run_records.router,
-    changes.router,
     control.router,
     external_runs.router,
     transcripts.router,
     shared_context.router,
     events.router,
     what_if.router,
-    timeline.router,
-    event_search.router,
     access.router,
     health.router,
 )
 
 MODULES: tuple[ModuleType, ...] = (
     runs,
+    explain,
+    history,
+    compare,
+    diff,
     sessions,
     tree,
     inbox,
     announcements,
+    histogram,
     bars,
+    moments,
+    find,
     revisions,
     agents,
     lanes,

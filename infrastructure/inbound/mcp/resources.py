@@ -14,6 +14,7 @@ from mcp_types import (
 from application.commands.services import CommandServices
 from application.queries.access import Caller
 from application.queries.errors import QueryError
+from application.queries.operation import ReadAsOf
 from application.queries.runs import (
     GetRun,
     ListRuns,
@@ -93,7 +94,7 @@ async def read_resource(services: CommandServices, caller: Caller, uri: str) -> 
 async def _view(services: CommandServices, caller: Caller, run_id: str, part: str | None) -> View:
     match part:
         case "prompt":
-            return (await get_run_prompt(services, caller, run_id)).view
+            return (await get_run_prompt(services, caller, run_id, ReadAsOf())).view
         case "transcript":
             answer = await get_run_transcript(
                 services, caller, run_id, last=TRANSCRIPT_ENTRIES_MAX, tools=True

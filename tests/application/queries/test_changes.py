@@ -16,8 +16,8 @@ import pytest
 from application.log.envelope import Actor
 from application.queries.access import AccessScope, Caller
 from application.queries.changes import diff as diff_module
-from application.queries.changes.diff import DiffView, get_diff
-from application.queries.changes.history import RunHistoryView, get_run_history
+from application.queries.changes.diff import DiffView, GetDiff, get_diff
+from application.queries.changes.history import GetRunHistory, RunHistoryView, get_run_history
 from application.queries.changes.json_patch import apply_patch, is_same
 from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf
@@ -115,7 +115,7 @@ async def states_of(services: QueryServices, reader: Caller, run_id: str) -> lis
 async def history(
     services: QueryServices, reader: Caller, run_id: str, **more: Any
 ) -> RunHistoryView:
-    return (await get_run_history(services, reader, run_id, limit=500, **more)).view
+    return (await get_run_history(services, reader, run_id, GetRunHistory(limit=500, **more))).view
 
 
 @pytest.mark.server
@@ -155,7 +155,7 @@ async def test_who_set_a_field_is_what_a_search_through_all_states_finds(
                 version -= 1
             assert told.set_by[name].version == version, name
         for name in die.sample(list(states[0]), 4):
-            only = await history(services, reader, run_id, at=f"pos:{at}", fields=(name,))
+            only = await history(services, reader, run_id, at=f"pos:{at}", fields_changed=(name,))
             changed = [
                 number + 1
                 for number in range(until)
@@ -177,19 +177,21 @@ async def test_a_history_comes_in_pages_and_tells_of_single_fields(
     found: list[Any] = []
     after: int | None = 0
     while after is not None:
-        answer = await get_run_history(services, reader, run_id, after=after, limit=2)
+        answer = await get_run_history(
+            services, reader, run_id, GetRunHistory(after=after, limit=2)
+        )
         assert len(answer.view.items) <= 2
         assert answer.view.set_by == whole.set_by
         found += answer.view.items
         after = answer.view.next_after
     assert found == whole.items
-    state = await history(services, reader, run_id, fields=("/announcement/state", "stage"))
+    state = await history(services, reader, run_id, fields_changed=("/announcement/state", "stage"))
     assert set(state.set_by) == {"/announcement/state", "stage"}
     assert state.set_by["stage"].type == "RunArchived"
     assert state.set_by["/announcement/state"].type == "RunAnnounced"
     for wrong in ("nothing", "/nothing", "", "/~2"):
         with pytest.raises(QueryError, match="is a field of a run"):
-            await history(services, reader, run_id, fields=(wrong,))
+            await history(services, reader, run_id, fields_changed=(wrong,))
 
 
 async def test_who_set_respawns_is_refused_with_where_it_is_told(
@@ -201,9 +203,9 @@ async def test_who_set_respawns_is_refused_with_where_it_is_told(
     for reader in (caller("read"), caller("read", "content")):
         for field in ("respawns", "/respawns/0"):
             with pytest.raises(QueryError, match="list runs by respawnedFrom to find them"):
-                await history(services, reader, run_id, fields=(field,))
+                await history(services, reader, run_id, fields_changed=(field,))
         with pytest.raises(QueryError) as refused:
-            await history(services, reader, run_id, fields=("nothing",))
+            await history(services, reader, run_id, fields_changed=("nothing",))
         assert "respawns," not in str(refused.value)
 
 
@@ -221,7 +223,7 @@ async def test_who_set_a_text_is_known_when_the_text_was_erased(
     assert {"op": "replace", "path": "/resultText", "value": None} in last.changes
     assert b"\\u0000" not in told.json_bytes()
     head = await running.log.head()
-    whole = await get_diff(services, reader, left="pos:0", right=f"pos:{head}")
+    whole = await get_diff(services, reader, GetDiff(left="pos:0", right=f"pos:{head}"))
     assert b"\\u0000" not in whole.view.json_bytes()
     added = next(one for one in whole.view.added if one.id == run_id)
     assert added.patch[0]["value"]["resultText"] is None
@@ -256,11 +258,7 @@ async def diffs(
         answer = await get_diff(
             services,
             reader,
-            left=f"pos:{left}",
-            right=f"pos:{right}",
-            limit=limit,
-            cursor=cursor,
-            **more,
+            GetDiff(left=f"pos:{left}", right=f"pos:{right}", limit=limit, cursor=cursor, **more),
         )
         assert answer.position == max(left, right)
         assert (answer.view.from_position, answer.view.to_position) == (left, right)
@@ -390,21 +388,25 @@ async def test_who_may_see_one_tree_sees_no_other_and_not_all(
     head = f"pos:{await running.log.head()}"
     stranger = caller("read", pattern="agent:main:stranger")
     with pytest.raises(QueryError, match="pattern"):
-        await get_diff(services, stranger, left="pos:0", right=head)
+        await get_diff(services, stranger, GetDiff(left="pos:0", right=head))
     run_id = str(family.id("reviewer"))
     ways: list[dict[str, Any]] = [{"run_id": run_id}, {"session": ROOT}, {"tree": ROOT}]
     for more in ways:
         with pytest.raises(QueryError, match="there is no such"):
-            await get_diff(services, stranger, left="pos:0", right=head, **more)
+            await get_diff(services, stranger, GetDiff(left="pos:0", right=head, **more))
     with pytest.raises(QueryError, match="there is no such run"):
-        await get_run_history(services, stranger, run_id)
+        await get_run_history(services, stranger, run_id, GetRunHistory())
     with pytest.raises(QueryError, match="use one"):
-        await get_diff(services, stranger, left="pos:0", right=head, run_id=run_id, tree=ROOT)
+        await get_diff(
+            services, stranger, GetDiff(left="pos:0", right=head, run_id=run_id, tree=ROOT)
+        )
     child = caller(*ALL, pattern=family.key("reviewer"), run_id=family.id("reviewer"))
     sibling = str(family.id("second"))
-    (item,) = (await get_diff(services, child, left="pos:0", right=head, run_id=sibling)).view.added
+    (item,) = (
+        await get_diff(services, child, GetDiff(left="pos:0", right=head, run_id=sibling))
+    ).view.added
     assert "task" not in item.patch[0]["value"], "of a sibling only a summary"
-    own = (await get_diff(services, child, left="pos:0", right=head, run_id=run_id)).view
+    own = (await get_diff(services, child, GetDiff(left="pos:0", right=head, run_id=run_id))).view
     assert "task" in own.added[0].patch[0]["value"]
     with pytest.raises(QueryError, match="there is no such session"):
-        await get_diff(services, child, left="pos:0", right=head, tree=ROOT)
+        await get_diff(services, child, GetDiff(left="pos:0", right=head, tree=ROOT))

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from application.queries.changes.diff import DiffView, get_diff
-from application.queries.changes.history import RunHistoryView, get_run_history
+from application.queries.changes.diff import DiffView, GetDiff, get_diff
+from application.queries.changes.history import GetRunHistory, RunHistoryView, get_run_history
 from application.queries.changes.json_patch import apply_patch, is_same
 from application.queries.views.session import session_record_view
 from domain.run.state import Run
@@ -58,11 +58,7 @@ async def diffs(
         answer = await get_diff(
             past.services,
             EVERYTHING,
-            left=f"pos:{left}",
-            right=f"pos:{right}",
-            limit=limit,
-            cursor=cursor,
-            **about,
+            GetDiff(left=f"pos:{left}", right=f"pos:{right}", limit=limit, cursor=cursor, **about),
         )
         assert answer.position == max(left, right)
         pages.append(answer.view)
@@ -173,7 +169,10 @@ def states_of(past: GeneratedPast, run_id: UUID, until: int) -> list[tuple[Past,
 
 async def history(past: GeneratedPast, run_id: UUID, at: int, *fields: str) -> RunHistoryView:
     answer = await get_run_history(
-        past.services, EVERYTHING, str(run_id), at=f"pos:{at}", limit=500, fields=fields
+        past.services,
+        EVERYTHING,
+        str(run_id),
+        GetRunHistory(at=f"pos:{at}", limit=500, fields_changed=fields),
     )
     return answer.view
 

@@ -18,7 +18,14 @@ from application.queries.inbox import (
 )
 from application.queries.lanes import ListLanes, list_lanes
 from application.queries.operation import ReadAsOf
-from application.queries.runs import GetRun, ListRuns, get_run, list_run_events, list_runs
+from application.queries.runs import (
+    GetRun,
+    ListRunEvents,
+    ListRuns,
+    get_run,
+    list_run_events,
+    list_runs,
+)
 from application.queries.sessions import (
     get_run_shared_context,
     get_session,
@@ -112,7 +119,10 @@ async def test_a_run_reads_so_at_positions_that_others_made_and_with_its_events(
         for run in runs[now.position % 41 :: 41]:
             events = (
                 await list_run_events(
-                    past.services, EVERYTHING, str(run.run_id), at=f"pos:{now.position}"
+                    past.services,
+                    EVERYTHING,
+                    str(run.run_id),
+                    ListRunEvents(at=f"pos:{now.position}"),
                 )
             ).view
             assert [one.position for one in events.items] == [

@@ -10,8 +10,8 @@ import pytest
 from application.log.envelope import RecordedEvent
 from application.ports.event_counts import BLOCK_EVENTS
 from application.queries.timeline.bars import ListTimeline, list_timeline
-from application.queries.timeline.histogram import EventBucketView, count_events
-from application.queries.timeline.moments import get_moment
+from application.queries.timeline.histogram import CountEvents, EventBucketView, count_events
+from application.queries.timeline.moments import GetMoment, get_moment
 from application.queries.timeline.tree import GetSessionTree, get_session_tree
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run
@@ -207,11 +207,13 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
             await count_events(
                 past.services,
                 EVERYTHING,
-                buckets=die.choice((1, 7, 40)),
-                by=by,
-                begin=f"pos:{after}",
-                end=f"pos:{now.position}",
-                tree=root,
+                CountEvents(
+                    buckets=die.choice((1, 7, 40)),
+                    by=by,
+                    begin=f"pos:{after}",
+                    end=f"pos:{now.position}",
+                    tree=root,
+                ),
             )
         ).view
         rest = list(events)
@@ -259,7 +261,7 @@ async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: Generated
                 )
             ).view
             counted = await count_events(
-                past.services, EVERYTHING, buckets=9, by="time", tree=tree, **window
+                past.services, EVERYTHING, CountEvents(buckets=9, by="time", tree=tree, **window)
             )
             assert view.buckets == counted.view.items
             events = [
@@ -275,7 +277,7 @@ async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: Generated
 async def test_every_moment_has_its_event_and_what_is_next_to_it(past: GeneratedPast) -> None:
     for now in past.some:
         at = f"pos:{now.position}"
-        view = (await get_moment(past.services, EVERYTHING, at=at, around=2)).view
+        view = (await get_moment(past.services, EVERYTHING, GetMoment(at=at, around=2))).view
         near = range(now.position - 1, now.position + 3)
         assert [one.position for one in (*view.before, *view.after)] == [
             position for position in near if 0 < position <= past.last

@@ -18,8 +18,13 @@ from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from application.queries.timeline.bars import ListTimeline, list_timeline
-from application.queries.timeline.histogram import EventBucketView, HistogramView, count_events
-from application.queries.timeline.moments import get_moment
+from application.queries.timeline.histogram import (
+    CountEvents,
+    EventBucketView,
+    HistogramView,
+    count_events,
+)
+from application.queries.timeline.moments import GetMoment, get_moment
 from application.queries.timeline.tree import GetSessionTree, TreeNodeView, get_session_tree
 from application.queries.views.run import status_of
 from domain.run.events import RunEnded, SpawnRefused
@@ -92,12 +97,14 @@ async def test_the_counts_of_buckets_are_those_of_a_look_at_every_event(
             await count_events(
                 services,
                 caller(),
-                buckets=buckets,
-                by=by,
-                begin=f"pos:{after}",
-                end=f"pos:{until}",
-                tree=tree,
-                types=types,
+                CountEvents(
+                    buckets=buckets,
+                    by=by,
+                    begin=f"pos:{after}",
+                    end=f"pos:{until}",
+                    tree=tree,
+                    types=types,
+                ),
             )
         ).view
         assert (found.after, found.until, found.counted_to) == (after, until, None)
@@ -159,24 +166,22 @@ async def test_the_whole_log_is_for_who_sees_all_of_it(
     await tell_everything(running)
     some = caller(patterns=("agent:main:main", "agent:main:other"))
     with pytest.raises(QueryError, match=r"pattern \*; give tree or runId") as refused:
-        await count_events(services, some)
+        await count_events(services, some, CountEvents())
     assert refused.value.code == "not_permitted"
     with pytest.raises(QueryError, match="does not act for the session of that tree"):
-        await count_events(services, some, tree="agent:main:stranger")
-    own = (await count_events(services, some, tree=ROOT)).view
+        await count_events(services, some, CountEvents(tree="agent:main:stranger"))
+    own = (await count_events(services, some, CountEvents(tree=ROOT))).view
     meant = [one for one in await running.events() if one.envelope.provenance.correlation == ROOT]
     assert sum(bucket.events for bucket in own.items) == len(meant) > 0
     assert (await list_timeline(services, some, ListTimeline())).view.buckets == []
     with pytest.raises(QueryError, match=r"pattern \*"):
         await list_timeline(services, some, ListTimeline(buckets=5))
     with pytest.raises(QueryError, match="needs a runId or a tree"):
-        await count_events(services, caller(), actor="system")
-    with pytest.raises(QueryError, match='lacks the scope "read"'):
-        await count_events(services, caller("spawn"))
+        await count_events(services, caller(), CountEvents(actor="system"))
     with pytest.raises(QueryError, match="/query/from: is pos:5, behind the end, pos:3"):
-        await count_events(services, caller(), begin="pos:5", end="pos:3")
+        await count_events(services, caller(), CountEvents(begin="pos:5", end="pos:3"))
     with pytest.raises(QueryError, match="/query/to: a moment must be pos:18342"):
-        await count_events(services, caller(), end="yesterday")
+        await count_events(services, caller(), CountEvents(end="yesterday"))
 
 
 async def test_an_empty_part_of_the_log_has_no_buckets(
@@ -184,7 +189,9 @@ async def test_an_empty_part_of_the_log_has_no_buckets(
 ) -> None:
     await live_at_random(running, 1, rounds=2, at_once=2)
     for by in ("position", "time"):
-        found = await count_events(services, caller(), by=by, begin="pos:2", end="pos:2")
+        found = await count_events(
+            services, caller(), CountEvents(by=by, begin="pos:2", end="pos:2")
+        )
         assert found.view == HistogramView(by=by, after=2, until=2, counted_to=None, items=[])
 
 
@@ -287,18 +294,20 @@ async def test_a_moment_is_a_position_an_instant_and_what_is_next_to_it(
     await live_at_random(running, 6, rounds=6, at_once=3)
     events = await running.events()
     middle = events[len(events) // 2].envelope
-    found = (await get_moment(services, caller(), at=f"pos:{middle.position}", around=3)).view
+    found = (
+        await get_moment(services, caller(), GetMoment(at=f"pos:{middle.position}", around=3))
+    ).view
     assert (found.position, found.recorded_at) == (middle.position, middle.recorded_at)
     assert [one.position for one in found.before] == [middle.position - 2 + n for n in range(3)]
     assert [one.position for one in found.after] == [middle.position + 1 + n for n in range(3)]
     assert found.before[-1].type == middle.type
     later = (middle.recorded_at + timedelta(microseconds=1)).isoformat()
-    at_instant = (await get_moment(services, caller(), at=later)).view
+    at_instant = (await get_moment(services, caller(), GetMoment(at=later))).view
     assert at_instant.position >= middle.append_last
     assert at_instant.recorded_at == middle.recorded_at
-    before_all = (await get_moment(services, caller(), at="pos:0")).view
+    before_all = (await get_moment(services, caller(), GetMoment(at="pos:0"))).view
     assert (before_all.position, before_all.recorded_at, before_all.before) == (0, None, [])
-    for_some = (await get_moment(services, caller(patterns=("agent:x:y",)))).view
+    for_some = (await get_moment(services, caller(patterns=("agent:x:y",)), GetMoment())).view
     assert (for_some.before, for_some.after, for_some.config_revision) == ([], [], None)
 
 

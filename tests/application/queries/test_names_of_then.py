@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from application.log.envelope import Actor
-from application.queries.changes.diff import get_diff
-from application.queries.search.find import SearchQuestion, find_breakpoints
+from application.queries.changes.diff import GetDiff, get_diff
+from application.queries.search.find import FindEvents, find_events
 from application.queries.services import QueryServices
-from application.queries.timeline.histogram import count_events
+from application.queries.timeline.histogram import CountEvents, count_events
 from application.queries.what_if import WhatIfRequest, what_if
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
@@ -27,26 +27,27 @@ OTHER = "agent:main:work"
 
 
 async def _diff(services: QueryServices, tree: str, at: str) -> Any:
-    answer = await get_diff(services, EVERYTHING, left="pos:0", right=at, tree=tree)
+    answer = await get_diff(services, EVERYTHING, GetDiff(left="pos:0", right=at, tree=tree))
     return orjson.loads(answer.view.json_bytes())["added"]
 
 
 async def _counts(services: QueryServices, tree: str, at: str) -> Any:
-    answer = await count_events(services, EVERYTHING, tree=tree, end=at)
+    answer = await count_events(services, EVERYTHING, CountEvents(tree=tree, end=at))
     return orjson.loads(answer.view.json_bytes())
 
 
-async def _found(services: QueryServices, question: SearchQuestion) -> Any:
-    answer = await find_breakpoints(services, EVERYTHING, question, limit=3)
+async def _found(services: QueryServices, query: FindEvents) -> Any:
+    answer = await find_events(services, EVERYTHING, query)
     return orjson.loads(answer.view.json_bytes())["items"]
 
 
 async def _found_in_tree(services: QueryServices, tree: str, at: str) -> Any:
-    return await _found(services, SearchQuestion(types=["RunEnded"], tree=tree, until=at))
+    return await _found(services, FindEvents(types=("RunEnded",), tree=tree, end=at, limit=3))
 
 
 async def _found_of_session(services: QueryServices, session: str, at: str) -> Any:
-    return await _found(services, SearchQuestion(types=["RunEnded"], session=session, until=at))
+    query = FindEvents(types=("RunEnded",), session=session, end=at, limit=3)
+    return await _found(services, query)
 
 
 async def _decided(services: QueryServices, request: WhatIfRequest) -> Any:

@@ -15,13 +15,16 @@ from application.queries import agents, events, explain, inbox, lanes, revisions
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.agents import ListAgents
 from application.queries.changes import compare, history
+from application.queries.changes.compare import CompareRuns
+from application.queries.changes.history import GetRunHistory
 from application.queries.errors import QueryError
+from application.queries.events import EventParameters
 from application.queries.inbox import ListAnnouncements, ListLedger
 from application.queries.lanes import ListLanes
 from application.queries.operation import ReadAsOf
 from application.queries.paging import LIMIT_MAX
 from application.queries.revisions import ListRevisions
-from application.queries.runs import GetRun, ListRuns
+from application.queries.runs import GetRun, ListRunEvents, ListRuns
 from application.queries.services import QueryServices
 from application.queries.timeline import bars, tree
 from application.queries.timeline.bars import ListTimeline
@@ -47,7 +50,7 @@ EVENTS_ASKED = 5
 
 
 async def _events(to: QueryServices, by: Caller, _: str, at: str | None) -> Answer[View]:
-    wanted = await events.event_filter(to, by, at=at)
+    wanted = await events.event_filter(to, by, EventParameters(), at=at)
     return await events.list_events(to, wanted, order="desc", limit=EVENTS_ASKED)
 
 
@@ -85,11 +88,17 @@ OF_SESSIONS: Mapping[str, Question] = {
 }
 OF_RUNS: Mapping[str, Question] = {
     "getRun": lambda to, by, run, at: runs.get_run(to, by, run, GetRun(at=at)),
-    "getRunHistory": lambda to, by, run, at: history.get_run_history(to, by, run, at=at),
-    "compareRuns": lambda to, by, run, at: compare.compare_runs(to, by, run, run, at=at),
-    "explainRun": lambda to, by, run, at: explain.explain_run(to, by, run, at=at),
-    "listRunEvents": lambda to, by, run, at: runs.list_run_events(to, by, run, at=at),
-    "getRunPrompt": lambda to, by, run, at: runs.get_run_prompt(to, by, run, at=at),
+    "getRunHistory": lambda to, by, run, at: history.get_run_history(
+        to, by, run, GetRunHistory(at=at)
+    ),
+    "compareRuns": lambda to, by, run, at: compare.compare_runs(
+        to, by, run, CompareRuns(other=run, at=at)
+    ),
+    "explainRun": lambda to, by, run, at: explain.explain_run(to, by, run, ReadAsOf(at=at)),
+    "listRunEvents": lambda to, by, run, at: runs.list_run_events(
+        to, by, run, ListRunEvents(at=at)
+    ),
+    "getRunPrompt": lambda to, by, run, at: runs.get_run_prompt(to, by, run, ReadAsOf(at=at)),
     "getRunTranscript": lambda to, by, run, at: runs.get_run_transcript(
         to, by, run, tools=True, limit=LIMIT_MAX, at=at
     ),

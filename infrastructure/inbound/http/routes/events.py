@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from application.queries import events as queries
+from application.queries.access import require_scope
 from application.queries.events import EventFilter
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.views.event import EventListView
@@ -84,8 +85,12 @@ async def list_events(
     at: AsOfParameter = None,
 ) -> Response:
     """The log."""
+    require_scope(caller, "read")
     criteria = await queries.event_filter(
-        services, caller, types=types, run_id=run_id, tree=tree, actor=actor, at=at
+        services,
+        caller,
+        queries.EventParameters(types=types, run_id=run_id, tree=tree, actor=actor),
+        at=at,
     )
     if STREAM in request.headers.get("accept", ""):
         if before is not None or order == "desc" or at is not None:

@@ -1,16 +1,14 @@
-"""What is kept of a run: its events, its prompt, its transcript, how it was decided."""
+"""`GET /v1/runs/{runId}/transcript`: pages, or a live stream."""
 
 import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from application.queries import explain, runs
+from application.queries import runs
 from application.queries.access import Caller
-from application.queries.explain import ExplanationView
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
-from application.queries.views.event import RunEventListView
-from application.queries.views.run_records import PromptView, TranscriptView
+from application.queries.views.run_records import TranscriptView
 from domain.values.moments import DURATION_FORMS
 from infrastructure.inbound.http.requests.caller import (
     AT_POSITION,
@@ -37,52 +35,6 @@ def _page_or_stream() -> dict[int | str, dict[str, Any]]:
     example = EXAMPLES["getRunTranscript"]["stream"]
     responses[200]["content"] = {STREAM: {"schema": {"type": "string"}, "example": example}}
     return responses
-
-
-@router.get(
-    "/v1/runs/{runId}/events",
-    dependencies=AT_POSITION,
-    operation_id="listRunEvents",
-    response_model=RunEventListView,
-    summary="The events of a run",
-    description=(
-        "In order, those behind `after`, with their envelopes. Free texts are references. Only why"
-        " something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and why"
-        " context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to a"
-        " token with the scope `content`."
-    ),
-    responses=endpoint_responses("not_found"),
-)
-async def list_run_events(
-    services: InjectedServices,
-    caller: ByCaller,
-    runId: RunInPath,
-    after: After = 0,
-    limit: LimitParameter = LIMIT_MAX,
-    at: AsOfParameter = None,
-) -> Response:
-    """A page of the events of one run's own stream."""
-    page = await runs.list_run_events(services, caller, runId, after=after, limit=limit, at=at)
-    return view_response(services, page)
-
-
-@router.get(
-    "/v1/runs/{runId}/prompt",
-    dependencies=AT_POSITION,
-    operation_id="getRunPrompt",
-    response_model=PromptView,
-    summary="The prompt as the child got it",
-    description=(
-        "Both texts, and parts that cover every byte of them: where each comes from, its UTF-8"
-        " offsets within its text, and the SHA-256 of its bytes."
-    ),
-    responses=endpoint_responses("not_found", "not_started", "erased"),
-)
-async def get_run_prompt(
-    services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
-) -> Response:
-    """The prompt."""
-    return view_response(services, await runs.get_run_prompt(services, caller, runId, at=at))
 
 
 @router.get(
@@ -162,32 +114,3 @@ async def _stream(
         headers=position_headers(services, position),
         streams=request.app.state.streams,
     )
-
-
-@router.get(
-    "/v1/runs/{runId}/explain",
-    dependencies=AT_POSITION,
-    operation_id="explainRun",
-    response_model=ExplanationView,
-    summary="How a spawn, or a message, was decided",
-    description=(
-        "Every rule in the order in which they are judged: what it compared (`compared`, and in"
-        " words `text`), its `result`, and the position and configuration revision under which that"
-        " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
-        " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
-        " release that decided did not record. A step that made something for the child stands at"
-        " the event that says so. `refused` is the rule that refused, with the text"
-        " that the caller was told, or null. `given` holds what was asked for and is kept beside"
-        " the log: a workspace, and words that are no name. `configured` of the tools and"
-        " `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot"
-        " be read any more. Of a run that goes on with a session after a message the only rule of"
-        " admission is `active_children`, no script runs, and the workspace is `kept`. Nothing is"
-        " judged again."
-    ),
-    responses=endpoint_responses("not_found"),
-)
-async def explain_run(
-    services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
-) -> Response:
-    """The decisions about one run, as far as they were made then."""
-    return view_response(services, await explain.explain_run(services, caller, runId, at=at))

@@ -67,7 +67,7 @@ async def show_shared_context(call: McpCall) -> ToolAnswer:
 async def explain(call: McpCall) -> ToolAnswer:
     """`runs_explain`."""
     run_id = await _run_id(call, required_text(call.arguments, "runId", "target"))
-    return answer_of((await explain_run(call.services, call.caller, run_id)).view)
+    return answer_of((await explain_run(call.services, call.caller, run_id, ReadAsOf())).view)
 
 
 async def _run_id(call: McpCall, name: str) -> str:

@@ -4,7 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from application.log.envelope import RecordedEvent
 from application.projections.fold import Fold
 from application.queries.errors import QueryError
 from application.queries.runs import GetRun, get_run
-from application.queries.search import pages
+from application.queries.search import find, pages
 from application.queries.search.condition import parse_condition
 from application.queries.search.counts import NAMES
 from application.queries.search.fields import (
@@ -25,9 +25,9 @@ from application.queries.search.fields import (
 )
 from application.queries.search.find import (
     BreakpointView,
-    SearchQuestion,
+    FindEvents,
     SearchView,
-    find_breakpoints,
+    find_events,
 )
 from application.queries.services import QueryServices
 from application.queries.views.run import status_of
@@ -137,7 +137,7 @@ async def tell(running: RunningLog, folder: Path) -> History:
     return await history_of(running, services)
 
 
-def numbers_at(moment: Moment, question: SearchQuestion) -> dict[str, int]:
+def numbers_at(moment: Moment, question: FindEvents) -> dict[str, int]:
     """Every number, counted anew."""
     runs = [run for run in moment.runs.values() if in_scope(run, question)]
     statuses = Counter[str](status_of(run) for run in runs)
@@ -160,7 +160,7 @@ def numbers_at(moment: Moment, question: SearchQuestion) -> dict[str, int]:
     return {name: counted.get(name, statuses.get(name, 0)) for name in NAMES}
 
 
-def in_scope(run: Run, question: SearchQuestion) -> bool:
+def in_scope(run: Run, question: FindEvents) -> bool:
     return (
         question.run_id in (None, str(run.run_id))
         and question.session in (None, run.requester.session_key)
@@ -169,7 +169,12 @@ def in_scope(run: Run, question: SearchQuestion) -> bool:
     )
 
 
-def edges(history: History, question: SearchQuestion, first: int, last: int) -> list[int]:
+def changed(question: FindEvents, **more: Any) -> FindEvents:
+    """The question with other parameters."""
+    return question.model_copy(update=more)
+
+
+def edges(history: History, question: FindEvents, first: int, last: int) -> list[int]:
     """Where a condition begins to hold, by a look at every position."""
     assert question.when is not None
     condition = parse_condition(question.when, NAMES)
@@ -183,7 +188,7 @@ def edges(history: History, question: SearchQuestion, first: int, last: int) -> 
 
 async def search(
     history: History,
-    question: SearchQuestion,
+    question: FindEvents,
     *,
     limit: int = 1,
     all_of_it: bool = False,
@@ -193,14 +198,11 @@ async def search(
     items: list[BreakpointView] = []
     cursor = None
     while True:
-        answer = await find_breakpoints(
-            history.services,
-            EVERYTHING,
-            question,
-            limit=limit,
-            cursor=cursor,
-            events_read_max=events_read_max,
-        )
+        with pytest.MonkeyPatch.context() as limits:
+            limits.setattr(find, "EVENTS_READ_MAX", events_read_max)
+            answer = await find_events(
+                history.services, EVERYTHING, changed(question, limit=limit, cursor=cursor)
+            )
         assert len(answer.view.items) <= limit
         items += answer.view.items
         cursor = answer.view.next_cursor
@@ -223,7 +225,7 @@ def random_condition(chosen: random.Random, names: Sequence[str], last: int) -> 
     return text
 
 
-def random_question(chosen: random.Random, history: History, number: int) -> SearchQuestion:
+def random_question(chosen: random.Random, history: History, number: int) -> FindEvents:
     """A condition over one of the scopes, in turn, and over a range."""
     newest = history.moments[-1]
     run = chosen.choice(list(newest.runs.values()))
@@ -243,7 +245,7 @@ def random_question(chosen: random.Random, history: History, number: int) -> Sea
     elif "run_id" in scope or "agent_id" in scope:
         names.remove("active")
     when = random_condition(chosen, names, history.last)
-    return SearchQuestion(when=when, **scope)  # type: ignore[arg-type]
+    return FindEvents(when=when, **scope)
 
 
 async def agrees(history: History, seed: int, questions: int) -> None:
@@ -254,7 +256,7 @@ async def agrees(history: History, seed: int, questions: int) -> None:
         question = random_question(chosen, history, number)
         first = chosen.choice((0, 0, chosen.randint(0, history.last)))
         last = chosen.choice((history.last, chosen.randint(first, history.last)))
-        question = replace(question, since=f"pos:{first}", until=f"pos:{last}")
+        question = changed(question, begin=f"pos:{first}", end=f"pos:{last}")
         expected = edges(history, question, first, last)
         found_some += bool(expected)
         few = chosen.choice((20_000, 40, 150))
@@ -320,7 +322,7 @@ async def finds_fields(history: History, names: Sequence[str]) -> None:
 
         await finds_changes(
             history,
-            SearchQuestion(field=name),
+            FindEvents(field=name),
             runs_at,
             lambda recorded: run_id_of(recorded.envelope.stream),
         )
@@ -351,7 +353,7 @@ async def test_every_field_of_a_run_is_searched_or_refused_by_its_name(told: His
 
 async def test_a_value_may_be_written_as_json_writes_it(told: History) -> None:
     for word in ("success", '"success"'):
-        question = SearchQuestion(field="outcome", becomes=word)
+        question = FindEvents(field="outcome", becomes=word)
         (one,), _ = await search(told, question)
         assert one.after == {"outcome": "success"}
 
@@ -389,7 +391,7 @@ async def test_a_field_of_a_session_is_found_where_its_value_becomes_another(
 
             await finds_changes(
                 told,
-                SearchQuestion(field=name, session=key),
+                FindEvents(field=name, session=key),
                 session_at,
                 lambda _, key=key: key,  # type: ignore[misc]
             )
@@ -397,7 +399,7 @@ async def test_a_field_of_a_session_is_found_where_its_value_becomes_another(
 
 async def finds_changes(
     history: History,
-    question: SearchQuestion,
+    question: FindEvents,
     values_at: Callable[[Moment], Mapping[Any, object]],
     owner_of: Callable[[RecordedEvent], object],
 ) -> None:
@@ -410,7 +412,7 @@ async def finds_changes(
             changes.append((moment.position, old, new))
     found, _ = await search(
         history,
-        replace(question, changes=True),
+        changed(question, changes=True),
         limit=100,
         all_of_it=True,
         events_read_max=100,
@@ -423,10 +425,10 @@ async def finds_changes(
     position, _, value = changes[len(changes) // 2]
     text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
     first = next(place for place, _, new in changes if new == value and type(new) is type(value))
-    one, _ = await search(history, replace(question, becomes=text))
+    one, _ = await search(history, changed(question, becomes=text))
     assert one[0].position == first
     for begin in (position - 1, position):
-        since = replace(question, becomes=text, since=f"pos:{begin}")
+        since = changed(question, becomes=text, begin=f"pos:{begin}")
         told = [(one.position, one.already_held) for one in (await search(history, since))[0]]
         held = [
             old == value and type(old) is type(value) and value is not None
@@ -458,7 +460,7 @@ async def test_events_are_found_by_type_and_rule_in_every_scope(generated: Histo
         {"tree": run.requester.root_session_key},
         {"agent_id": run.agent_id},
     ):
-        question = SearchQuestion(rule=rule, **scope)
+        question = FindEvents(rule=rule, **scope)
         expected = [
             one.envelope.position
             for one in refused
@@ -472,7 +474,7 @@ async def test_events_are_found_by_type_and_rule_in_every_scope(generated: Histo
 
 
 async def test_revisions_and_positions_are_found_by_halving(generated: History) -> None:
-    found, view = await search(generated, SearchQuestion(when=f"position >= {EVENTS // 3}"))
+    found, view = await search(generated, FindEvents(when=f"position >= {EVENTS // 3}"))
     assert [one.position for one in found] == [EVENTS // 3]
     assert found[0].event is not None
     assert (view.method, view.events_read) == ("bisection", 0)
@@ -490,10 +492,10 @@ async def test_the_places_of_a_session_are_those_of_the_configuration_in_force(
     await activate(configurations, tmp_path, {"maxChildrenPerAgent": 1, "maxConcurrent": 3})
     position = await activate(configurations, tmp_path, {"maxChildrenPerAgent": 9})
     history = await history_of(running, services)
-    question = SearchQuestion(field="maxChildren", becomes="1", session=family.root)
+    question = FindEvents(field="maxChildren", becomes="1", session=family.root)
     found, _ = await search(history, question, limit=100, all_of_it=True)
     assert [one.after for one in found] == [{"maxChildren": 1}]
-    (nine,), _ = await search(history, replace(question, becomes="9"))
+    (nine,), _ = await search(history, changed(question, becomes="9"))
     assert nine.event is not None
     assert nine.event.payload["revision"] == position
 
@@ -501,14 +503,14 @@ async def test_the_places_of_a_session_are_those_of_the_configuration_in_force(
 async def test_texts_that_were_erased_hinder_no_search(
     told_anew: History, running: RunningLog
 ) -> None:
-    question = SearchQuestion(when="running > 1 or refused > 2")
+    question = FindEvents(when="running > 1 or refused > 2")
     before, _ = await search(told_anew, question)
     await running.ask("DELETE FROM contents")
     await running.ask("DELETE FROM content_keys")
     assert (await search(told_anew, question))[0] == before
     for field in ("outcome", "stage"):
-        assert (await search(told_anew, SearchQuestion(field=field, changes=True)))[0]
-    await search(told_anew, SearchQuestion(field="maxChildren", changes=True, session=ROOT))
+        assert (await search(told_anew, FindEvents(field=field, changes=True)))[0]
+    await search(told_anew, FindEvents(field="maxChildren", changes=True, session=ROOT))
 
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
@@ -523,13 +525,13 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"field": "outcome", "becomes": "eror"}, 'no outcome "eror"; did you mean "error"'),
     ({"field": "yielded", "becomes": "yes"}, "there are true, false, null"),
     ({"field": "stage", "becomes": "opn", "session": ROOT}, 'did you mean "open"'),
-    ({"types": ["SpawnRefusd"]}, 'did you mean "SpawnRefused"'),
+    ({"types": ("SpawnRefusd",)}, 'did you mean "SpawnRefused"'),
     ({"rule": "active_childen"}, 'did you mean "active_children"'),
-    ({"rule": "mode", "types": ["RunEnded"]}, "belongs to refusals"),
+    ({"rule": "mode", "types": ("RunEnded",)}, "belongs to refusals"),
     ({"rule": "mode", "when": "running > 1"}, "refused alone"),
     ({"when": "active > 1", "agent_id": "main"}, "narrow it by session"),
     ({"when": "running > 1", "tree": ROOT, "session": ROOT}, "one of runId"),
-    ({"when": "running > 1", "since": "pos:3", "until": "pos:2"}, "is behind the end"),
+    ({"when": "running > 1", "begin": "pos:3", "end": "pos:2"}, "is behind the end"),
     ({"when": "running > 1", "session": "agent:main:nobody"}, "no such session"),
 )
 
@@ -537,52 +539,46 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 async def test_what_is_no_question_is_refused_with_what_to_do(told: History) -> None:
     for wrong, words in WRONG:
         with pytest.raises(QueryError, match=words):
-            await find_breakpoints(told.services, EVERYTHING, SearchQuestion(**wrong))
+            await find_events(told.services, EVERYTHING, FindEvents(**wrong))
 
 
 async def test_a_caller_finds_what_it_may_see(told_anew: History, tmp_path: Path) -> None:
-    question = SearchQuestion(when="spawned > 0")
+    question = FindEvents(when="spawned > 0")
     own = caller("read", session=ROOT)
     with pytest.raises(QueryError, match="whole log"):
-        await find_breakpoints(told_anew.services, own, question)
-    assert (
-        await find_breakpoints(told_anew.services, own, replace(question, tree=ROOT))
-    ).view.items
-    revisions = SearchQuestion(when="config >= 2", tree=ROOT)
+        await find_events(told_anew.services, own, question)
+    assert (await find_events(told_anew.services, own, changed(question, tree=ROOT))).view.items
+    revisions = FindEvents(when="config >= 2", tree=ROOT)
     for who, shown in ((EVERYTHING, False), (own, False)):
-        (one,) = (await find_breakpoints(told_anew.services, who, revisions)).view.items
+        (one,) = (await find_events(told_anew.services, who, revisions)).view.items
         assert (one.after, one.event is not None) == ({"config": 2}, shown)
     configurations = told_anew.services.work.configurations
     assert isinstance(configurations, ServerConfigurations)
     await activate(configurations, tmp_path, {"maxChildrenPerAgent": 9})
-    mine = SearchQuestion(
-        field="maxChildren", changes=True, session=ROOT, since=f"pos:{told_anew.last}"
+    mine = FindEvents(
+        field="maxChildren", changes=True, session=ROOT, begin=f"pos:{told_anew.last}"
     )
     for who, shown in ((EVERYTHING, True), (own, False)):
-        (one,) = (await find_breakpoints(told_anew.services, who, mine)).view.items
+        (one,) = (await find_events(told_anew.services, who, mine)).view.items
         assert (one.event is not None) == shown
     stranger = caller("read", session="agent:main:stranger")
     run_id = str(next(iter(told_anew.moments[-1].runs)))
     for narrowed in (
-        replace(question, tree=ROOT),
-        replace(question, session=ROOT),
-        replace(question, run_id=run_id),
+        changed(question, tree=ROOT),
+        changed(question, session=ROOT),
+        changed(question, run_id=run_id),
     ):
         with pytest.raises(QueryError):
-            await find_breakpoints(told_anew.services, stranger, narrowed)
-    with pytest.raises(QueryError, match="scope"):
-        await find_breakpoints(told_anew.services, caller("spawn"), question)
+            await find_events(told_anew.services, stranger, narrowed)
 
 
 async def test_a_cursor_is_of_one_question_on_one_log(told: History) -> None:
-    question = SearchQuestion(when="spawned > 1")
-    answer = await find_breakpoints(told.services, EVERYTHING, question)
+    question = FindEvents(when="spawned > 1")
+    answer = await find_events(told.services, EVERYTHING, question)
     cursor = answer.view.next_cursor
     assert cursor is not None
     with pytest.raises(QueryError, match="another question"):
-        await find_breakpoints(
-            told.services, EVERYTHING, SearchQuestion(when="spawned > 2"), cursor=cursor
-        )
+        await find_events(told.services, EVERYTHING, FindEvents(when="spawned > 2", cursor=cursor))
     for broken in ("x", cursor[:-4], "\u00e9", cursor + "AAAA", "W10", "bnVsbA"):
         with pytest.raises(QueryError, match="cursor"):
-            await find_breakpoints(told.services, EVERYTHING, question, cursor=broken)
+            await find_events(told.services, EVERYTHING, changed(question, cursor=broken))

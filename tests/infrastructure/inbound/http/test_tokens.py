@@ -1,10 +1,13 @@
 """Who may do what: the administrator, the tokens of the configuration, and nobody."""
 
+import re
 from collections.abc import Iterator
 
 import httpx2
 import pytest
 
+from application.queries.operation import Operation
+from infrastructure.inbound.http.operations import OPERATIONS
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import pages_of_events, spawn_body
 from tests.support.http.wire import client_of, exchange, head
@@ -26,6 +29,9 @@ ENDPOINTS = (
     ("GET", "/v1/events"),
     ("GET", "/v1/me"),
 )
+
+
+REQUIRED_PARAMETERS = {"from": "pos:0", "to": "pos:1", "with": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +82,24 @@ def test_without_a_token_nothing_is_told(house: House, method: str, path: str) -
         answer = client.request(method, path)
         problem_of(answer, 401, "unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "operation", [row for row in OPERATIONS if row.scope is not None], ids=lambda row: row.name
+)
+def test_operation_refuses_token_without_its_scope(house: House, operation: Operation) -> None:
+    fields = operation.query.model_fields.values() if operation.query is not None else ()
+    names = {one.alias for one in fields if one.is_required()}
+    with house.with_token(
+        house.secrets["spawner" if operation.scope == "read" else "reader"]
+    ) as it:
+        answer = it.request(
+            operation.method,
+            re.sub(r"\{\w+\}", "1", operation.path),
+            params={name: text for name, text in REQUIRED_PARAMETERS.items() if name in names},
+        )
+    problem = problem_of(answer, 403, "not_permitted")
+    assert problem["detail"] == f'this token lacks the scope "{operation.scope}"'
 
 
 @pytest.mark.parametrize(
