@@ -31,23 +31,7 @@ LOG_FORMAT = 1
 
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
-VERSIONS: dict[str, int] = {
-    "SpawnRequested": 8,
-    "PreparationStarted": 2,
-    "ScriptsResolved": 3,
-    "StepTaken": 2,
-    "StepUndone": 2,
-    "SessionCreated": 7,
-    "RunStarted": 2,
-    "RunAnnounced": 3,
-    "RunEnded": 2,
-    "MessageReceived": 2,
-    "ContinuationPlanned": 2,
-    "ChildSettled": 2,
-    "SessionContinued": 2,
-    "SpawnRefused": 4,
-    "SessionObserved": 2,
-}
+VERSIONS: dict[str, int] = {}
 """The newest version of each event that has had more than one."""
 
 
@@ -58,55 +42,16 @@ EVENT_TYPES: dict[tuple[str, int], type[Event]] = {
 TYPE_OF: dict[type[Event], tuple[str, int]] = {cls: key for key, cls in EVENT_TYPES.items()}
 
 
-# Older versions of events, brought up to the newest one when they are read.
+# Older versions of events are upcast to the newest version when they are read.
 #
-# What is stored is never touched. An upcast is a pure function from the JSON of one version to
-# that of the next; it invents nothing that was not known then, and says so with an explicit
-# absence.
+# Stored bytes are never changed. An upcast is a pure function from the JSON of one version to that
+# of the next. If a fact was not recorded then, it leaves the fact absent instead of inventing one.
 
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 Upcasts = Mapping[tuple[str, int], Upcast]
-
-
-def _keep_fields(stored: dict[str, Any]) -> dict[str, Any]:
-    """What the next version has more was not recorded then, which its absence says."""
-    return stored
-
-
-UPCASTS: Upcasts = {
-    ("SpawnRequested", 1): _keep_fields,
-    ("PreparationStarted", 1): _keep_fields,
-    ("ScriptsResolved", 1): _keep_fields,
-    ("SessionCreated", 1): _keep_fields,
-    ("SpawnRefused", 1): _keep_fields,
-    ("SessionObserved", 1): _keep_fields,
-    ("SpawnRequested", 2): _keep_fields,
-    ("SessionCreated", 2): _keep_fields,
-    ("SpawnRefused", 2): _keep_fields,
-    ("SpawnRequested", 3): _keep_fields,
-    ("StepTaken", 1): _keep_fields,
-    ("StepUndone", 1): _keep_fields,
-    ("SessionCreated", 3): _keep_fields,
-    ("RunAnnounced", 1): _keep_fields,
-    ("SessionCreated", 4): _keep_fields,
-    ("SpawnRequested", 4): _keep_fields,
-    ("SessionCreated", 5): _keep_fields,
-    ("RunStarted", 1): _keep_fields,
-    ("SpawnRequested", 5): _keep_fields,
-    ("RunEnded", 1): _keep_fields,
-    ("MessageReceived", 1): _keep_fields,
-    ("ContinuationPlanned", 1): _keep_fields,
-    ("SessionCreated", 6): _keep_fields,
-    ("ChildSettled", 1): _keep_fields,
-    ("SessionContinued", 1): _keep_fields,
-    ("RunAnnounced", 2): _keep_fields,
-    ("SpawnRefused", 3): _keep_fields,
-    ("SpawnRequested", 6): _keep_fields,
-    ("ScriptsResolved", 2): _keep_fields,
-    ("SpawnRequested", 7): _keep_fields,
-}
-"""By the name of the event and the version it is brought up from, to the version after it."""
+UPCASTS: Upcasts = {}
+"""By the name of the event and the version it is upcast from, to the next version."""
 
 
 def upcast_event(

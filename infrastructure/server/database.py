@@ -45,14 +45,13 @@ class Database:
     close: Callable[[], None]
 
 
-def open_database(url: str | None, embedded_home: Path, *, any_encoding: bool = False) -> Database:
+def open_database(url: str | None, embedded_home: Path) -> Database:
     """Reach the server given by URL, or join or start the embedded one and bring it up to date.
 
     `UserError` says what to do when it cannot be had, or when its schema is not of this release.
-    `any_encoding` lets a log be exported that an earlier release has written in another encoding.
     """
     if url is not None:
-        _require_ready(url, any_encoding=any_encoding)
+        _require_ready(url)
         return Database(url, _do_nothing, _do_nothing)
     try:
         server = EmbeddedPostgres.start(embedded_home)
@@ -116,10 +115,9 @@ def name_unavailable_database() -> Iterator[None]:
         ) from error
 
 
-def _require_ready(url: str, *, any_encoding: bool) -> None:
+def _require_ready(url: str) -> None:
     found = _inspect(url, "the database cannot be reached", "; check --database-url")
-    if not any_encoding:
-        require_utf8(found.encoding)
+    require_utf8(found.encoding)
     newest = newest_revision()
     if found.revision != newest:
         raise UserError(

@@ -51,7 +51,7 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
 from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder, import_log
 from infrastructure.outbound.log.transfer.line_file import OutputFile, OutputStream, open_input
-from infrastructure.outbound.log.transfer.text_lines import NewerFile
+from infrastructure.outbound.log.transfer.text_lines import UnknownFileFormat
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.record import (
     VerifyingProcess,
@@ -237,9 +237,7 @@ def export_to_file(
     is not there."""
     loaded, settings, directory = _prepare_start(options)
     with _open_destination(export_options) as destination:
-        database = open_database(
-            _database_url(loaded, settings), directory.postgres, any_encoding=True
-        )
+        database = open_database(_database_url(loaded, settings), directory.postgres)
         try:
             exported = export_log(
                 database.conninfo,
@@ -325,7 +323,7 @@ def verify_exported(
     """Look an exported file over, without a server or a database."""
     try:
         found = verify_file(path, on_progress)
-    except NewerFile as error:
+    except UnknownFileFormat as error:
         raise UserError(str(error)) from error
     header, fault = found.header, found.fault
     return FileReport(

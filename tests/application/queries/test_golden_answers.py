@@ -1,36 +1,41 @@
-"""Past answers never change: those that were kept are given by every later release."""
+"""Past answers never change: every later release gives those that were recorded."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.builders.golden_answers import FOLDER, LATER, WORDED, answered, bring_up
-from tests.support.builders.golden_databases import FOLDER as DATABASES
+from tests.support.builders.golden_answers import (
+    FOLDER,
+    LATER,
+    LOGS,
+    WORDED,
+    answered,
+    import_golden_log,
+)
 from tests.support.builders.reads_of_the_past import QUESTIONS, Read
 from tests.support.servers.running_log import running_on
 
 
-def test_there_are_some_of_the_databases_since_they_are_kept() -> None:
-    kept = {path.stem for path in FOLDER.iterdir()}
-    assert {"0007", "0010"} <= kept
-    assert kept <= {path.stem for path in DATABASES.iterdir()}
+def test_each_golden_log_has_its_answers() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == {path.stem for path in LOGS.iterdir()}
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("revision", sorted(path.stem for path in FOLDER.iterdir()))
-async def test_what_was_answered_once_is_answered_still(
-    empty_database_url: str, tmp_path: Path, revision: str
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.iterdir()))
+async def test_recorded_answers_are_given_again(
+    database_url: str, tmp_path: Path, name: str
 ) -> None:
-    lines = (FOLDER / f"{revision}.jsonl").read_text("utf-8").splitlines()
+    lines = (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
     kept: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    later = LATER.get(revision, frozenset())
+    later = LATER.get(name, frozenset())
     assert {one["operation"] for one in kept} == set(QUESTIONS) - WORDED - later
     assert len({one["at"] for one in kept}) > 2
-    await bring_up(empty_database_url, revision)
+    await asyncio.to_thread(import_golden_log, database_url, name)
     reads = [(Read(one["operation"], one["about"]), int(one["at"])) for one in kept]
-    async with running_on(empty_database_url) as running:
+    async with running_on(database_url) as running:
         found = await answered(running, reads, tmp_path)
     for then, now in zip(kept, found, strict=True):
         assert _without_what_is_new(now, then) == then

@@ -1,12 +1,7 @@
 """How a spawn was decided, told from its events alone."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from domain.event_types import EVENT_TYPES, AnyEvent, upcast_event
 from domain.explanation.record import NOT_RECORDED
 from domain.run.facts import SpawnOptions
 from tests.support.builders.explained_spawns import (
@@ -19,10 +14,8 @@ from tests.support.builders.explained_spawns import (
     the,
     told,
 )
-from tests.support.builders.run_histories import created, refused, resolved, step_taken
+from tests.support.builders.run_histories import created, refused, resolved
 from tests.support.builders.storytelling import ref, requested
-
-HISTORIES = Path(__file__).parents[2] / "histories"
 
 
 @pytest.mark.parametrize("rule", ADMISSION_RULES)
@@ -101,69 +94,14 @@ def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
     )
 
 
-def golden(name: str, version: int, **changes: Any) -> AnyEvent:
-    """An event as it was stored when that version was new."""
-    stored = json.loads((HISTORIES / f"{name}.{version}.json").read_text("utf-8"))
-    newest, raised = upcast_event(name, version, {**stored, **changes})
-    event: AnyEvent = EVENT_TYPES[name, newest].model_validate_json(json.dumps(raised))  # type: ignore[assignment]
-    return event
-
-
-def test_what_the_first_release_did_not_record_is_said_not_to_be() -> None:
-    events = [
-        golden("SpawnRequested", 1),
-        golden("ScriptsResolved", 1),
-        golden("AgentOverridden", 1),
-        golden("SessionCreated", 1),
-    ]
-    found = results(*events)
-    assert {found[one] for one in ADMISSION_RULES} == {"passed"}
-    assert {found[one] for one in PLAN_RULES} == {"not_recorded"}
-    assert (found["override"], found["tool_policy"], found["capabilities"]) == ("passed",) * 3
-    one = the("model", *events)
-    assert (one.compared, one.text, one.position) == (None, NOT_RECORDED, 13)
-    depth = the("depth", *events)
-    assert depth.compared == {"callerDepth": 1, "depthFrom": None, "maxSpawnDepth": 2}
-
-
-def test_a_refusal_of_the_first_release_names_its_rule_and_no_more() -> None:
-    events = golden("SpawnRequested", 1), golden("ScriptsResolved", 1)
-    rule = {"rule": "thinking", "step": "preparation", "inputs": {}}
-    one = the("thinking", *events, golden("SpawnRefused", 1, **rule))
+def test_rule_without_recorded_facts_is_not_recorded() -> None:
+    events = requested(), ADMITTED, resolved()
+    assert {results(*events, created(facts=None))[one] for one in PLAN_RULES} == {"not_recorded"}
+    one = the("model", *events, created(facts=None))
+    assert (one.compared, one.text) == (None, NOT_RECORDED)
+    one = the("thinking", *events, refused(rule="thinking", facts=None))
     assert (one.result, one.compared) == ("refused", None)
     assert one.text == f"refused; what was compared is {NOT_RECORDED}"
-    found = results(*events, golden("SpawnRefused", 1, **rule))
-    assert {found[one] for one in PLAN_RULES if one != "thinking"} == {"not_recorded"}
-    assert found["tool_policy"] == "not_judged"
-    found = results(*events, golden("SpawnRefused", 1))
-    assert found["active_children"] == "refused"
-
-
-def test_the_newest_release_records_all_that_it_compares() -> None:
-    found = results(
-        golden("SpawnRequested", 3),
-        golden("ScriptsResolved", 2),
-        golden("AgentOverridden", 1),
-        step_taken("thread_binding", outcome="bound"),
-        golden("SessionCreated", 6),
-    )
-    assert set(found.values()) == {"passed"}
-    assert results(golden("SpawnRequested", 3), golden("SpawnRefused", 3))["depth"] == "passed"
-
-
-def test_the_release_before_credentials_recorded_all_but_them() -> None:
-    found = results(
-        golden("SpawnRequested", 2),
-        golden("ScriptsResolved", 1),
-        golden("AgentOverridden", 1),
-        step_taken("thread_binding", outcome="bound"),
-        golden("SessionCreated", 2),
-    )
-    assert {rule for rule, one in found.items() if one != "passed"} == {
-        "credentials",
-        "preamble",
-    }
-    assert found["credentials"] == "not_recorded"
 
 
 def test_a_step_behind_the_plan_refuses_and_the_rules_of_the_plan_have_passed() -> None:

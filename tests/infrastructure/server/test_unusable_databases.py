@@ -1,6 +1,5 @@
 """Databases that a start refuses in one line."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -14,12 +13,8 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.schema.migrate import migrate
 from infrastructure.outbound.log.schema.revision import newest_revision
-from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.server.database import migrate_database, open_database
-from tests.support.builders.damaged_log import tell_all
-from tests.support.builders.exported_logs import WHOLE, exported, imported
 from tests.support.servers.databases import Databases
-from tests.support.servers.running_log import running_on
 
 pytestmark = pytest.mark.server
 
@@ -64,33 +59,33 @@ def test_other_encoding_is_refused(foreign_url: str, tmp_path: Path) -> None:
     assert _refusal(lambda: open_database(foreign_url, tmp_path)) == told
 
 
-async def test_log_in_other_encoding_can_be_moved(
-    foreign_url: str, database_url: str, tmp_path: Path
-) -> None:
-    migrate(foreign_url)
-    async with running_on(foreign_url) as running:
-        await tell_all(running, tmp_path)
-    open_database(foreign_url, tmp_path, any_encoding=True)
-    file = tmp_path / "log.ndjson"
-    exported(foreign_url, file, **WHOLE)
-    await asyncio.to_thread(imported, database_url, file)
-    order = VerifyOrder(state_file=tmp_path / "state.json")
-    assert (await asyncio.to_thread(run_verification, database_url, order)).difference is None
-
-
-def _make_newer(url: str) -> None:
+def _set_revision(url: str, revision: str) -> None:
     with psycopg.connect(url) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = %s", [NEWER])
+        connection.execute("UPDATE alembic_version SET version_num = %s", [revision])
+
+
+def _refusal_at_every_door(url: str, folder: Path) -> str:
+    (told,) = {
+        _refusal(lambda: open_database(url, folder)),
+        _refusal(lambda: migrate_database(url, folder)),
+        _refusal(lambda: migrate(url)),
+    }
+    return told
+
+
+@pytest.mark.parametrize("revision", ["0001", "0013"])
+def test_database_of_earlier_format_is_refused(
+    database_url: str, tmp_path: Path, revision: str
+) -> None:
+    _set_revision(database_url, revision)
+    told = _refusal_at_every_door(database_url, tmp_path)
+    assert told.startswith(f"the database is at revision {revision}, an earlier format")
+    assert "`spawnlog log export` of the release that wrote it" in told
 
 
 def test_database_of_newer_release_is_refused(database_url: str, tmp_path: Path) -> None:
-    _make_newer(database_url)
-    (told,) = {
-        _refusal(lambda: open_database(database_url, tmp_path)),
-        _refusal(lambda: open_database(database_url, tmp_path, any_encoding=True)),
-        _refusal(lambda: migrate_database(database_url, tmp_path)),
-        _refusal(lambda: migrate(database_url)),
-    }
+    _set_revision(database_url, NEWER)
+    told = _refusal_at_every_door(database_url, tmp_path)
     assert f"revision {NEWER}" in told
     assert f"up to {newest_revision()}; install the newer spawnlog" in told
 
@@ -100,6 +95,6 @@ def test_embedded_database_of_newer_release_is_refused(tmp_path: Path) -> None:
     home = tmp_path / "postgres"
     with closing(EmbeddedPostgres.start(home)) as server:
         migrate(server.conninfo)
-        _make_newer(server.conninfo)
+        _set_revision(server.conninfo, NEWER)
     for start in (open_database, migrate_database):
         assert f"revision {NEWER}" in _refusal(partial(start, None, home))

@@ -1,8 +1,8 @@
-"""What was answered about the golden databases: `tests/golden_answers/<revision>.jsonl`, a line for
-each question.
+"""Answers about the golden logs: `tests/golden_answers/<name>.jsonl`, a line for each question.
 
-Each was written once, by `python -m tests.support.builders.golden_answers REVISION URL` on an empty
-database, and is never changed: a past answer stays as it is. A later release may say more.
+`tests/golden_logs/<name>.ndjson` is a log as an earlier release exported it. Its answers were
+written once, by `python -m tests.support.builders.golden_answers NAME URL` on a migrated database.
+Neither changes again: a past answer stays as it is. A later release may say more.
 """
 
 import asyncio
@@ -15,9 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.values.record import run_id_of
-from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
-from infrastructure.outbound.log.schema.migrate import migrate
-from tests.support.builders.golden_databases import fill
+from tests.support.builders.exported_logs import imported
 from tests.support.builders.reads_of_the_past import (
     EVERYTHING,
     Read,
@@ -30,6 +28,7 @@ from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
 
+LOGS = Path(__file__).parents[2] / "golden_logs"
 FOLDER = Path(__file__).parents[2] / "golden_answers"
 REVISIONS_ASKED = 2
 PLACES = (0.1, 0.35, 0.85)
@@ -40,9 +39,9 @@ WORDED = frozenset({"compareRuns", "explainRun", "listEvents", "listRunEvents", 
 """What these say is made by the release that says it: the sentences about rules, events in the
 newest version of their types, and the changes of all that a release tells of a run."""
 LATER: Mapping[str, frozenset[str]] = {
-    "0007": frozenset({"getSessionTree", "listTimeline", "listRevisions", "getRevision"})
+    "first": frozenset({"getSessionTree", "listTimeline", "listRevisions", "getRevision"})
 }
-"""What came later than the answers that are kept of a database."""
+"""Operations that are younger than the answers about a log."""
 
 
 async def answered(
@@ -61,11 +60,9 @@ async def answered(
     return found
 
 
-async def bring_up(url: str, revision: str) -> None:
-    """A golden database as this release has it."""
-    fill(url, revision)
-    migrate(url)
-    await bring_rows_up_to_date(url)
+def import_golden_log(url: str, name: str) -> None:
+    """Import a golden log into an empty one."""
+    imported(url, LOGS / f"{name}.ndjson")
 
 
 async def _questions(running: RunningLog) -> list[tuple[Read, int]]:
@@ -84,14 +81,14 @@ async def _questions(running: RunningLog) -> list[tuple[Read, int]]:
     return reads
 
 
-async def _write(revision: str, url: str) -> None:
-    await bring_up(url, revision)
+async def _write(name: str, url: str) -> None:
+    await asyncio.to_thread(import_golden_log, url, name)
     async with running_on(url) as running:
         with tempfile.TemporaryDirectory() as folder:
             found = await answered(running, await _questions(running), Path(folder))
     FOLDER.mkdir(exist_ok=True)
     text = "".join(json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in found)
-    with (FOLDER / f"{revision}.jsonl").open("x", encoding="utf-8") as file:
+    with (FOLDER / f"{name}.jsonl").open("x", encoding="utf-8") as file:
         file.write(text)
 
 

@@ -19,6 +19,8 @@ from infrastructure.outbound.log.schema.connections import open_sync_connection
 from infrastructure.outbound.log.schema.session_pooling import require_own_session
 
 _SCRIPT = re.compile(r"([0-9]{4})_[a-z0-9_]+\.py")
+_EARLIER_REVISION = re.compile(r"0[0-9]{3}")
+"""Revisions of the format before this one. Those of this one have no leading zeros."""
 
 
 def scripts_folder() -> Path:
@@ -29,13 +31,14 @@ def scripts_folder() -> Path:
 
 
 def newest_revision() -> str:
-    """The revision this release needs. The name of a migration begins with its revision."""
-    return max(_revisions())
+    """The revision this release needs."""
+    return max(_revisions(), key=int)
 
 
 def _revisions() -> set[str]:
+    """All revisions, from the names of their scripts: `0001_the_log.py` is revision 1."""
     names = (path.name for path in (scripts_folder() / "versions").iterdir())
-    return {found[1] for found in map(_SCRIPT.fullmatch, names) if found}
+    return {str(int(found[1])) for found in map(_SCRIPT.fullmatch, names) if found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +79,25 @@ def require_utf8(encoding: str) -> None:
     if encoding != "UTF8":
         raise UserError(
             f"the database has the encoding {encoding}, and a log needs UTF8: create a database"
-            " with ENCODING 'UTF8' TEMPLATE template0, and move a log that is in this one with"
-            " `spawnlog log export` and `spawnlog log import`"
+            " with ENCODING 'UTF8' TEMPLATE template0"
         )
 
 
 def require_known_revision(found: str | None) -> None:
-    """Refuse a schema that a newer release has made; None, an empty database, is fine."""
-    if found is not None and found not in _revisions():
+    """Refuse a schema of an earlier format or a newer release; None, an empty database, is fine."""
+    if found is None or found in _revisions():
+        return
+    if _EARLIER_REVISION.fullmatch(found):
         raise UserError(
-            f"the database is at revision {found}, which this release does not know: it knows"
-            f" revisions up to {newest_revision()}; install the newer spawnlog that migrated the"
-            " database, or name another database"
+            f"the database is at revision {found}, an earlier format that this release does not"
+            " read: keep its log as a file with `spawnlog log export` of the release that wrote it,"
+            " and start with another data directory (--data-dir) or database (--database-url)"
         )
+    raise UserError(
+        f"the database is at revision {found}, which this release does not know: it knows"
+        f" revisions up to {newest_revision()}; install the newer spawnlog that migrated the"
+        " database, or name another database"
+    )
 
 
 def require_database_url(conninfo: str) -> None:

@@ -34,7 +34,7 @@ from infrastructure.outbound.log.transfer.text_lines import (
     ExportScope,
     ExportSeal,
     KeyLine,
-    NewerFile,
+    UnknownFileFormat,
     content_line,
     entry_line,
     key_line,
@@ -231,7 +231,7 @@ class _LogExport:
                     self._note(noted)
                     noted = []
             self._note(noted)
-        except (FileFault, NewerFile) as fault:
+        except (FileFault, UnknownFileFormat) as fault:
             raise UserError(
                 f"{file.part} cannot be gone on with: {fault}; give --force to begin anew"
             ) from fault

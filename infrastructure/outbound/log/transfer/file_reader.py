@@ -49,7 +49,8 @@ class FileReader:
     """Reads one file once. `number` is the line that was read last, `bytes_read` its end, `link`
     the last event; `seal` is there when everything in front of it was right.
 
-    `FileFault` for the first thing that is wrong, `NewerFile` for a file of a newer release.
+    Raises `FileFault` for the first thing that is wrong, `UnknownFileFormat` for a file of another
+    format.
     """
 
     def __init__(self, file: BinaryIO) -> None:

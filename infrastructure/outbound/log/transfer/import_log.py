@@ -57,7 +57,7 @@ from infrastructure.outbound.log.transfer.text_lines import (
     ExportHeader,
     ExportSeal,
     KeyLine,
-    NewerFile,
+    UnknownFileFormat,
     parse_seal,
 )
 from infrastructure.outbound.log.transfer.verify_file import FileCheck, FileFindings
@@ -140,7 +140,7 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
                     stored = seal.events
                 else:
                     seal = _store(connection, conninfo, order, file)
-        except (FileFault, NewerFile) as fault:
+        except (FileFault, UnknownFileFormat) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
         except CorruptHistory as error:
             raise _misfit_failure(error) from error
@@ -237,7 +237,7 @@ def _check_file(
 def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
     name = order.path.name
     if header.log_format > LOG_FORMAT:
-        raise NewerFile(
+        raise UnknownFileFormat(
             f"the log of the file has format {header.log_format} and this program knows"
             f" {LOG_FORMAT}; install a newer spawnlog"
         )

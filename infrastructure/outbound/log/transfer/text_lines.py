@@ -22,15 +22,15 @@ from infrastructure.outbound.log.transfer.event_line import (
     text_of,
 )
 
-FILE_FORMAT = 1
+FILE_FORMAT = 2
 """Raised when a release writes lines that an older one cannot read."""
 
 HEADER_BYTES_MAX = 16 * 1024
 ExportScope = Literal["log", "range", "tree"]
 
 
-class NewerFile(ValueError):
-    """The file was written by a newer release; the message says so."""
+class UnknownFileFormat(ValueError):
+    """The file is of an earlier or a newer format; the message says which release reads it."""
 
 
 @cache
@@ -141,11 +141,21 @@ def _frame(name: bytes, source: bytes, facts: Mapping[str, Any]) -> bytes:
 
 
 def parse_header(line: bytes) -> ExportHeader:
-    """The first line of a file. `NewerFile`, or `LineFault` when it is none that `line()` gives."""
+    """Return what the first line of a file says.
+
+    Raises:
+        UnknownFileFormat: The file is of another format.
+        LineFault: It is no line that `ExportHeader.line` gives.
+    """
     facts = _facts(line, "spawnlog.export.begin")
     found = facts.get("format")
+    if isinstance(found, int) and found < FILE_FORMAT:
+        raise UnknownFileFormat(
+            f"the file has format {found}, an earlier one that this program does not read (it reads"
+            f" {FILE_FORMAT}); use the release that wrote it"
+        )
     if isinstance(found, int) and found > FILE_FORMAT:
-        raise NewerFile(
+        raise UnknownFileFormat(
             f"the file has format {found} and this program reads {FILE_FORMAT}; install a newer"
             " spawnlog"
         )

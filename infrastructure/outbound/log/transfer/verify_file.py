@@ -60,8 +60,12 @@ class FileFindings:
 def verify_file(
     path: Path, on_progress: OnTransferProgress = ignore_transfer_progress
 ) -> FileFindings:
-    """Go through the file up to the first fault. `UserError` when it cannot be read, `NewerFile`
-    when it was written by a newer release."""
+    """Go through the file up to the first fault.
+
+    Raises:
+        UserError: The file cannot be read.
+        UnknownFileFormat: The file is of another format.
+    """
     began = time.monotonic()
     findings = FileFindings()
     with rare_collections(), open_input(path) as file, Spool() as spool:

@@ -55,7 +55,7 @@ class Composition:
 
     def migrate(self, options: ServeOptions) -> str:
         self._called(options)
-        return "the schema is at revision 0001"
+        return "the schema is at revision 1"
 
     def rebuild(self, options: ServeOptions, on_progress: OnProgress) -> RebuildReport:
         self._called(options)
@@ -130,7 +130,7 @@ def test_what_the_user_must_mend_is_told_in_one_line(
 
 def test_migrate_tells_what_it_did(spawnlog: Command, composition: Composition) -> None:
     result = spawnlog("migrate", "--database-url", "postgresql://h/d")
-    assert result.stdout == "the schema is at revision 0001\n"
+    assert result.stdout == "the schema is at revision 1\n"
     assert composition.options == [ServeOptions(database_url="postgresql://h/d")]
 
 

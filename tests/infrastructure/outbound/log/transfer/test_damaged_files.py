@@ -14,7 +14,7 @@ from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.file_reader import FileFault
 from infrastructure.outbound.log.transfer.fold_file import FileFolds
 from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX
-from infrastructure.outbound.log.transfer.text_lines import NewerFile
+from infrastructure.outbound.log.transfer.text_lines import FILE_FORMAT, UnknownFileFormat
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from tests.support.builders.damaged_log import ToldLog
 from tests.support.builders.exported_logs import (
@@ -271,13 +271,21 @@ def test_a_line_that_is_too_long_is_not_read(
     assert "bytes" in str(written.fault(written.data))
 
 
-def test_a_newer_file_is_refused_by_name(written: WrittenLog) -> None:
-    changed = written.data.replace(b'"data":{"format":1,', b'"data":{"format":2,', 1)
-    written.file.write_bytes(changed)
-    with pytest.raises(NewerFile, match="install a newer spawnlog"):
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (FILE_FORMAT + 1, "install a newer spawnlog"),
+        (FILE_FORMAT - 1, "an earlier one that this program does not read"),
+    ],
+)
+def test_file_of_other_format_is_refused(written: WrittenLog, number: int, advice: str) -> None:
+    own = b'"data":{"format":%d,' % FILE_FORMAT
+    written.file.write_bytes(written.data.replace(own, b'"data":{"format":%d,' % number, 1))
+    with pytest.raises(UnknownFileFormat, match=advice):
         verify_file(written.file)
-    with pytest.raises(UserError, match="install a newer spawnlog"):
+    with pytest.raises(UserError, match=advice) as refused:
         imported(written.url, written.file)
+    assert "\n" not in str(refused.value)
     assert is_untouched(written.url)
 
 
