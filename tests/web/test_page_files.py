@@ -1,6 +1,7 @@
 """The files of the page: what a server sends before anybody has signed in."""
 
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from starlette.testclient import TestClient
 from infrastructure.inbound.web.built_files import IN_CHECKOUT, find_built_files, read_built_files
 from infrastructure.inbound.web.pages import page_routes
 from infrastructure.inbound.web.policy import POLICY
-from tests.support.page.shapes import SHAPES, shapes
+from tests.support.page.shapes import SHAPES, SOURCE, shapes
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.reloaded_server import ReloadedServer
 
@@ -86,7 +87,22 @@ def test_the_page_is_built_alike_each_time(tmp_path: Path) -> None:
 
 
 def test_the_shapes_of_the_page_are_those_of_the_api() -> None:
-    assert (ROOT / SHAPES).read_text("utf-8") == shapes(), "write them anew: make docs"
+    assert (ROOT / SHAPES).read_text("utf-8") == shapes(ROOT / SOURCE), "write them anew: make docs"
+
+
+def test_shapes_hold_only_asked_operations(tmp_path: Path) -> None:
+    (tmp_path / "view.svelte").write_text(
+        "await act('stopRun', { runId }, {}); session.may('spawn')"
+    )
+    written = shapes(tmp_path)
+    assert "stopRun: 'POST /v1/runs/{runId}/stop'," in written
+    assert "  stopRun: {\n    runId: string\n  }\n" in written
+    assert "  stopRun: StopBody\n" in written
+    assert "  stopRun: StoppedAnswer\n" in written
+    assert set(re.findall(r"interface (\w+)", written)) == {
+        *("Problem", "StopBody", "StoppedAnswer"),
+        *("Parameters", "Bodies", "Answers"),
+    }
 
 
 @pytest.mark.server

@@ -1,41 +1,137 @@
-"""Writes the shapes of requests and responses for the page: `shapes.ts`, from the description that
-the server gives of itself. `make docs` runs it."""
+"""Writes `shapes.ts`, the operations that the page asks for and their shapes, from the description
+that the server gives of itself. `make docs` runs it."""
 
+import re
+from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from infrastructure.inbound.http.openapi import document
 
-SHAPES = Path("infrastructure/inbound/web/page/src/api/shapes.ts")
-_HEAD = "// Written by `make docs` from the description of the HTTP API.\n"
+SOURCE = Path("infrastructure/inbound/web/page/src")
+SHAPES = SOURCE / "api" / "shapes.ts"
+_HEAD = "// Written by `make docs` from the description of the HTTP API: what the page asks for.\n"
+# An operation is the first argument of each function that asks.
+_ASKED = re.compile(r"\b(?:read|act|actAsNobody|send|lines|requestOf|Asked|Listing)\(\s*'(\w+)'")
+_SCHEMAS = "#/components/schemas/"
+_READ = ("application/json", "application/x-ndjson")
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean"}
+_NOTHING = "Record<string, never>"
 
 
-def shapes() -> str:
-    """Return the text of `shapes.ts`: an interface for each object, a type for everything else, and
-    the type of the answer of each operation."""
-    described = document()
-    schemas = described["components"]["schemas"]
-    declared = "".join(_declared(name, schemas[name]) for name in sorted(schemas))
-    return _HEAD + declared + _answers(described["paths"])
-
-
-def _answers(paths: dict[str, Any]) -> str:
-    """Return the interface with the type of each operation's JSON answer. What one token is shown
-    and another is not makes that a union, which the page has to tell apart."""
-    found = {
-        operation["operationId"]: dict.fromkeys(
-            one
-            for status, response in operation["responses"].items()
-            if status < "300" and "application/json" in response.get("content", {})
-            for one in _type(response["content"]["application/json"]["schema"]).split(" | ")
-        )
-        for path in paths.values()
-        for operation in path.values()
+def shapes(source: Path = SOURCE) -> str:
+    """Return the text of `shapes.ts` for the page in `source`: for each operation that it asks for
+    the route, the parameters, the body and the answer, and each shape that these are made of."""
+    described, names = document(), _names_asked(source)
+    asked = {
+        operation["operationId"]: (f"{method.upper()} {path}", operation)
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+        if operation["operationId"] in names
     }
-    lines = [f"  {name}: {' | '.join(found[name])}\n" for name in sorted(found) if found[name]]
-    head = "\n/** The answer of each operation, by its id. */\nexport interface Answers {\n"
-    return f"{head}{''.join(lines)}}}\n"
+    operations = {name: asked[name][1] for name in sorted(asked)}
+    return "".join(
+        (
+            _HEAD,
+            _shapes_of(operations, described["components"]["schemas"]),
+            "\n/** The method and the path of each operation, by its id. */\n",
+            "export const ROUTES = {\n",
+            *(f"  {name}: '{asked[name][0]}',\n" for name in operations),
+            "} as const\n",
+            _interface(
+                "Parameters",
+                "The parameters of each operation, in its path and behind it. Null is not sent.",
+                {name: _parameters(operation) for name, operation in operations.items()},
+            ),
+            _interface(
+                "Bodies",
+                "The body of each operation that does something; one that takes none gets {}.",
+                {
+                    name: _body(operation)
+                    for name, operation in operations.items()
+                    if not asked[name][0].startswith("GET ")
+                },
+            ),
+            _interface(
+                "Answers",
+                "The answer of each operation; where it comes line by line, each line.",
+                {name: _answer(operation) for name, operation in operations.items()},
+            ),
+        )
+    )
+
+
+def _names_asked(source: Path) -> set[str]:
+    return {
+        name
+        for path in source.rglob("*")
+        if path.suffix in (".ts", ".svelte") and not path.name.endswith(".test.ts")
+        for name in _ASKED.findall(path.read_text("utf-8"))
+    }
+
+
+def _interface(name: str, says: str, members: dict[str, str]) -> str:
+    lines = "".join(f"  {member}: {of}\n" for member, of in members.items())
+    return f"\n/** {says} */\nexport interface {name} {{\n{lines}}}\n"
+
+
+def _parameters(operation: dict[str, Any]) -> str:
+    """Return the type of all parameters but headers; no name is both in the path and behind it. A
+    parameter that may be repeated takes one value or a list."""
+    fields = []
+    for parameter in sorted(operation.get("parameters", ()), key=itemgetter("name")):
+        name, schema, of = parameter["name"], parameter["schema"], _type(parameter["schema"])
+        if parameter["in"] == "header":
+            continue
+        if schema.get("type") == "array":
+            of = f"{_type(schema['items'])} | {of}"
+        field = f"{name}: {of}" if parameter.get("required") else f"{name}?: {of} | null"
+        fields.append(f"    {field}\n")
+    return f"{{\n{''.join(fields)}  }}" if fields else _NOTHING
+
+
+def _body(operation: dict[str, Any]) -> str:
+    if "requestBody" not in operation:
+        return _NOTHING
+    return _type(operation["requestBody"]["content"]["application/json"]["schema"])
+
+
+def _answer(operation: dict[str, Any]) -> str:
+    """Return the type of the answer. What one token is shown and another is not makes that a
+    union, which the page has to tell apart."""
+    options = (
+        option
+        for status, response in operation["responses"].items()
+        for kind, content in response.get("content", {}).items()
+        if status < "300" and kind in _READ
+        for option in _type(content["schema"]).split(" | ")
+    )
+    return " | ".join(dict.fromkeys(options))
+
+
+def _shapes_of(operations: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """Return the declarations of the shapes that the operations are made of."""
+    needed: set[str] = set()
+    left = list(_references(operations))
+    while left:
+        name = left.pop()
+        if name not in needed:
+            needed.add(name)
+            left.extend(_references(schemas[name]))
+    return "".join(_declared(name, schemas[name]) for name in sorted(needed))
+
+
+def _references(node: Any) -> Iterable[str]:
+    match node:
+        case {"$ref": str(reference)} if reference.startswith(_SCHEMAS):
+            yield reference.removeprefix(_SCHEMAS)
+        case dict():
+            for value in node.values():
+                yield from _references(value)
+        case list():
+            for value in node:
+                yield from _references(value)
 
 
 def _declared(name: str, schema: dict[str, Any]) -> str:

@@ -70,7 +70,7 @@ class Session {
   async #trade(code: string): Promise<void> {
     if (!wantsToken()) return this.#ask()
     try {
-      const traded = await actAsNobody<'tradePageCode'>('POST', '/v1/page-tokens', { code })
+      const traded = await actAsNobody('tradePageCode', {}, { code })
       void revokeToken()
       writeToken(traded.body.token)
       await this.#ask()
@@ -122,7 +122,7 @@ class Session {
       return
     }
     try {
-      const { body } = await read<'getMe'>('/v1/me')
+      const { body } = await read('getMe', {})
       // Somebody has signed in or out since.
       if (turn !== this.#turn) return
       this.caller = body

@@ -1,17 +1,21 @@
 // A response that comes as lines of JSON, each as it is made.
 
 import { readJson } from './json'
-import { authorization, failureOf, readToken, RequestFailed } from './requests'
+import { authorization, failureOf, readToken, RequestFailed, requestOf, type WriteOperation } from './requests'
+import type { Answers, Bodies, Parameters } from './shapes'
 
 const LINE_CHARS_MAX = 8_000_000
 
 /** Sends a question and gives what each read brought, as values. */
-export async function* lines(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<unknown[]> {
+export async function* lines<Of extends WriteOperation>(
+  operation: Of, parameters: Parameters[Of], body: Bodies[Of], signal: AbortSignal,
+): AsyncGenerator<Answers[Of][]> {
+  const { method, target } = requestOf(operation, parameters)
   const token = readToken()
   let response: Response
   try {
-    response = await fetch(path, {
-      method: 'POST',
+    response = await fetch(target, {
+      method,
       headers: { Accept: 'application/x-ndjson', 'Content-Type': 'application/json', ...authorization(token) },
       body: JSON.stringify(body),
       signal,
@@ -29,7 +33,7 @@ export async function* lines(path: string, body: unknown, signal: AbortSignal): 
         throw failed(error, 'The connection to the server broke off.')
       })
       if (done) return
-      const values = take(value)
+      const values = take(value) as Answers[Of][]
       if (values.length > 0) yield values
     }
   } finally {

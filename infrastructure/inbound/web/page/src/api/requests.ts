@@ -2,12 +2,17 @@
 
 import { clock } from '../parts/clock.svelte'
 import { readJson } from './json'
-import type { Answers, Problem } from './shapes'
+import { ROUTES, type Answers, type Bodies, type Parameters, type Problem } from './shapes'
 
-export type Parameters = Record<string, string | number | boolean | string[] | null | undefined>
+/** An operation of the API, by its id: the types of parameters, body and answer follow from it. `make docs`
+ * adds one that the page asks for the first time. */
+export type Operation = keyof Parameters
 
-/** What is asked, by its id in the description of the API: the type of the answer follows from it. */
-export type Operation = keyof Answers
+export type WriteOperation = keyof Bodies
+export type ReadOperation = Exclude<Operation, WriteOperation>
+
+/** These parameters and no others. Without it TypeScript refuses an unknown name in a literal alone. */
+export type Exactly<Of extends Operation, Given> = Given & Record<Exclude<keyof Given, keyof Parameters[Of]>, never>
 
 /** A response: the body, and as of which position of which log it is true. */
 export interface Answer<T> {
@@ -80,20 +85,26 @@ const PAGE_TOKEN = 'slp_'
 export async function revokeToken(): Promise<void> {
   if (!readToken()?.startsWith(PAGE_TOKEN)) return
   try {
-    await fetch('/v1/page-tokens/current', { method: 'DELETE', headers: authorization(), keepalive: true })
+    const { method, target } = requestOf('revokePageToken', {})
+    await fetch(target, { method, headers: authorization(), keepalive: true })
   } catch {
     // Nobody hears it: the token ends by itself.
   }
 }
 
-export function targetOf(path: string, parameters: Parameters = {}): string {
+/** The method of a request, and its path with the parameters in it and behind it. */
+export function requestOf<Of extends Operation>(operation: Of, parameters: Parameters[Of]): { method: string; target: string } {
+  const [method, template] = ROUTES[operation].split(' ') as [string, string]
+  let path = template
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) {
-    if (value === null || value === undefined || value === '') continue
-    for (const one of Array.isArray(value) ? value : [value]) query.append(name, String(one))
+    const place = `{${name}}`
+    if (path.includes(place)) path = path.replace(place, encodeURIComponent(String(value)))
+    else if (value !== null && value !== undefined && value !== '')
+      for (const one of Array.isArray(value) ? value : [value]) query.append(name, String(one))
   }
   const text = query.toString()
-  return text ? `${path}?${text}` : path
+  return { method, target: text ? `${path}?${text}` : path }
 }
 
 export function authorization(token = readToken()): Record<string, string> {
@@ -113,20 +124,20 @@ export function forgetAnswers(): void {
  * passed): the last 200 of those are kept. With `last`, the last answer to the same question, its body is
  * taken again if the server says by its ETag that it still is the same.
  */
-export async function read<Asked extends Operation>(
-  path: string,
-  parameters: Parameters = {},
-  options: { signal?: AbortSignal; isForever?: boolean; last?: Answer<Answers[Asked]> | null } = {},
-): Promise<Answer<Answers[Asked]>> {
-  const target = targetOf(path, parameters)
+export async function read<Of extends ReadOperation, Given extends Parameters[Of]>(
+  operation: Of,
+  parameters: Exactly<Of, Given>,
+  options: { signal?: AbortSignal; isForever?: boolean; last?: Answer<Answers[Of]> | null } = {},
+): Promise<Answer<Answers[Of]>> {
+  const { method, target } = requestOf<Of>(operation, parameters)
   const answers = kept
   const known = answers.get(target)
   if (known !== undefined) {
     answers.delete(target)
     answers.set(target, known)
-    return known as Answer<Answers[Asked]>
+    return known as Answer<Answers[Of]>
   }
-  const answer = await send<Asked>('GET', target, { signal: options.signal, last: options.last })
+  const answer = await send<Answers[Of]>(method, target, { signal: options.signal, last: options.last })
   if (options.isForever) {
     answers.set(target, answer)
     const oldest = answers.keys().next()
@@ -136,13 +147,17 @@ export async function read<Asked extends Operation>(
 }
 
 /** Asks for something to be done: once, however often it is sent with the same `key`. */
-export async function act<Asked extends Operation>(method: string, path: string, body: unknown, key = newKey()): Promise<Answer<Answers[Asked]>> {
-  return send(method, path, { body, headers: { 'Idempotency-Key': key } })
+export async function act<Of extends WriteOperation>(
+  operation: Of, parameters: Parameters[Of], body: Bodies[Of], key = newKey(),
+): Promise<Answer<Answers[Of]>> {
+  const { method, target } = requestOf(operation, parameters)
+  return send(method, target, { body, headers: { 'Idempotency-Key': key } })
 }
 
 /** Asks without the token of this browser, for what signs in. */
-export async function actAsNobody<Asked extends Operation>(method: string, path: string, body: unknown): Promise<Answer<Answers[Asked]>> {
-  return send(method, path, { body, token: null })
+export async function actAsNobody<Of extends WriteOperation>(operation: Of, parameters: Parameters[Of], body: Bodies[Of]): Promise<Answer<Answers[Of]>> {
+  const { method, target } = requestOf(operation, parameters)
+  return send(method, target, { body, token: null })
 }
 
 /** A key that nobody else has. `randomUUID` is there only where a browser trusts the connection. */
@@ -158,11 +173,11 @@ interface Sent<Body> {
   token?: string | null
 }
 
-async function send<Asked extends Operation>(
+async function send<Body>(
   method: string,
   target: string,
-  { body, signal, last, headers = {}, token = readToken() }: Sent<Answers[Asked]>,
-): Promise<Answer<Answers[Asked]>> {
+  { body, signal, last, headers = {}, token = readToken() }: Sent<Body>,
+): Promise<Answer<Body>> {
   const sent: Record<string, string> = { Accept: 'application/json', ...authorization(token), ...headers }
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   if (last?.etag != null) sent['If-None-Match'] = last.etag
@@ -187,7 +202,7 @@ async function send<Asked extends Operation>(
   const isSame = response.status === 304 && last != null
   if (!response.ok && !isSame) throw await failureOf(response, token)
   return {
-    body: isSame ? last.body : (readJson(text) as Answers[Asked]),
+    body: isSame ? last.body : (readJson(text) as Body),
     log: response.headers.get('Spawnlog-Log') ?? '',
     position: Number(response.headers.get('Spawnlog-Position') ?? 0),
     recordedAt: response.headers.get('Spawnlog-Recorded-At'),

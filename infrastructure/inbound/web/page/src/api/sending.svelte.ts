@@ -1,7 +1,7 @@
 // An action that somebody asks for: done once, however often it is sent, and what came of it in words.
 
-import { act, newKey, RequestFailed, type Operation } from './requests'
-import type { Answers } from './shapes'
+import { act, newKey, RequestFailed, type WriteOperation } from './requests'
+import type { Answers, Bodies, Parameters } from './shapes'
 
 export class Sending {
   isBusy = $state(false)
@@ -11,15 +11,15 @@ export class Sending {
   #key = ''
 
   /** Sends it; null when it was not done, or nobody said that it was: then `said` has the reason. */
-  async send<Action extends Operation>(path: string, body: unknown): Promise<Answers[Action] | null> {
-    const asked = JSON.stringify([path, body])
+  async send<Of extends WriteOperation>(operation: Of, parameters: Parameters[Of], body: Bodies[Of]): Promise<Answers[Of] | null> {
+    const asked = JSON.stringify([operation, parameters, body])
     // What nobody has answered may have been done: asked for again it is the same.
     if (asked !== this.#asked) this.#key = newKey()
     this.#asked = asked
     this.isBusy = true
     this.said = ''
     try {
-      const answer = await act<Action>('POST', path, body, this.#key)
+      const answer = await act(operation, parameters, body, this.#key)
       this.#asked = ''
       return answer.body
     } catch (error) {

@@ -1,25 +1,4 @@
-// Written by `make docs` from the description of the HTTP API.
-
-export interface AcceptedBatch {
-  status: 'accepted'
-  batchId: string
-  runs: AcceptedRun[]
-}
-
-export interface AcceptedBatchOfOne {
-  status: 'accepted'
-  batchId: string
-  runs: AcceptedRun[]
-  runId: string
-  childSessionKey: string
-  sessionId: string
-  label: string | null
-  mode: 'run' | 'session'
-  note: string | null
-  modelApplied: boolean | null
-  attachments: AttachmentsReceipt | null
-  warnings: string[]
-}
+// Written by `make docs` from the description of the HTTP API: what the page asks for.
 
 export interface AcceptedRun {
   runId: string
@@ -47,25 +26,10 @@ export interface AcceptedSpawn {
   warnings: string[]
 }
 
-export interface AckBody {
-  position?: number | null
-}
-
-export interface AcknowledgedAnswer {
-  id: string
-  runId: string
-}
-
 export interface ActorView {
   kind: string
   token: string | null
   session: string | null
-}
-
-export interface AgentListing {
-  requester: string
-  allowAny: boolean
-  agents: ListedAgent[]
 }
 
 export interface AnnouncementStateView {
@@ -92,21 +56,10 @@ export interface AnnouncementView {
   deliveries: DeliveryView[]
 }
 
-export interface AttachAsBody {
-  mountPath?: string | null
-}
-
 export interface AttachedFileView {
   name: string
   bytes: number
   sha256: string
-}
-
-export interface AttachmentBody {
-  name: string
-  content: string
-  encoding?: 'utf8' | 'base64'
-  mimeType?: string | null
 }
 
 export interface AttachmentsReceipt {
@@ -123,18 +76,6 @@ export interface AttachmentsView {
   state: 'written' | 'removing' | 'removed' | 'left_in_place'
 }
 
-export interface BreakpointView {
-  position: number
-  asOf: string
-  recordedAt: string | null
-  runId: string | null
-  sessionKey: string | null
-  before: Record<string, JsonValue>
-  after: Record<string, JsonValue>
-  alreadyHeld: boolean
-  event: EventView | null
-}
-
 export interface CallerView {
   kind: string
   token: string | null
@@ -142,20 +83,6 @@ export interface CallerView {
   runId: string | null
   scopes: ('spawn' | 'read' | 'content' | 'control' | 'worker' | 'admin')[]
   patterns: string[]
-}
-
-export interface ClaimBody {
-  executor: string
-  leaseSeconds?: number
-}
-
-export interface ClaimedAnswer {
-  runId: string
-  epoch: number
-  leaseSeconds: number
-  url: string | null
-  token: string | null
-  launch: Record<string, unknown>
 }
 
 export interface ComparedDecisionView {
@@ -278,31 +205,6 @@ export interface DifferenceView {
   decided: unknown
 }
 
-export interface EndBody {
-  epoch: number
-  outcome: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown'
-  result?: string | null
-  error?: string | null
-  usage?: UsageBody[] | null
-}
-
-export interface EndedAnswer {
-  runId: string
-  outcome: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown'
-}
-
-export interface EntryBody {
-  kind: 'message' | 'tool' | 'usage' | 'progress' | 'result' | 'text'
-  role?: 'assistant' | 'user' | 'system' | 'tool' | null
-  text?: string | null
-  name?: string | null
-  input?: unknown
-  output?: unknown
-  inputTokens?: number | null
-  outputTokens?: number | null
-  model?: string | null
-}
-
 export interface EventBucketView {
   firstPosition: number | null
   firstAt: string | null
@@ -345,29 +247,6 @@ export interface EventView {
   payload: Record<string, unknown>
 }
 
-export interface EventWithTexts {
-  position: number
-  stream: string
-  version: number
-  type: string
-  typeVersion: number
-  recordedAt: string
-  occurredAt: string
-  eventId: string
-  commandId: string
-  actor: ActorView
-  causation: string | null
-  correlation: string | null
-  runId: string | null
-  traceparent: string | null
-  configRevision: number
-  writerVersion: string
-  appendLast: number
-  chainHash: string
-  payload: Record<string, unknown>
-  texts: FailureText | ScriptFailureTexts
-}
-
 export interface ExplanationView {
   runId: string
   stage: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused'
@@ -375,10 +254,6 @@ export interface ExplanationView {
   given: GivenTextsView
   decisions: RuleView[]
   refused: RefusalView | null
-}
-
-export interface FailureText {
-  error: string | null
 }
 
 export interface FailureView {
@@ -407,24 +282,6 @@ export interface GivenTextsView {
   dependencies: string | null
 }
 
-export interface HealthAnswer {
-  status: 'ok'
-  version: string
-}
-
-export interface HeartbeatAnswer {
-  runId: string
-  stop: 'stopped' | 'steered' | 'yielded' | null
-  by: string | null
-  reason: string | null
-  leaseSeconds: number
-}
-
-export interface HeartbeatBody {
-  epoch: number
-  leaseSeconds?: number
-}
-
 export interface HistogramView {
   by: 'position' | 'time'
   after: number
@@ -450,14 +307,6 @@ export interface LaneView {
   width: number | null
   running: RunningView[]
   queued: QueuedView[]
-}
-
-export interface ListedAgent {
-  id: string
-  name: string | null
-  configured: boolean
-  model: string | null
-  runtime: string | null
 }
 
 export interface ListedAttachmentsView {
@@ -520,11 +369,6 @@ export interface OwnRunView {
   continues: string | null
 }
 
-export interface PageCodeAnswer {
-  code: string | null
-  expiresInSeconds: number
-}
-
 export interface PageTokenAnswer {
   token: string
   expiresInSeconds: number
@@ -541,17 +385,6 @@ export interface PendingUndoView {
   failures: number
   nextAttemptAt: string
   error: string | null
-}
-
-export interface PreambleAnswer {
-  sessionKey: string
-  sessionId: string
-  characters: number
-  changed: boolean
-}
-
-export interface PreambleBody {
-  preamble: string
 }
 
 export interface PreambleView {
@@ -639,12 +472,6 @@ export interface ReachedStageView {
   at: string
 }
 
-export interface ReadinessAnswer {
-  status: 'ready'
-  head: number
-  tail: number
-}
-
 export interface RedriveBody {
   reason: string
   webhook?: string | null
@@ -678,39 +505,11 @@ export interface RefusedRunView {
   childSessionKey: string | null
 }
 
-export interface ReportBody {
-  epoch: number
-  first: number
-  entries: EntryBody[]
-}
-
-export interface ReportedAnswer {
-  runId: string
-  next: number
-}
-
 export interface RequestedRunView {
   runId: string
   label: string | null
   stage: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused'
   agentId: string | null
-}
-
-export interface RequesterBody {
-  sessionKey: string
-  channel?: string | null
-  accountId?: string | null
-  to?: string | null
-  threadId?: string | number | null
-  groupId?: string | null
-  groupChannel?: string | null
-  groupSpace?: string | null
-  memberRoleIds?: string[]
-  agentIdOverride?: string | null
-  workspaceDir?: string | null
-  sandboxed?: boolean
-  activeModel?: string | null
-  activeThinking?: string | null
 }
 
 export interface RespawnBody {
@@ -789,11 +588,6 @@ export interface RunComparisonView {
   prompt: ComparedPromptsView | null
   transcript: ComparedTranscriptsView | null
   outcome: ComparedSectionView
-}
-
-export interface RunEventListView {
-  items: (EventWithTexts | EventView)[]
-  nextAfter: number | null
 }
 
 export interface RunHistoryView {
@@ -1005,29 +799,6 @@ export interface RunningView {
   holder: string | null
 }
 
-export interface ScriptFailureTexts {
-  errors: Record<string, string | null>
-}
-
-export interface SearchView {
-  items: BreakpointView[]
-  method: 'scan' | 'bisection'
-  eventsRead: number
-  reads: number
-  fromPosition: number
-  toPosition: number
-  searchedTo: number
-  nextCursor: string | null
-}
-
-export interface SessionStoppedAnswer {
-  sessionKey: string
-  sessionId: string
-  runId: string | null
-  wasOver: boolean
-  closed: boolean
-}
-
 export interface SessionTreeView {
   position: number
   at: string | null
@@ -1088,9 +859,6 @@ export interface SharedChangeView {
   keys: string[]
 }
 
-export interface SharedContextPatch {
-}
-
 export interface SharedContextView {
   sessionKey: string
   version: number
@@ -1101,13 +869,6 @@ export interface SharedContextView {
   sources: Record<string, SharedSourceView>
   history: SharedChangeView[]
   startedWith: SharedStartView[]
-}
-
-export interface SharedSizesView {
-  sessionKey: string
-  version: number
-  position: number
-  sizes: Record<string, number>
 }
 
 export interface SharedSourceView {
@@ -1123,31 +884,6 @@ export interface SharedStartView {
   position: number
   version: number
   label: string | null
-}
-
-export interface SpawnBody {
-  requester: RequesterBody
-  task: string | string[]
-  label?: string | null
-  agentId?: string | null
-  model?: string | null
-  thinking?: string | null
-  runTimeoutSeconds?: number | null
-  thread?: boolean
-  mode?: 'run' | 'session' | null
-  cleanup?: 'delete' | 'keep' | null
-  sandbox?: 'inherit' | 'require'
-  context?: 'isolated' | 'fork' | null
-  lightContext?: boolean
-  expectsCompletionMessage?: boolean
-  attachments?: AttachmentBody[]
-  attachAs?: AttachAsBody
-  contextPreamble?: string | null
-  sharedContext?: Record<string, unknown> | null
-  sharedContextScope?: 'family' | 'child'
-  parallel?: boolean
-  dependsOn?: (string | { run: string; require?: 'success' | 'ended' })[]
-  chainAfter?: string | { run: string; require?: 'success' | 'ended' } | null
 }
 
 export interface StateChangeView {
@@ -1202,11 +938,6 @@ export interface TotalsView {
   byRule: Record<string, Record<string, number>>
 }
 
-export interface TranscriptBody {
-  entries: EntryBody[]
-  totalTokens?: number | null
-}
-
 export interface TranscriptChoice {
   upTo: number
 }
@@ -1216,15 +947,6 @@ export interface TranscriptEntryView {
   recordedAt: string
   kind: string
   body: Record<string, unknown>
-}
-
-export interface TranscriptProvidedAnswer {
-  sessionKey: string
-  sessionId: string
-  entries: number
-  bytes: number
-  tokens: number | null
-  position: number
 }
 
 export interface TranscriptView {
@@ -1260,14 +982,6 @@ export interface TreeRunView {
   respawnedFrom: string | null
   createdAt: string
   stages: ReachedStageView[]
-}
-
-export interface UsageBody {
-  inputTokens: number
-  outputTokens: number
-  cacheReadTokens?: number
-  cacheWriteTokens?: number
-  model?: string | null
 }
 
 export interface UsageView {
@@ -1361,33 +1075,260 @@ export interface WhatIfVerdictView {
   assumed: string[]
 }
 
-export interface YieldBody {
-  message?: string | null
+/** The method and the path of each operation, by its id. */
+export const ROUTES = {
+  compareRuns: 'GET /v1/runs/{runId}/compare',
+  countEvents: 'GET /v1/events/histogram',
+  explainRun: 'GET /v1/runs/{runId}/explain',
+  getDiff: 'GET /v1/diff',
+  getLogHead: 'GET /v1/log',
+  getMe: 'GET /v1/me',
+  getMoment: 'GET /v1/moments',
+  getRevision: 'GET /v1/config/revisions/{revision}',
+  getRun: 'GET /v1/runs/{runId}',
+  getRunHistory: 'GET /v1/runs/{runId}/history',
+  getRunPrompt: 'GET /v1/runs/{runId}/prompt',
+  getRunSharedContext: 'GET /v1/runs/{runId}/shared-context',
+  getRunTranscript: 'GET /v1/runs/{runId}/transcript',
+  getSession: 'GET /v1/sessions/{key}',
+  getSessionTree: 'GET /v1/sessions/{key}/tree',
+  getSharedContext: 'GET /v1/sessions/{key}/shared-context',
+  listEvents: 'GET /v1/events',
+  listLanes: 'GET /v1/lanes',
+  listLedger: 'GET /v1/announcements',
+  listRevisions: 'GET /v1/config/revisions',
+  listRuns: 'GET /v1/runs',
+  listTimeline: 'GET /v1/timeline',
+  redriveAnnouncement: 'POST /v1/announcements/{id}/redrive',
+  respawn: 'POST /v1/runs/{runId}/respawn',
+  revokePageToken: 'DELETE /v1/page-tokens/current',
+  sendMessage: 'POST /v1/runs/{runId}/messages',
+  startVerification: 'POST /v1/log/verifications',
+  stopRun: 'POST /v1/runs/{runId}/stop',
+  stopVerification: 'POST /v1/log/verifications/current/stop',
+  tradePageCode: 'POST /v1/page-tokens',
+  whatIf: 'POST /v1/what-if',
+} as const
+
+/** The parameters of each operation, in its path and behind it. Null is not sent. */
+export interface Parameters {
+  compareRuns: {
+    at?: string | null
+    minPosition?: number | null
+    runId: string
+    with: string
+  }
+  countEvents: {
+    actor?: string | null
+    buckets?: number | null
+    by?: 'position' | 'time' | null
+    from?: string | null
+    minPosition?: number | null
+    runId?: string | null
+    to?: string | null
+    tree?: string | null
+    types?: 'AgentOverridden' | 'AnnouncementAcknowledged' | 'ArchiveScheduled' | 'ChildAdmitted' | 'ChildReleased' | 'ChildSettled' | 'ChildrenReported' | 'ConfigurationActivated' | 'ContinuationFailed' | 'ContinuationPlanned' | 'DeliveryAttempted' | 'DeliveryParked' | 'DeliveryRedriven' | 'DependencyMet' | 'DescendantsSettled' | 'HookFailed' | 'HookParked' | 'HookTold' | 'MessageQueued' | 'MessageReceived' | 'MessagesDropped' | 'PreambleChanged' | 'PreparationResumed' | 'PreparationStarted' | 'RunAnnounced' | 'RunArchived' | 'RunClaimed' | 'RunContinued' | 'RunEnded' | 'RunQueued' | 'RunStarted' | 'RunWaits' | 'ScriptsResolved' | 'SessionClosed' | 'SessionContinued' | 'SessionCreated' | 'SessionObserved' | 'SharedContextChanged' | 'SharedContextInherited' | 'SpawnRefused' | 'SpawnRequested' | 'StepBegun' | 'StepTaken' | 'StepUndoFailed' | 'StepUndone' | 'StopRequested' | 'ToolRefused' | 'TranscriptProvided' | 'YieldRequested' | ('AgentOverridden' | 'AnnouncementAcknowledged' | 'ArchiveScheduled' | 'ChildAdmitted' | 'ChildReleased' | 'ChildSettled' | 'ChildrenReported' | 'ConfigurationActivated' | 'ContinuationFailed' | 'ContinuationPlanned' | 'DeliveryAttempted' | 'DeliveryParked' | 'DeliveryRedriven' | 'DependencyMet' | 'DescendantsSettled' | 'HookFailed' | 'HookParked' | 'HookTold' | 'MessageQueued' | 'MessageReceived' | 'MessagesDropped' | 'PreambleChanged' | 'PreparationResumed' | 'PreparationStarted' | 'RunAnnounced' | 'RunArchived' | 'RunClaimed' | 'RunContinued' | 'RunEnded' | 'RunQueued' | 'RunStarted' | 'RunWaits' | 'ScriptsResolved' | 'SessionClosed' | 'SessionContinued' | 'SessionCreated' | 'SessionObserved' | 'SharedContextChanged' | 'SharedContextInherited' | 'SpawnRefused' | 'SpawnRequested' | 'StepBegun' | 'StepTaken' | 'StepUndoFailed' | 'StepUndone' | 'StopRequested' | 'ToolRefused' | 'TranscriptProvided' | 'YieldRequested')[] | null
+  }
+  explainRun: {
+    at?: string | null
+    minPosition?: number | null
+    runId: string
+  }
+  getDiff: {
+    cursor?: string | null
+    from: string
+    limit?: number | null
+    minPosition?: number | null
+    runId?: string | null
+    session?: string | null
+    to: string
+    tree?: string | null
+  }
+  getLogHead: {
+    at?: string | null
+    minPosition?: number | null
+  }
+  getMe: {
+    minPosition?: number | null
+  }
+  getMoment: {
+    around?: number | null
+    at?: string | null
+    minPosition?: number | null
+  }
+  getRevision: {
+    at?: string | null
+    minPosition?: number | null
+    revision: number
+  }
+  getRun: {
+    at?: string | null
+    minPosition?: number | null
+    runId: string
+    until?: 'started' | 'ended' | 'announced' | 'archived' | null
+    version?: number | null
+    wait?: string | null
+  }
+  getRunHistory: {
+    after?: number | null
+    at?: string | null
+    field?: string | string[] | null
+    limit?: number | null
+    minPosition?: number | null
+    runId: string
+  }
+  getRunPrompt: {
+    at?: string | null
+    minPosition?: number | null
+    runId: string
+  }
+  getRunSharedContext: {
+    at?: string | null
+    minPosition?: number | null
+    runId: string
+  }
+  getRunTranscript: {
+    after?: number | null
+    at?: string | null
+    last?: number | null
+    limit?: number | null
+    minPosition?: number | null
+    runId: string
+    tools?: boolean | null
+    wait?: string | null
+  }
+  getSession: {
+    at?: string | null
+    key: string
+    minPosition?: number | null
+  }
+  getSessionTree: {
+    at?: string | null
+    depth?: number | null
+    key: string
+    limit?: number | null
+    minPosition?: number | null
+  }
+  getSharedContext: {
+    at?: string | null
+    key: string
+    minPosition?: number | null
+  }
+  listEvents: {
+    actor?: string | null
+    after?: number | null
+    at?: string | null
+    before?: number | null
+    limit?: number | null
+    minPosition?: number | null
+    order?: 'asc' | 'desc' | null
+    runId?: string | null
+    tree?: string | null
+    types?: 'AgentOverridden' | 'AnnouncementAcknowledged' | 'ArchiveScheduled' | 'ChildAdmitted' | 'ChildReleased' | 'ChildSettled' | 'ChildrenReported' | 'ConfigurationActivated' | 'ContinuationFailed' | 'ContinuationPlanned' | 'DeliveryAttempted' | 'DeliveryParked' | 'DeliveryRedriven' | 'DependencyMet' | 'DescendantsSettled' | 'HookFailed' | 'HookParked' | 'HookTold' | 'MessageQueued' | 'MessageReceived' | 'MessagesDropped' | 'PreambleChanged' | 'PreparationResumed' | 'PreparationStarted' | 'RunAnnounced' | 'RunArchived' | 'RunClaimed' | 'RunContinued' | 'RunEnded' | 'RunQueued' | 'RunStarted' | 'RunWaits' | 'ScriptsResolved' | 'SessionClosed' | 'SessionContinued' | 'SessionCreated' | 'SessionObserved' | 'SharedContextChanged' | 'SharedContextInherited' | 'SpawnRefused' | 'SpawnRequested' | 'StepBegun' | 'StepTaken' | 'StepUndoFailed' | 'StepUndone' | 'StopRequested' | 'ToolRefused' | 'TranscriptProvided' | 'YieldRequested' | ('AgentOverridden' | 'AnnouncementAcknowledged' | 'ArchiveScheduled' | 'ChildAdmitted' | 'ChildReleased' | 'ChildSettled' | 'ChildrenReported' | 'ConfigurationActivated' | 'ContinuationFailed' | 'ContinuationPlanned' | 'DeliveryAttempted' | 'DeliveryParked' | 'DeliveryRedriven' | 'DependencyMet' | 'DescendantsSettled' | 'HookFailed' | 'HookParked' | 'HookTold' | 'MessageQueued' | 'MessageReceived' | 'MessagesDropped' | 'PreambleChanged' | 'PreparationResumed' | 'PreparationStarted' | 'RunAnnounced' | 'RunArchived' | 'RunClaimed' | 'RunContinued' | 'RunEnded' | 'RunQueued' | 'RunStarted' | 'RunWaits' | 'ScriptsResolved' | 'SessionClosed' | 'SessionContinued' | 'SessionCreated' | 'SessionObserved' | 'SharedContextChanged' | 'SharedContextInherited' | 'SpawnRefused' | 'SpawnRequested' | 'StepBegun' | 'StepTaken' | 'StepUndoFailed' | 'StepUndone' | 'StopRequested' | 'ToolRefused' | 'TranscriptProvided' | 'YieldRequested')[] | null
+  }
+  listLanes: {
+    at?: string | null
+    limit?: number | null
+    minPosition?: number | null
+  }
+  listLedger: {
+    after?: number | null
+    at?: string | null
+    limit?: number | null
+    minPosition?: number | null
+    state?: 'parked' | 'due' | 'delivered' | 'acknowledged' | null
+  }
+  listRevisions: {
+    at?: string | null
+    cursor?: string | null
+    limit?: number | null
+    minPosition?: number | null
+  }
+  listRuns: {
+    agentId?: string | string[] | null
+    at?: string | null
+    cursor?: string | null
+    depth?: number | null
+    label?: string | string[] | null
+    labelPrefix?: string | null
+    limit?: number | null
+    minPosition?: number | null
+    order?: 'asc' | 'desc' | null
+    outcome?: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown' | ('success' | 'error' | 'timeout' | 'stopped' | 'unknown')[] | null
+    q?: string | null
+    requester?: string | null
+    respawnedFrom?: string | null
+    rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+    since?: string | null
+    stage?: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused' | ('requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused')[] | null
+    status?: 'preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused' | ('preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused')[] | null
+    totals?: boolean | null
+    tree?: string | null
+    until?: string | null
+  }
+  listTimeline: {
+    agentId?: string | string[] | null
+    at?: string | null
+    buckets?: number | null
+    cursor?: string | null
+    depth?: number | null
+    from?: string | null
+    label?: string | string[] | null
+    labelPrefix?: string | null
+    limit?: number | null
+    minPosition?: number | null
+    outcome?: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown' | ('success' | 'error' | 'timeout' | 'stopped' | 'unknown')[] | null
+    requester?: string | null
+    respawnedFrom?: string | null
+    rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+    since?: string | null
+    stage?: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused' | ('requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused')[] | null
+    status?: 'preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused' | ('preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused')[] | null
+    to?: string | null
+    tree?: string | null
+    until?: string | null
+  }
+  redriveAnnouncement: {
+    id: string
+  }
+  respawn: {
+    runId: string
+  }
+  revokePageToken: Record<string, never>
+  sendMessage: {
+    runId: string
+  }
+  startVerification: Record<string, never>
+  stopRun: {
+    runId: string
+  }
+  stopVerification: Record<string, never>
+  tradePageCode: Record<string, never>
+  whatIf: Record<string, never>
 }
 
-export interface YieldedAnswer {
-  status: 'yielded'
-  message: string
-  runId: string
-  sessionKey: string
+/** The body of each operation that does something; one that takes none gets {}. */
+export interface Bodies {
+  redriveAnnouncement: RedriveBody
+  respawn: RespawnBody
+  revokePageToken: Record<string, never>
+  sendMessage: MessageBody
+  startVerification: Record<string, never>
+  stopRun: StopBody
+  stopVerification: Record<string, never>
+  tradePageCode: PageTokenBody
+  whatIf: WhatIfBody
 }
 
-/** The answer of each operation, by its id. */
+/** The answer of each operation; where it comes line by line, each line. */
 export interface Answers {
-  acknowledgeAnnouncement: AcknowledgedAnswer
-  claimRun: ClaimedAnswer
-  clearPreamble: PreambleAnswer
   compareRuns: RunComparisonView
   countEvents: HistogramView
-  endRun: EndedAnswer
   explainRun: ExplanationView
-  findEvents: SearchView
   getDiff: DiffView
-  getHealth: HealthAnswer
   getLogHead: LogHeadView
   getMe: CallerView
   getMoment: MomentView
-  getReadiness: ReadinessAnswer
   getRevision: RevisionView
   getRun: RunView | RunMetadataView
   getRunHistory: RunHistoryView
@@ -1397,30 +1338,19 @@ export interface Answers {
   getSession: SessionView
   getSessionTree: SessionTreeView
   getSharedContext: SharedContextView
-  listAgents: AgentListing
-  listAnnouncements: InboxView
   listEvents: EventListView
   listLanes: LaneListView
   listLedger: InboxView
   listRevisions: RevisionListView
-  listRunEvents: RunEventListView
   listRuns: RunListView
   listTimeline: TimelineView
-  makePageCode: PageCodeAnswer
-  patchSharedContext: SharedContextView | SharedSizesView
-  prolongClaim: HeartbeatAnswer
-  provideTranscript: TranscriptProvidedAnswer
   redriveAnnouncement: RedrivenAnswer
-  reportTranscript: ReportedAnswer
   respawn: AcceptedSpawn
   revokePageToken: RevokedAnswer
   sendMessage: ContinuedAnswer | QueuedAnswer | SteeredAnswer | FinishedAnswer
-  spawn: AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch
   startVerification: VerificationStartView
   stopRun: StoppedAnswer
-  stopSession: SessionStoppedAnswer
   stopVerification: VerificationStopView
   tradePageCode: PageTokenAnswer
-  writePreamble: PreambleAnswer
-  yieldSession: YieldedAnswer
+  whatIf: WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
 }

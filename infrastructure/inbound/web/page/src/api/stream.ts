@@ -3,7 +3,7 @@
 
 import { createParser } from 'eventsource-parser'
 
-import { authorization, failureOf, readToken, targetOf } from './requests'
+import { authorization, failureOf, readToken, requestOf } from './requests'
 
 export interface Recorded {
   position: number
@@ -96,7 +96,8 @@ async function readOnce(
   }
   try {
     const token = readToken()
-    const response = await fetch(targetOf('/v1/events', { after: after || null, runId }), {
+    const { target } = requestOf('listEvents', { after: after || null, runId })
+    const response = await fetch(target, {
       headers: { Accept: 'text/event-stream', ...authorization(token) },
       signal: silence.signal,
       cache: 'no-store',

@@ -2,23 +2,23 @@
 
 import { untrack } from 'svelte'
 
-import { read, RequestFailed, type Answer, type Operation, type Parameters } from '../api/requests'
-import type { Answers } from '../api/shapes'
+import { read, RequestFailed, type Answer, type Exactly, type ReadOperation } from '../api/requests'
+import type { Answers, Parameters } from '../api/shapes'
 import { moment } from './moment.svelte'
 
-export interface Question {
-  path: string
-  parameters?: Parameters
-  /** Whether it takes `at`; a question that does not is never kept. */
+export interface AskedOptions {
+  /** Whether the answer follows the log; if not, it stays while the log grows. Default: yes. */
+  isFollowing?: () => boolean
+  /** Whether the operation is asked as of the moment; if not, its answer is never kept. Default: yes. */
   isAsOf?: boolean
-  /** With another one the same is asked again. */
-  turn?: number | string | null
+  /** When it changes, the same is asked again. */
+  turn?: () => number | string | null
 }
 
 const RETRY_MS = 1_000
 
 /** A response as of the page's moment, kept up to date while that is live. */
-export class Asked<Of extends Operation> {
+export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Parameters[Of]> {
   /** The last response; it stays while the next one is on its way. */
   value = $state.raw<Answers[Of] | null>(null)
   /** As of which position that is. */
@@ -32,31 +32,37 @@ export class Asked<Of extends Operation> {
 
   /** The last answer, which the next one is asked to differ from. */
   #last: Answer<Answers[Of]> | null = null
-  #turn: Question['turn']
+  #turn: number | string | null | undefined
   #asked = $state('')
   #answered = $state('')
   #asking = false
-  #next: { question: Question; key: string; isTurn: boolean } | null = null
+  #next: { parameters: Parameters[Of]; key: string; isTurn: boolean } | null = null
   #ending = new AbortController()
   #retry: ReturnType<typeof setTimeout> | undefined
-  #isFollowing: () => boolean
+  readonly #operation: Of
+  readonly #isFollowing: () => boolean
+  readonly #isAsOf: boolean
 
-  /** `question` is asked again whenever something in it changes; null asks nothing. With
-   * `isFollowing` false the answer stays while the log grows. */
-  constructor(question: () => Question | null, isFollowing: () => boolean = () => true) {
+  /** Asks again whenever the parameters change; null asks nothing. */
+  constructor(
+    operation: Of, parameters: () => Exactly<Of, Given> | null,
+    { isFollowing = () => true, isAsOf = true, turn: turnOf }: AskedOptions = {},
+  ) {
+    this.#operation = operation
     this.#isFollowing = isFollowing
+    this.#isAsOf = isAsOf
     $effect(() => {
-      const asked = question()
+      const asked = parameters()
       // What is of no moment is not asked again for another one.
-      const at = asked?.isAsOf === false ? null : moment.at
+      const at = isAsOf ? moment.at : null
       const logs = moment.logs
       if (at === null && isFollowing()) void moment.refresh
       if (asked === null) {
         this.#next = null
         return
       }
-      const { turn, ...same } = asked
-      const key = JSON.stringify([same, at, logs])
+      const turn = turnOf?.()
+      const key = JSON.stringify([asked, at, logs])
       const isTurn = turn !== this.#turn
       this.#turn = turn
       this.#asked = key
@@ -81,9 +87,9 @@ export class Asked<Of extends Operation> {
     return isAnswered && moment.isLive && moment.head > 0 && this.position >= moment.head
   }
 
-  #ask(question: Question, key: string, isTurn = false): void {
+  #ask(parameters: Parameters[Of], key: string, isTurn = false): void {
     clearTimeout(this.#retry)
-    this.#next = { question, key, isTurn: isTurn || this.#next?.isTurn === true }
+    this.#next = { parameters, key, isTurn: isTurn || this.#next?.isTurn === true }
     if (!this.#asking) void this.#work()
   }
 
@@ -91,13 +97,13 @@ export class Asked<Of extends Operation> {
     this.#asking = true
     this.isBusy = true
     while (this.#next !== null && !this.#ending.signal.aborted) {
-      const { question, key, isTurn } = this.#next
+      const { parameters, key, isTurn } = this.#next
       const at = moment.at
       this.#next = null
       // What came meanwhile may be what this was to be asked for.
       if (!isTurn && this.#isNewest(key)) continue
       try {
-        const answer = await this.#read(question, key === this.#answered ? this.#last : null)
+        const answer = await this.#read(parameters, key === this.#answered ? this.#last : null)
         moment.takeNote(answer)
         // A server that is behind the one that answered before tells nothing new.
         if (key === this.#answered && answer.position < this.position) continue
@@ -120,30 +126,29 @@ export class Asked<Of extends Operation> {
           this.position = 0
           this.#answered = ''
         }
-        if (error.isOutage && this.#next === null) this.#askAgain(question, key, error.retryAfterMs ?? RETRY_MS)
+        if (error.isOutage && this.#next === null) this.#askAgain(parameters, key, error.retryAfterMs ?? RETRY_MS)
       }
     }
     this.#asking = false
     this.isBusy = false
   }
 
-  #read(question: Question, last: Answer<Answers[Of]> | null): Promise<Answer<Answers[Of]>> {
-    const parameters = { ...question.parameters }
-    const isAsOf = question.isAsOf !== false
-    if (isAsOf && moment.at !== null) parameters['at'] = moment.at
-    if (moment.at === null && moment.head > 0) parameters['minPosition'] = moment.head
-    return read<Of>(question.path, parameters, {
+  #read(asked: Parameters[Of], last: Answer<Answers[Of]> | null): Promise<Answer<Answers[Of]>> {
+    const at = this.#isAsOf && moment.at !== null ? { at: moment.at } : {}
+    const newest = moment.at === null && moment.head > 0 ? { minPosition: moment.head } : {}
+    const parameters: Parameters[Of] = { ...asked, ...at, ...newest }
+    return read(this.#operation, parameters as Exactly<Of, Parameters[Of]>, {
       signal: this.#ending.signal,
-      isForever: isAsOf && moment.isForever,
+      isForever: this.#isAsOf && moment.isForever,
       last,
     })
   }
 
-  #askAgain(question: Question, key: string, afterMs: number): void {
+  #askAgain(parameters: Parameters[Of], key: string, afterMs: number): void {
     this.#retry = setTimeout(() => {
       // Somebody has begun to read meanwhile what is there: nothing newer may move it.
       if (key === this.#answered && !this.#isFollowing()) this.problem = null
-      else this.#ask(question, key)
+      else this.#ask(parameters, key)
     }, afterMs)
   }
 }

@@ -2,22 +2,21 @@
 
 import { untrack } from 'svelte'
 
-import { read, RequestFailed, type Operation, type Parameters } from '../api/requests'
-import type { Answers } from '../api/shapes'
+import { read, RequestFailed, type Exactly, type ReadOperation } from '../api/requests'
+import type { Answers, Parameters } from '../api/shapes'
 import { Asked } from './asked.svelte'
 import { moment } from './moment.svelte'
 
 type Place = string | number | null
 
 /** How a page says what is on it, and where the next one begins. */
-export interface Reading<Row, Page> {
-  path: () => string
-  rowsOf: (page: Page) => Row[]
-  nextOf: (page: Page) => Place
+export interface Reading<Row, Of extends ReadOperation> {
+  rowsOf: (page: Answers[Of]) => Row[]
+  nextOf: (page: Answers[Of]) => Place
   /** The name of the parameter that takes what `nextOf` gives. */
-  readonly nextName: 'cursor' | 'after' | 'before'
+  readonly nextName: keyof Parameters[Of] & ('cursor' | 'after' | 'before')
   /** What the pages behind the first one are asked for otherwise. */
-  moreParameters?: Parameters
+  moreParameters?: Partial<Parameters[Of]>
   /** Whether a row that is there never changes: the pages behind the first one may then be newer than it. */
   neverChanges?: boolean
   /** How many rows are kept while the end of the list is followed; null keeps all. */
@@ -29,7 +28,7 @@ export interface Reading<Row, Page> {
 const LOOKS_MAX = 10
 const RETRY_MS = 1_000
 
-export class Listing<Row, Of extends Operation> {
+export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of] = Parameters[Of]> {
   /** Whether the reader is at the top and has chosen nothing: then rows may change. */
   isAtRest = $state(true)
   isReadingMore = $state(false)
@@ -47,16 +46,15 @@ export class Listing<Row, Of extends Operation> {
   #forgotten = 0
   /** Whether its view is gone: nothing of that may be read any more. */
   #isOver = false
-  readonly #reading: Reading<Row, Answers[Of]>
-  readonly #parameters: () => Parameters
+  readonly #operation: Of
+  readonly #reading: Reading<Row, Of>
+  readonly #parameters: () => Exactly<Of, Given>
 
-  constructor(reading: Reading<Row, Answers[Of]>, parameters: () => Parameters) {
+  constructor(operation: Of, reading: Reading<Row, Of>, parameters: () => Exactly<Of, Given>) {
+    this.#operation = operation
     this.#reading = reading
     this.#parameters = parameters
-    this.page = new Asked<Of>(
-      () => ({ path: reading.path(), parameters: parameters() }),
-      () => this.isFollowing,
-    )
+    this.page = new Asked<Of, Given>(operation, parameters, { isFollowing: () => this.isFollowing })
     $effect(() => {
       // Another question: what was read of the last one is not of it.
       void this.#question()
@@ -129,8 +127,8 @@ export class Listing<Row, Of extends Operation> {
         const at = moment.at ?? (nextName === 'cursor' || neverChanges ? null : `pos:${this.position}`)
         // A server that is behind what this page knows of would end the list too early.
         const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
-        const parameters = { ...this.#parameters(), ...moreParameters, ...newest, at, [nextName]: from }
-        const answer = await read<Of>(this.#reading.path(), parameters)
+        const parameters: Parameters[Of] = { ...this.#parameters(), ...moreParameters, ...newest, at, [nextName]: from }
+        const answer = await read(this.#operation, parameters as Exactly<Of, Parameters[Of]>)
         if (this.#isOver || forgotten !== this.#forgotten) return 0
         const rows = this.#reading.rowsOf(answer.body)
         found = rows.length
@@ -159,6 +157,6 @@ export class Listing<Row, Of extends Operation> {
   }
 
   #question(): string {
-    return JSON.stringify([moment.at, this.#reading.path(), this.#parameters(), moment.logs])
+    return JSON.stringify([moment.at, this.#parameters(), moment.logs])
   }
 }

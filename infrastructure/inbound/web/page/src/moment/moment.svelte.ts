@@ -170,7 +170,7 @@ class Moment {
 
   /** The position of a moment that is named otherwise. */
   async find(at: string, signal?: AbortSignal): Promise<string> {
-    const answer = await read<'getMoment'>('/v1/moments', { at, around: 0 }, signal ? { signal } : {})
+    const answer = await read('getMoment', { at, around: 0 }, signal ? { signal } : {})
     this.takeNote(answer)
     return `pos:${answer.body.position}`
   }

@@ -3,14 +3,11 @@
 
 import { lines } from '../api/lines'
 import { RequestFailed } from '../api/requests'
-import type {
-  ProgressCountView, TotalsView, WhatIfBody, WhatIfFailureView, WhatIfProgressView, WhatIfTotalsView, WhatIfVerdictView,
-} from '../api/shapes'
+import type { ProgressCountView, TotalsView, WhatIfBody } from '../api/shapes'
 import { moment } from '../moment/moment.svelte'
 import { session } from '../session.svelte'
 import { KeptRows, type DecidedRow } from './decided'
 
-type WhatIfLine = WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
 const SHOWN_EVERY_MS = 250
 
 class Trial {
@@ -63,10 +60,10 @@ class Trial {
     const kept = this.#kept
     let shownAt = 0
     try {
-      for await (const values of lines('/v1/what-if', body, ending.signal)) {
+      for await (const values of lines('whatIf', {}, body, ending.signal)) {
         if (ending.signal.aborted) return
         if (this.#owner() !== whose) return this.keepOwn()
-        for (const line of values as WhatIfLine[]) {
+        for (const line of values) {
           if ('verdict' in line) kept.take(line)
           else if ('progress' in line) this.progress = line.progress
           else if ('totals' in line) this.totals = line.totals
