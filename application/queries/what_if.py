@@ -854,7 +854,7 @@ def _revision_of(recorded: RecordedEvent) -> int:
 def _step(recorded: RecordedEvent) -> RecordedStep:
     envelope = recorded.envelope
     revision = envelope.provenance.config_revision
-    return RecordedStep(envelope.stamp, revision, recorded.event, envelope.type_version)
+    return RecordedStep(envelope.stamp, revision, recorded.event)
 
 
 def _run_at_start(events: Sequence[RecordedEvent]) -> Run | None:

@@ -24,7 +24,6 @@ from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyRequest, read_dependencies
 from domain.spawn.request import effective_mode
-from domain.values import rules
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.json_text import merge_patch, read_json
 from domain.values.record import ContentRef
@@ -46,30 +45,22 @@ class OriginalErased(CannotRespawn):
 @dataclass(frozen=True, slots=True)
 class EarlierRequest:
     """What is recorded of the request of a run. `has_files` is whether files were attached to it:
-    they are kept no longer than until they are written. `unrecorded` are the members of which one
-    named runs that are not on record; none when all are."""
+    they are kept no longer than until they are written."""
 
     run: Run
     members: Members
     has_files: bool
-    unrecorded: tuple[str, ...] = ()
 
     def changed_by(
         self, changes: Mapping[str, object], requester_key: str, *, with_transcript: bool
     ) -> tuple[Members, tuple[str, ...]]:
         """The request with a JSON merge patch applied, asked for by the session of that canonical
         key, and which of its members are other ones then. With a transcript it asks for no other
-        conversation. Raises `CannotRespawn` when that would be without files that it had, or
-        without runs that it named."""
+        conversation. Raises `CannotRespawn` when that would be without files that it had."""
         if self.has_files and "attachments" not in changes:
             raise CannotRespawn(
                 f"the files that were attached to run {self.run.run_id} are not kept: give"
                 " attachments among the changes, or null for none"
-            )
-        if self.unrecorded and not any(name in changes for name in self.unrecorded):
-            raise CannotRespawn(
-                f"what run {self.run.run_id} was to depend on was not recorded: give"
-                f" {' or '.join(self.unrecorded)} among the changes"
             )
         asked = {**self.members}
         if with_transcript:
@@ -122,26 +113,7 @@ def earlier_request(run: Run, request: SpawnRequested, found: Mapping[UUID, str]
         **_dependencies([*map(_by_id, request.dependencies), *unbound]),
     }
     given = {name: value for name, value in members.items() if value is not None}
-    return EarlierRequest(
-        run,
-        given,
-        has_files=request.attachments is not None,
-        unrecorded=() if unbound else _unrecorded_by(run),
-    )
-
-
-_NAMED_IN = {
-    rules.DEPENDENCY_UNKNOWN.name: ("dependsOn", "chainAfter"),
-    rules.DEPENDENCY_AMBIGUOUS.name: ("dependsOn", "chainAfter"),
-    rules.REFERENCE_UNKNOWN.name: ("sharedContext",),
-    rules.REFERENCE_AMBIGUOUS.name: ("sharedContext",),
-}
-"""By the rule that refused a name, the members in which it may have stood."""
-
-
-def _unrecorded_by(run: Run) -> tuple[str, ...]:
-    """Where the names stood of a run that was refused for them before they were recorded."""
-    return _NAMED_IN.get(run.refusal.rule, ()) if run.refusal is not None else ()
+    return EarlierRequest(run, given, has_files=request.attachments is not None)
 
 
 class _Texts:

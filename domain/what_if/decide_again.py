@@ -444,8 +444,6 @@ class _DecisionAgain:
 
     def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
         """Whether it may wait for the runs that it names, as they were."""
-        if not self._record.has_names and not request.dependencies:
-            self._assumed.append("the runs that it names are there, if it names any")
         for one in request.dependencies:
             target = self._question.waits_for.get(one.run_id)
             if target is None:

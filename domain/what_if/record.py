@@ -39,8 +39,6 @@ DECIDED_IN = (
     RunAnnounced,
 )
 """The events of a run that say how it was decided; with its prompt, `RunStarted` too."""
-NAMES_RECORDED_SINCE = 8
-"""The version of `SpawnRequested` which tells of a name that stood for no run."""
 PROMPTED_BY = frozenset(get_args(RunEvent)) - {
     RunEnded,
     DescendantsSettled,
@@ -56,19 +54,17 @@ comes behind that."""
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
     """An event of a run, where it stands, and the revision of the configuration it was recorded
-    under. `type_version` is the version of its type; None is that of this release."""
+    under."""
 
     stamp: Stamp
     config_revision: int
     event: AnyEvent
-    type_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDecision:
     """`run` is the run as its request made it. Of a message `before` is the run that it continues,
-    as it was then. `has_names` is whether it is on record which runs it was to wait for, also where
-    a name stood for none."""
+    as it was then."""
 
     run: Run
     request: SpawnRequested | MessageReceived
@@ -81,7 +77,6 @@ class RecordedDecision:
     started: RunStarted | None = None
     announced: RunAnnounced | None = None
     announced_position: int = 0
-    has_names: bool = True
 
     @property
     def agent_id(self) -> str | None:
@@ -112,8 +107,6 @@ def recorded_decision(
         match one.event:
             case SpawnRequested() | MessageReceived() as event:
                 run, request, revision = initial_run(event, one.stamp), event, event.config_revision
-                version = one.type_version
-                found["has_names"] = version is None or version >= NAMES_RECORDED_SINCE
             case ScriptsResolved() as event:
                 found["scripts"] = event
             case AgentOverridden() as event:

@@ -21,7 +21,6 @@ from domain.spawn.request import AttachmentsVerdict, RequestSpawn
 from domain.values import rules
 from domain.values.json_text import merge_patch
 from domain.values.record import ContentRef
-from domain.values.rules import Rule
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support.builders.decided_spawns import Ids
 from tests.support.builders.family_log import FamilyLog
@@ -193,30 +192,6 @@ def test_names_that_stood_for_no_run_are_those_that_were_given() -> None:
     left = {one.id: text for one, text in texts.items() if one != event.dependencies_argument}
     with pytest.raises(OriginalErased, match="were erased"):
         earlier_request(run, event, left)
-
-
-@pytest.mark.parametrize(
-    ("rule", "members"),
-    [
-        (rules.DEPENDENCY_UNKNOWN, ["dependsOn", "chainAfter"]),
-        (rules.DEPENDENCY_AMBIGUOUS, ["dependsOn", "chainAfter"]),
-        (rules.REFERENCE_UNKNOWN, ["sharedContext"]),
-        (rules.REFERENCE_AMBIGUOUS, ["sharedContext"]),
-    ],
-)
-def test_what_was_refused_for_a_name_before_names_were_recorded_has_to_name_it_again(
-    rule: Rule, members: list[str]
-) -> None:
-    body = {"requester": {"sessionKey": KEY}, "task": "look"}
-    run, event, texts = recorded(body, unbound=rule.refusal("no such run"))
-    assert event.dependencies_argument is None
-    earlier = earlier_request(run, event, by_id(texts))
-    for changes in ({}, {"task": "x"}):
-        with pytest.raises(CannotRespawn, match=f"was not recorded: give {members[0]}"):
-            earlier.changed_by(changes, KEY, with_transcript=False)
-    for name in members:
-        _, replaced = earlier.changed_by({name: None}, KEY, with_transcript=False)
-        assert replaced == ()
 
 
 def test_of_a_request_without_its_texts_nothing_is_made() -> None:

@@ -179,14 +179,6 @@ def test_what_names_no_run_stays_refused_whatever_else_is_allowed() -> None:
     assert found == SAME
 
 
-def test_before_names_were_recorded_it_is_assumed_that_they_stood_for_runs() -> None:
-    asked = Spawn(agent_id="writer")
-    record = replace(asked.record(limits("writer")), has_names=False)
-    found = asked.again(limits("writer"), OPEN, record=record).verdict
-    assert "the runs that it names are there, if it names any" in found.assumed
-    assert found.assumed[1:] == asked.again(limits("writer"), OPEN).verdict.assumed
-
-
 def test_a_run_that_is_waited_for_and_not_on_record_is_named() -> None:
     found = WAITING.again(limits("writer"), OPEN).verdict
     assert found.missing == (f"run {run_id(7)}, which dependsOn names",)

@@ -1,7 +1,5 @@
 """Given the events of a run, the decision that they tell of."""
 
-from dataclasses import replace
-
 import pytest
 
 from domain.what_if.decide_again import texts_needed
@@ -79,11 +77,3 @@ def test_no_text_is_read_that_decides_nothing(change: Values) -> None:
 )
 def test_a_text_is_read_where_what_it_is_judged_by_changed(change: Values, text: str) -> None:
     assert texts_needed(WORDY.question(setup(), setup(default=change))) == [ref(text)]
-
-
-@pytest.mark.parametrize(("version", "expected"), [(7, False), (8, True), (None, True)])
-def test_names_that_stood_for_no_run_are_on_record_since_version_8(
-    version: int | None, expected: bool
-) -> None:
-    steps_of = [replace(one, type_version=version) for one in steps(*past.a_requested_run())]
-    assert recorded_decision(steps_of).has_names == expected
