@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test-model run quick failed lint check test test-all soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer docs constraints clean
+.PHONY: help demo demo-model test-model run quick failed lint check test test-all soak simulate fix bench bench-page bench-peers mcp-clients adapters page pictures browser pgbouncer client docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -114,7 +114,10 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 	@command -v pgbouncer >/dev/null || { apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends pgbouncer; }
 
-docs: $(DEV) ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page
+client: $(DEV) ## write models and methods of the Python client from the description of the API
+	@$(BIN)/python -m tests.support.client.write
+
+docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list

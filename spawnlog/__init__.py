@@ -1,5 +1,5 @@
-"""The Python client of spawnlog: `Client` blocks, `AsyncClient` awaits, and both do all that a
-server does. Names are loaded when they are first asked for."""
+"""The Python client of spawnlog: `Client` blocks, `AsyncClient` awaits. Both have every operation
+of the server. Names are loaded when they are first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

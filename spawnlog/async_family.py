@@ -1,79 +1,171 @@
-"""What a client that awaits gives out: a run, a session whose family is spawned, a live stream."""
+"""Objects that the client that awaits returns: a run, a session with its runs, a live stream."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
+from spawnlog import operations
+from spawnlog.bodies import RequesterBody, SpawnChoices
+from spawnlog.core.async_wait import wait_for_message, wait_for_run
+from spawnlog.core.errors import InvalidSetting, RefusalProblem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import Feed
-from spawnlog.core.handle import FamilyHandle, RunHandle
-from spawnlog.core.wait import WaitUntil
-from spawnlog.operations import runs
-from spawnlog.operations.bodies import SpawnChoices
+from spawnlog.core.request import Request
+from spawnlog.core.stages import WaitUntil, continuing_run_id, require_result
 
 if TYPE_CHECKING:
-    from application.queries.views.event import EventView, EventWithTexts
-    from application.queries.views.run import RunMetadataView, RunView
-    from application.queries.views.run_records import TranscriptEntryView
-    from infrastructure.inbound.http.schemas.answers import (
+    from spawnlog.async_client import AsyncClient
+    from spawnlog.models import (
+        EventView,
+        EventWithTexts,
         FinishedAnswer,
+        RunMetadataView,
+        RunView,
         SessionStoppedAnswer,
         StoppedAnswer,
+        TranscriptEntryView,
     )
-    from spawnlog.async_client import AsyncClient
 
 T = TypeVar("T")
 
+SPAWNED_MAX = 10_000
 
-class AsyncSpawnedRun(RunHandle):
-    __doc__ = RunHandle.__doc__
 
-    client: AsyncClient
+class AsyncSpawnedRun:
+    """A run that was spawned. `view` is its last state that was read, None until then.
+
+    A run ends by a stop, its time limit or by itself. Dropping this object, or cancelling a wait,
+    changes nothing.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        run_id: str,
+        child_session_key: str | None = None,
+        *,
+        is_queued: bool = False,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.client = client
+        self.run_id = run_id
+        self.child_session_key = child_session_key
+        self.view: RunView | RunMetadataView | None = None
+        self.warnings = tuple(warnings)
+        self._is_queued = is_queued
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run_id!r})"
 
     async def refresh(self) -> RunView | RunMetadataView:
-        """How the run reads now; kept in `view`."""
-        return await self.client.perform(self._refresh())
+        """Return the run as it is now, and keep it in `view`."""
+        return self._seen(await self.client.get_run(self.run_id))
 
     async def wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
     ) -> RunView | RunMetadataView:
-        """The run once it is `started`, `ended`, `announced` or `archived`, or was refused.
-        WaitTimeout when it takes longer than `seconds`; the run goes on."""
-        return await self.client.perform(self._wait(until, seconds=seconds))
+        """Return the run when it has reached a stage, or was refused.
+
+        Args:
+            until: `started`, `ended`, `announced` (its result is in its requester's inbox) or
+                `archived`.
+            seconds: How long to wait at most. Default: without limit.
+
+        Raises:
+            WaitTimeout: It takes longer. The run continues.
+        """
+        began = time.monotonic()
+        if self._is_queued and self.child_session_key is not None:
+            await wait_for_message(self.client, self.run_id, self.child_session_key, seconds)
+            self._is_queued = False
+        left = _left(seconds, began)
+        return self._seen(await wait_for_run(self.client, self.run_id, until, left))
 
     async def result(self, *, seconds: float | None = None) -> str | None:
-        """The text that the run came to, waited for; None when there is none, or when the token has
-        no scope `content`. Of a run that yielded or was steered it is that of the run in its place.
-        UnsuccessfulRun for any end but success."""
-        return await self.client.perform(self._result(seconds=seconds))
+        """Return the text of the result when the run is announced.
+
+        If the run yielded or was steered, it is that of the run in its place, which this object
+        stands for from then on. None if there is no text, or the token has no scope `content`.
+
+        Raises:
+            UnsuccessfulRun: Any end but success.
+            WaitTimeout: It takes longer than `seconds`. The run continues.
+        """
+        began = time.monotonic()
+        while True:
+            run = await self.wait("announced", seconds=_left(seconds, began))
+            following = continuing_run_id(run)
+            if following is None:
+                return require_result(run)
+            self.run_id = following
 
     async def stop(self, reason: str | None = None) -> StoppedAnswer:
-        """Stop the run and all below it; `wait("ended")` until its processes are gone."""
-        return await self.client.perform(self._stop(reason))
+        """Stop the run and its descendants. `wait("ended")` until its processes are gone."""
+        return await self.client.stop_run(self.run_id, reason=reason)
 
     async def send(self, message: str) -> AsyncSpawnedRun:
-        """Go on with the run's session: the run that the message becomes."""
-        return await self.client.perform(self._send(message))
+        """Continue the run's session with a message. Return the run that the message becomes; it
+        waits until the one before it is over."""
+        sent = await self.client.send_message(self.run_id, message)
+        return AsyncSpawnedRun(
+            self.client,
+            str(sent.run_id),
+            sent.child_session_key,
+            is_queued=sent.status == "queued",
+            warnings=getattr(sent, "warnings", ()),
+        )
 
     async def steer(self, message: str) -> AsyncSpawnedRun | FinishedAnswer:
-        """End the run and go on with the message: the run in its place. One that was over stays as
-        it is, and the answer says so."""
-        return await self.client.perform(self._steer(message))
+        """End the run at work and continue with the message. Return the run in its place, or the
+        answer that it was over already."""
+        sent: Any = await self.client.send_message(self.run_id, message, mode="steer")
+        if sent.status == "done":
+            return sent  # type: ignore[no-any-return]
+        return AsyncSpawnedRun(
+            self.client, str(sent.run_id), sent.child_session_key, is_queued=True
+        )
 
     def transcript(self, *, tools: bool | None = None) -> AsyncIterator[TranscriptEntryView]:
-        """What the child said so far."""
-        return self.client.items(runs.get_run_transcript(self.run_id, tools=tools))
+        """Yield the entries of the transcript so far."""
+        return self.client.transcript(self.run_id, tools=tools)
 
     def events(self, *, after: int | None = None) -> AsyncIterator[EventWithTexts | EventView]:
-        """What is on record of the run so far."""
-        return self.client.items(runs.list_run_events(self.run_id, after=after))
+        """Yield the events of the run so far."""
+        return self.client.run_events(self.run_id, after=after)
+
+    def _seen(self, run: RunView | RunMetadataView) -> RunView | RunMetadataView:
+        self.view = run
+        self.child_session_key = run.child_session_key
+        return run
 
 
-class AsyncFamily(FamilyHandle):
-    __doc__ = FamilyHandle.__doc__
+class AsyncFamily:
+    """A session and the runs that are spawned for it, in `runs`.
 
-    client: AsyncClient
+    The runs continue when its block is left, and are announced in the session's inbox. With
+    `stop_on_error` those that are not over are stopped if an exception leaves the block.
+    """
+
+    def __init__(
+        self, client: AsyncClient, session: str | RequesterBody, *, stop_on_error: bool = False
+    ) -> None:
+        self.client = client
+        self.requester: RequesterBody = (
+            {"sessionKey": session} if isinstance(session, str) else session
+        )
+        self.stop_on_error = stop_on_error
+        self._runs: list[AsyncSpawnedRun] = []
+        self._unanswered: dict[str | None, Request[Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key!r})"
+
+    @property
+    def key(self) -> str:
+        """The session's key, as it was given."""
+        return self.requester["sessionKey"]
 
     @property
     def runs(self) -> tuple[AsyncSpawnedRun, ...]:
@@ -90,30 +182,89 @@ class AsyncFamily(FamilyHandle):
         traceback: TracebackType | None,
     ) -> None:
         if error is not None and self.stop_on_error:
-            await self.client.perform(self._stop_runs(error))
+            await self._stop_runs(error)
 
     async def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> AsyncSpawnedRun:
-        """Spawn a child of the session. RefusalProblem with its rule when that is not permitted."""
-        (run,) = await self.client.perform(
-            self._spawned(AsyncSpawnedRun, {**choices, "task": task})
-        )
-        return run  # type: ignore[no-any-return]
+        """Spawn a child of the session. Raise RefusalProblem, with its rule, if that is not
+        permitted."""
+        (run,) = await self._spawned({**choices, "task": task})
+        return run
 
     async def spawn_all(
         self, tasks: Sequence[str], **choices: Unpack[SpawnChoices]
     ) -> list[AsyncSpawnedRun]:
-        """Spawn a child for each task, side by side: all are accepted, or none is."""
-        members: dict[str, Any] = {**choices, "task": list(tasks), "parallel": True}
-        return await self.client.perform(self._spawned(AsyncSpawnedRun, members))
+        """Spawn a child for each task, in parallel: all are accepted, or none is."""
+        return await self._spawned({**choices, "task": list(tasks), "parallel": True})
 
     async def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
-        """Stop the session: its own run, if it has one, and all below it."""
-        return await self.client.perform(self._stop(reason))
+        """Stop the session: its own run, if it has one, and its descendants."""
+        return await self.client.stop_session(self.key, reason=reason)
+
+    async def _spawned(self, members: Mapping[str, Any]) -> list[AsyncSpawnedRun]:
+        if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
+            raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
+        request = operations.spawn(requester=self.requester, **members)
+        key = request.idempotency_key
+        if self.stop_on_error:
+            self._unanswered[key] = request
+        try:
+            accepted = (await self.client.answer(request)).value
+        except RefusalProblem:
+            self._unanswered.pop(key, None)
+            raise
+        self._unanswered.pop(key, None)
+        made = [
+            AsyncSpawnedRun(
+                self.client, str(one.run_id), one.child_session_key, warnings=one.warnings
+            )
+            for one in accepted.runs
+        ]
+        self._runs += made
+        return made
+
+    async def _stop_runs(self, error: BaseException) -> None:
+        """Stop the runs that were spawned here. The reason why one could not be stopped is a note
+        on `error`, which is raised in any case."""
+        if not await self._stop_each([run.run_id for run in self._runs], error):
+            return
+        for request in self._unanswered.values():
+            # The same key is the same run, if there is one; else this one ends where it begins.
+            try:
+                accepted = (await self.client.answer(request)).value
+            except RefusalProblem:
+                continue
+            except SpawnlogError as failure:
+                error.add_note(
+                    "a run whose spawn was not answered could not be stopped, and may go on:"
+                    f" {failure.message}"
+                )
+                if isinstance(failure, ServerUnreachable):
+                    return
+                continue
+            if not await self._stop_each([str(one.run_id) for one in accepted.runs], error):
+                return
+
+    async def _stop_each(self, run_ids: Sequence[str], error: BaseException) -> bool:
+        """Stop these runs. Return False if the server does not answer."""
+        # By the kind alone: its text may hold secrets.
+        reason = f"the program that spawned it ended with {type(error).__name__}"
+        for number, run_id in enumerate(run_ids, 1):
+            try:
+                await self.client.stop_run(run_id, reason=reason)
+            except ServerUnreachable as failure:
+                # The server would not hear of the others either, and each would take as long.
+                left = len(run_ids) - number
+                others = f" and {left} more" if left else ""
+                error.add_note(f"run {run_id}{others} could not be stopped: {failure.message}")
+                return False
+            except SpawnlogError as failure:
+                error.add_note(f"run {run_id} could not be stopped: {failure.message}")
+        return True
 
 
 class AsyncFollowedEvents(Generic[T]):
-    """Events as they are recorded, without end: iterate over it with `async for`, and leave its
-    `async with` to let go."""
+    """Events as they are recorded, without end. Iterate over it with `async for`; leave its
+    `async with` to close the connection."""
 
     def __init__(self, client: AsyncClient, feed: Feed[T]) -> None:
         self._client = client
@@ -123,8 +274,8 @@ class AsyncFollowedEvents(Generic[T]):
 
     @property
     def position(self) -> int | None:
-        """Up to where everything was given, also what was filtered: the `after` with which another
-        program goes on."""
+        """Position up to which all events were yielded or filtered: the `after` with which another
+        program continues."""
         return self._feed.position
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -137,8 +288,8 @@ class AsyncFollowedEvents(Generic[T]):
             except StopAsyncIteration:
                 if self._is_closed:
                     raise
-                # A step before was cancelled, which ends the connection and not the stream: the
-                # feed knows how far it is.
+                # A step before was interrupted, which ends the connection and not the stream: the
+                # feed knows its position.
                 self._events = self._client.feed_events(self._feed)
 
     async def __aenter__(self) -> Self:
@@ -153,6 +304,11 @@ class AsyncFollowedEvents(Generic[T]):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._is_closed = True
         await self._events.aclose()
+
+
+def _left(seconds: float | None, began: float) -> float | None:
+    """Return how much is left of a wait; never nothing."""
+    return None if seconds is None else max(seconds - (time.monotonic() - began), 0.001)

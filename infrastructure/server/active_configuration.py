@@ -7,13 +7,13 @@ from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
 from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM
-from infrastructure.contract.data_directory import ServerEntry
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load_recorded
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import newest_of_stream
 from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
+from spawnlog.core.data_directory import ServerEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from domain.configuration.problems import ConfigurationError, dotted_path
 from domain.configuration.settings import Settings, effective_settings
 from domain.plan.effective import EffectiveValue, effective_agent_values, effective_values
 from domain.values.refusals import CorruptHistory
-from infrastructure.contract.data_directory import default_data_directory
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
     ExportOptions,
@@ -66,6 +65,7 @@ from infrastructure.server.database import (
 )
 from infrastructure.server.lifecycle import bind_socket
 from infrastructure.server.logging import write_to_stderr
+from spawnlog.core.data_directory import default_data_directory
 
 
 def verify_log(

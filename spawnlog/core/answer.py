@@ -1,7 +1,7 @@
-"""An answer as it is read: the model, where in the log it is true, or the problem that it is.
+"""Reading answers: a model and the position at which it is true, or a problem.
 
-The models are those that the server answers with. They are imported when the first answer that
-needs them is read, so that a program that only sends pays nothing for them.
+The module of the models is imported with the first answer that is read as one, so that a program
+that only sends does not pay for it.
 """
 
 import json
@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib import import_module
 from operator import or_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spawnlog.core.errors import ForeignAnswer, Problem, problem_of
-from spawnlog.core.models import MODULES
 from spawnlog.core.request import TEXT, Request
 
 if TYPE_CHECKING:
@@ -114,10 +112,12 @@ def _adapter(names: tuple[str, ...]) -> "TypeAdapter[Any]":
 
 
 def model(name: str) -> Any:
-    """The model of that name."""
+    """Return the model with this name."""
     if name == TEXT:
         return str
-    return getattr(import_module(MODULES[name]), name)
+    from spawnlog import models
+
+    return getattr(models, name)
 
 
 def require_success(reply: Reply) -> None:

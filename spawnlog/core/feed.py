@@ -2,9 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import UUID
 
 from spawnlog.core.answer import number_in, read_value
 from spawnlog.core.errors import (
@@ -14,7 +15,10 @@ from spawnlog.core.errors import (
     ServerUnreachable,
     SpawnlogError,
 )
-from spawnlog.core.request import Request
+from spawnlog.core.request import Request, path_of, sent_query
+
+if TYPE_CHECKING:
+    from spawnlog.models import EventView
 
 T = TypeVar("T")
 
@@ -24,6 +28,28 @@ ABSENT_SECONDS_MAX = 120.0
 
 PAUSE_SECONDS_MIN = 0.25
 PAUSE_SECONDS_MAX = 5.0
+
+
+def event_stream_request(
+    *,
+    after: int | None = None,
+    types: Sequence[str] = (),
+    run_id: str | UUID | None = None,
+    tree: str | None = None,
+    actor: str | None = None,
+) -> "Request[EventView]":
+    """Return the request for the log as a stream of events after `after`, else from now on."""
+    return Request(
+        operation="listEvents",
+        method="GET",
+        path=path_of("events"),
+        query=sent_query(
+            {"after": after, "types": types, "runId": run_id, "tree": tree, "actor": actor}
+        ),
+        headers={"Accept": "text/event-stream"},
+        answers=("EventView",),
+        again=True,
+    )
 
 
 class Feed(Generic[T]):

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from infrastructure.contract.data_directory import (
+from spawnlog.core.data_directory import (
     ADMIN_TOKEN_FILE,
     ServerEntry,
     default_data_directory,

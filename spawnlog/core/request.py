@@ -1,6 +1,6 @@
-"""A request as a value: what is sent, what its answer is read as, and whether it may be sent again.
+"""Requests as values: content, models of the answer, and whether the request may be repeated.
 
-Nothing here speaks to anybody. A client of either kind sends it.
+Nothing here sends anything. A client of either kind does.
 """
 
 import json
@@ -176,6 +176,47 @@ def command_request(
         answers=answers,
         again=True,
     )
+
+
+def plain_request(
+    operation: str,
+    method: str,
+    path: str,
+    *answers: str,
+    body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    again: bool = False,
+) -> Request[Any]:
+    """Return a command without an idempotency key. The body of a merge patch keeps its nulls."""
+    return Request(
+        operation=operation,
+        method=method,
+        path=path,
+        content=b"" if body is None else sent_body(body, drop_none=method != "PATCH"),
+        headers={} if body is None else {"Content-Type": "application/json", **(headers or {})},
+        answers=answers,
+        again=again,
+    )
+
+
+def lines_request(
+    operation: str, path: str, body: Mapping[str, Any], *answers: str
+) -> LinesRequest[Any]:
+    """Return a question that is answered with lines of JSON."""
+    return LinesRequest(
+        operation=operation,
+        method="POST",
+        path=path,
+        content=sent_body(body),
+        headers={"Content-Type": "application/json", "Accept": "application/x-ndjson"},
+        answers=answers,
+        again=True,
+    )
+
+
+def requester_object(requester: str | Json) -> Json:
+    """Return the requester as bodies have it; a text is its session key."""
+    return {"sessionKey": requester} if isinstance(requester, str) else requester
 
 
 def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:

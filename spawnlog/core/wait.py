@@ -1,10 +1,12 @@
-"""Waiting for a run: errands that outlive a server that is away for a moment."""
+# Written by `make client` from `core/async_wait.py`.
+"""Waiting for a run, through restarts of the server."""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spawnlog.core.errors import (
     NotFoundProblem,
@@ -13,45 +15,49 @@ from spawnlog.core.errors import (
     UnsuccessfulRun,
     WaitTimeout,
 )
+from spawnlog.core.pauses import sleep
 from spawnlog.core.request import Request
-from spawnlog.core.retries import NO_RETRIES, PASSING_STATUSES, Errand, Pause, exchange
-from spawnlog.operations.runs import get_run, get_run_transcript
-from spawnlog.operations.sessions import get_session
+from spawnlog.core.retries import NO_RETRIES, PASSING_STATUSES
+from spawnlog.core.stages import (
+    ABSENT_SECONDS_MAX,
+    LATE_SECONDS_MAX,
+    MESSAGE_POLL_SECONDS,
+    PAUSE_SECONDS_MAX,
+    PAUSE_SECONDS_MIN,
+    POLL_SECONDS,
+    WaitUntil,
+    has_reached,
+)
+from spawnlog.operations import get_run, get_run_transcript, get_session
 
-WaitUntil = Literal["started", "ended", "announced", "archived"]
-POLL_SECONDS = 30.0
-MESSAGE_POLL_SECONDS = 0.5
-PAUSE_SECONDS_MIN = 0.25
-PAUSE_SECONDS_MAX = 5.0
-LATE_SECONDS_MAX = 1.0
-"""An answer is waited for so much longer than a wait was to take."""
+if TYPE_CHECKING:
+    from spawnlog.core.answer import ServerAnswer
+    from spawnlog.core.sender import Sender
 
-ABSENT_SECONDS_MAX = 60.0
-"""How long a server may be away, as in a restart, before the wait is given up."""
-
-_REACHED: dict[WaitUntil, frozenset[str]] = {
-    "started": frozenset({"started", "ended", "announced", "archived", "refused"}),
-    "ended": frozenset({"ended", "announced", "archived", "refused"}),
-    "announced": frozenset({"announced", "archived", "refused"}),
-    "archived": frozenset({"archived", "refused"}),
-}
-
-
-def has_reached(stage: object, until: WaitUntil) -> bool:
-    """Whether a run at this stage has come that far, or never will because it was refused."""
-    return stage in _REACHED[until]
+T = TypeVar("T")
 
 
 def wait_for_run(
+    client: Sender,
     run_id: str,
     until: WaitUntil,
     seconds: float | None,
     *,
     is_plain: bool = False,
-) -> Errand[Any]:
-    """The run once it has come to `until`; `is_plain` as the JSON object that it is. WaitTimeout
-    when it has not after `seconds` (None: no end); ServerUnreachable when the server stays away
-    for a minute."""
+) -> Any:
+    """Return the run when it has reached `until`.
+
+    Args:
+        client: Sends the requests.
+        run_id: The run.
+        until: The stage to wait for. A refused run reaches all of them.
+        seconds: How long to wait at most. None: without limit.
+        is_plain: Return the JSON object in place of the model.
+
+    Raises:
+        WaitTimeout: The run has not reached the stage in time. It continues.
+        ServerUnreachable: The server is away for more than a minute.
+    """
     end = None if seconds is None else time.monotonic() + seconds
 
     def left() -> float:
@@ -65,8 +71,7 @@ def wait_for_run(
 
     while True:
         asked, waits = time.monotonic(), left()
-        answer = yield from _outlasting(asking, end)
-        run, now = answer.value, time.monotonic()
+        run, now = (_outlasting(client, asking, end)).value, time.monotonic()
         stage = run.get("stage") if is_plain else run.stage
         if has_reached(stage, until):
             return run
@@ -76,67 +81,44 @@ def wait_for_run(
             )
         if now - asked < min(waits, 1.0):
             # A server that answers at once does not wait; it must not be asked in a hot loop.
-            yield Pause(PAUSE_SECONDS_MIN)
+            sleep(PAUSE_SECONDS_MIN)
 
 
-def _outlasting(asking: Callable[[], Request[Any]], end: float | None) -> Errand[Any]:
-    """The answer to what is asked, by a server that may be away for a minute. Each attempt is asked
-    anew, so that none waits for longer than is left."""
-    contact, pause_seconds = time.monotonic(), PAUSE_SECONDS_MIN
-    while True:
-        request = asking()
-        if end is not None:
-            left = max(end - time.monotonic() - request.wait_seconds, 0.0)
-            request = replace(request, answer_seconds_max=left + LATE_SECONDS_MAX)
-        try:
-            return (yield from exchange(request, NO_RETRIES))
-        except (ServerUnreachable, Problem) as lost:
-            asked = 0.0
-            if isinstance(lost, Problem):
-                if lost.status not in PASSING_STATUSES:
-                    raise
-                asked = lost.retry_after or 0.0
-            now = time.monotonic()
-            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
-                raise
-        pause = max(pause_seconds, asked)
-        yield Pause(pause if end is None else min(pause, max(end - now, 0.001)))
-        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
+def wait_for_entries(client: Sender, run_id: str, after: int, *, tools: bool = False) -> Any:
+    """Return a page of the transcript after entry `after`, as the JSON object that it is.
 
-
-def wait_for_entries(run_id: str, after: int, *, tools: bool = False) -> Errand[Any]:
-    """Return a page of the transcript behind entry `after`, as the JSON object that it is.
-
-    It has the entries that are there, else those that come within half a minute. ServerUnreachable
-    when the server stays away for a minute.
+    It has the entries that are there, else those that come within half a minute. Raise
+    ServerUnreachable if the server is away for more than a minute.
     """
     request: Request[Any] = replace(
         get_run_transcript(run_id, after=after, tools=tools or None, wait=POLL_SECONDS), answers=()
     )
     asked = time.monotonic()
-    answer = yield from _outlasting(partial(_same, request), None)
-    page = answer.value
+    page = (_outlasting(client, lambda: request, None)).value
     is_silent = not page.get("items") and not page.get("complete")
     if is_silent and time.monotonic() - asked < 1.0:
         # A server that answers at once does not wait; it must not be asked in a hot loop.
-        yield Pause(PAUSE_SECONDS_MIN)
+        sleep(PAUSE_SECONDS_MIN)
     return page
 
 
-def wait_for_message(run_id: str, session_key: str, seconds: float | None) -> Errand[None]:
-    """Until a message that waits in a session has become its run. UnsuccessfulRun when it was
-    dropped."""
+def wait_for_message(client: Sender, run_id: str, session_key: str, seconds: float | None) -> None:
+    """Wait until a message in the queue of a session has become its run.
+
+    Raises:
+        UnsuccessfulRun: The message was dropped.
+        WaitTimeout: It is still in the queue after `seconds`.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     pause_seconds = MESSAGE_POLL_SECONDS
+    session: Request[Any] = replace(get_session(session_key), answers=())
+    run: Request[Any] = replace(get_run(run_id), answers=())
     while True:
         # In this order: a message that has left the queue is a run by then, or nothing.
-        plain: Request[Any] = replace(get_session(session_key), answers=())
-        answer = yield from _outlasting(partial(_same, plain), end)
-        queue = answer.value.get("queue")
+        queue = (_outlasting(client, lambda: session, end)).value.get("queue")
         is_queued = any(one.get("runId") == run_id for one in queue or ())
         try:
-            run: Request[Any] = replace(get_run(run_id), answers=())
-            yield from _outlasting(partial(_same, run), end)
+            _outlasting(client, lambda: run, end)
         except NotFoundProblem:
             if not is_queued and queue is not None:
                 raise UnsuccessfulRun(
@@ -147,24 +129,32 @@ def wait_for_message(run_id: str, session_key: str, seconds: float | None) -> Er
             return
         if end is not None and time.monotonic() >= end:
             raise WaitTimeout(f"the message of run {run_id} waits still; it goes on", None)
-        yield Pause(pause_seconds)
+        sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 1.5, PAUSE_SECONDS_MAX)
 
 
-def _same(request: Request[Any]) -> Request[Any]:
-    return request
-
-
-def result_of(run: Any) -> str | None:
-    """The result of a run that is over. UnsuccessfulRun for any end but success."""
-    if run.stage != "refused" and run.outcome == "success":
-        return getattr(run, "result_text", None)
-    reason = f": {run.error}" if run.error else ""
-    raise UnsuccessfulRun(f"run {run.run_id} ended as {run.status}{reason}", run)
-
-
-def goes_on_in(run: Any) -> str | None:
-    """The run that took the place of this one, which yielded or was steered."""
-    if run.continued_by is not None and run.announcement.state == "skipped":
-        return str(run.continued_by)
-    return None
+def _outlasting(
+    client: Sender, asking: Callable[[], Request[T]], end: float | None
+) -> ServerAnswer[T]:
+    """Return the answer of a server that may be away for a minute. Each attempt has a request of
+    its own, so that none waits for longer than is left."""
+    contact, pause_seconds = time.monotonic(), PAUSE_SECONDS_MIN
+    while True:
+        request = asking()
+        if end is not None:
+            left = max(end - time.monotonic() - request.wait_seconds, 0.0)
+            request = replace(request, answer_seconds_max=left + LATE_SECONDS_MAX)
+        try:
+            return client.answer(request, NO_RETRIES)
+        except (ServerUnreachable, Problem) as lost:
+            asked = 0.0
+            if isinstance(lost, Problem):
+                if lost.status not in PASSING_STATUSES:
+                    raise
+                asked = lost.retry_after or 0.0
+            now = time.monotonic()
+            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
+                raise
+        pause = max(pause_seconds, asked)
+        sleep(pause if end is None else min(pause, max(end - now, 0.001)))
+        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)

@@ -18,6 +18,10 @@ ANSWER_SECONDS = 30.0
 SILENCE_SECONDS_MAX = 45.0
 """A live stream says something every 15 seconds; three times that is a lost connection."""
 
+NO_HTTP = "that is no answer of HTTP"
+_CUT_SHORT = ("peer closed connection", "Server disconnected", "no response line")
+"""How the texts of httpx2 begin if the connection ended within an answer."""
+
 CONNECTIONS_MAX = 100
 CONNECTIONS_IDLE_MAX = 20
 
@@ -81,15 +85,6 @@ class Wire:
             extensions={"timeout": timeout.as_dict()},
         )
 
-    def message(self, request: Request[Any]) -> bytes:
-        """The request as it stands on a connection."""
-        lines = [f"{name}: {value}\r\n" for name, value in self._all_headers(request).items()]
-        if request.content or request.method in ("POST", "PUT"):
-            lines.append(f"Content-Length: {len(request.content)}\r\n")
-        target = _url(self.address.url + request.target).raw_path.decode("ascii")
-        head = f"{request.method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n"
-        return head.encode() + request.content
-
     def silence_seconds_max(self, request: Request[Any]) -> float:
         """How long a server may say nothing before it has answered."""
         return min(self._answer_seconds, request.answer_seconds_max) + request.wait_seconds
@@ -114,7 +109,7 @@ class Wire:
             case httpx2.ConnectError() | httpx2.ProxyError():
                 origin = f", {self.address.origin}" if self.address.origin else ""
                 return ServerUnreachable(
-                    f"no server answers at {url} ({error}){origin}: start one with"
+                    f"no server answers at {url} ({_reason(error)}){origin}: start one with"
                     " `spawnlog serve`, or say where it is (--url, --data-dir)",
                     key,
                     is_sent=False,
@@ -124,9 +119,23 @@ class Wire:
                 return InvalidSetting(f"what was to be sent to {url} is no request of HTTP")
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return InvalidSetting(f"cannot speak to {url}: {error}")
+            case httpx2.RemoteProtocolError():
+                # Its text may hold what the other side said.
+                is_cut = str(error).startswith(_CUT_SHORT)
+                reason = "it ended before the answer was whole" if is_cut else NO_HTTP
             case _:
-                reason = str(error) or type(error).__name__
-                return ServerUnreachable(f"the connection to {url} was lost: {reason}{done}", key)
+                reason = _reason(error)
+        return ServerUnreachable(f"the connection to {url} was lost: {reason}{done}", key)
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the system said about a connection, else what the library says."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return str(cause)
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__
 
 
 @lru_cache(maxsize=64)

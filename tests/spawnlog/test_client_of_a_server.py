@@ -16,8 +16,8 @@ from spawnlog import (
     SpawnedRun,
     UnsuccessfulRun,
     WaitTimeout,
+    operations,
 )
-from spawnlog.operations import runs
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
@@ -188,7 +188,7 @@ def test_a_what_if_ends_with_its_totals(client: Client, house: House) -> None:
 
 
 def test_the_same_key_gives_the_same_run_and_says_so(house: House, client: Client) -> None:
-    request = runs.spawn("once", house.session(), idempotency_key=house.session("key"))
+    request = operations.spawn("once", house.session(), idempotency_key=house.session("key"))
     first, second = client.answer(request), client.answer(request)
     assert (first.replayed, second.replayed) == (False, True)
     assert first.value == second.value

@@ -20,11 +20,9 @@ from spawnlog import (
     StreamCutShort,
 )
 from spawnlog.core import feed
+from spawnlog.core.feed import event_stream_request
 from spawnlog.core.location import ServerAddress
-from spawnlog.core.request import Request
-from spawnlog.core.retries import Pause
 from spawnlog.core.wait import wait_for_message
-from spawnlog.operations import log
 from tests.support.servers.http_server import House
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
@@ -321,7 +319,7 @@ def test_an_address_that_would_lead_elsewhere_is_refused(url: str) -> None:
 def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("spawnlog.core.feed.time.monotonic", lambda: now[0])
-    following: feed.Feed[Any] = feed.Feed(log.list_events())
+    following: feed.Feed[Any] = feed.Feed(event_stream_request())
     following.request()
     following.opened({})
     for _ in range(60):
@@ -349,14 +347,12 @@ async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
                 assert (await anext(events)).type == "SpawnRequested"
 
 
-def test_a_wait_for_a_message_outlives_a_server_that_is_away() -> None:
-    key = "agent:main:subagent:one"
-    errand = wait_for_message(RUN, key, 60)
-    asked = next(errand)
-    assert isinstance(asked, Request)
-    for _ in range(3):
-        assert isinstance(errand.throw(ServerUnreachable("nobody answers")), Pause)
-        assert isinstance(errand.send(None), Request)
+def test_a_wait_for_a_message_outlives_a_server_that_is_away(api: RecordedApi) -> None:
+    api.on("GET", f"/v1/sessions/{SESSION.replace(':', '%3A')}", LOST, AWAY, Reply({"queue": []}))
+    api.on("GET", f"/v1/runs/{RUN}", LOST, Reply({"runId": RUN}))
+    with Client(api.url) as client:
+        wait_for_message(client, RUN, SESSION, 60)
+    assert len(api.asked) == 5
 
 
 @pytest.mark.parametrize(
@@ -396,7 +392,7 @@ def test_a_family_that_is_left_while_nobody_answers_asks_once() -> None:
         family = one.session(SESSION)
         family._runs = [one.run(RUN), one.run(RUN)]
         error = ValueError("of the program")
-        one.perform(family._stop_runs(error))
+        family._stop_runs(error)
     (note,) = error.__notes__
     assert note.startswith(f"run {RUN} and 1 more could not be stopped: no server answers at ")
 

@@ -8,44 +8,69 @@ from typing import Any
 
 import pytest
 
-from spawnlog import AsyncClient, Client, ServerUnreachable
-from spawnlog.core import wait
-from spawnlog.core.errors import Problem
+from spawnlog import (
+    AsyncClient,
+    Client,
+    Problem,
+    RetryLimits,
+    ServerAnswer,
+    ServerUnreachable,
+    SpawnlogError,
+)
 from spawnlog.core.lines import LineReader
 from spawnlog.core.request import LinesRequest, Request
-from spawnlog.core.retries import Pause
-from spawnlog.core.wait import LATE_SECONDS_MAX, wait_for_run
+from spawnlog.core.stages import LATE_SECONDS_MAX
+from spawnlog.core.wait import wait_for_run
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply
 
 RUN = "11111111-0000-4000-8000-000000000001"
+
+
+class ScriptedClient:
+    """A client whose answers are a test's, on a clock of the test."""
+
+    def __init__(self, now: list[float], *failures: SpawnlogError) -> None:
+        self.requests: list[Request[Any]] = []
+        self._now, self._failures = now, list(failures)
+
+    def answer(self, request: Request[Any], _: RetryLimits) -> ServerAnswer[Any]:
+        """Fail after 8 s, and after no time from then on; answer in the end."""
+        self.requests.append(request)
+        if not self._failures:
+            return ServerAnswer({"stage": "ended"}, None, False)
+        self._now[0] += 8 if len(self.requests) == 1 else 0
+        raise self._failures.pop(0)
 
 
 def test_each_attempt_of_a_wait_waits_for_no_longer_than_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [1000.0]
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
     monkeypatch.setattr("spawnlog.core.wait.time.monotonic", lambda: now[0])
-    errand = wait_for_run(RUN, "ended", 10, is_plain=True)
-    step: Any = next(errand)
-    assert (step.wait_seconds, step.answer_seconds_max) == (10, LATE_SECONDS_MAX)
-    now[0] += 8
-    step = errand.throw(ServerUnreachable("the connection was lost"))
-    assert isinstance(step, Pause)
-    now[0] += step.seconds
-    step = next(errand)
-    assert isinstance(step, Request)
-    assert step.wait_seconds == pytest.approx(2, abs=0.3)
-    assert step.wait_seconds + step.answer_seconds_max <= 2 + LATE_SECONDS_MAX
-    step = errand.throw(Problem(429, {}, retry_after=60.0))
-    assert isinstance(step, Pause)
-    assert step.seconds <= 2
+    monkeypatch.setattr("spawnlog.core.wait.sleep", sleep)
+    lost = ServerUnreachable("the connection was lost")
+    client: Any = ScriptedClient(now, lost, Problem(429, {}, retry_after=60.0))
+    wait_for_run(client, RUN, "ended", 10, is_plain=True)
+    first, second, third = client.requests
+    assert (first.wait_seconds, first.answer_seconds_max) == (10, LATE_SECONDS_MAX)
+    assert second.wait_seconds == pytest.approx(2, abs=0.3)
+    assert second.wait_seconds + second.answer_seconds_max <= 2 + LATE_SECONDS_MAX
+    assert pauses[1] <= 2
+    assert third.wait_seconds == 0.001
 
 
 @pytest.mark.parametrize("kind", ["blocks", "awaits"])
 async def test_a_wait_is_over_in_time_though_the_server_says_nothing(
     kind: str, api: RecordedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait, "LATE_SECONDS_MAX", 0.05)
+    for module in ("async_wait", "wait"):
+        monkeypatch.setattr(f"spawnlog.core.{module}.LATE_SECONDS_MAX", 0.05)
     over = threading.Event()
 
     def silent(_: Asked) -> Reply:

@@ -11,15 +11,15 @@ from uuid import UUID, uuid4
 
 import orjson
 
-from infrastructure.contract.data_directory import (
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.embedded_postgres.locks import FileLock
+from spawnlog.core.data_directory import (
     ADMIN_TOKEN_FILE,
     SERVERS_FOLDER,
     ServerEntry,
     default_data_directory,
     server_entries,
 )
-from infrastructure.contract.errors import UserError
-from infrastructure.outbound.embedded_postgres.locks import FileLock
 
 TOKEN_BYTES = 32
 

@@ -19,7 +19,7 @@ from spawnlog.core.errors import Problem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import LinesRequest, PageRequest, Request, command_request, sent_query
-from spawnlog.core.retries import NO_RETRIES, Errand
+from spawnlog.core.retries import NO_RETRIES
 
 Parameters = Mapping[str, str | int | Sequence[str] | None]
 T = TypeVar("T")
@@ -135,10 +135,10 @@ class CommandClient:
         with failures_of_commands():
             yield from self.client.lines(request)
 
-    def perform(self, errand: Errand[T]) -> T:
-        """What an errand comes to."""
+    def perform(self, act: Callable[[Client], T]) -> T:
+        """Return what the client returns for `act`."""
         with failures_of_commands():
-            return self.client.perform(errand)
+            return act(self.client)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """Live streams: the events of the log, and the transcript of a run."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from infrastructure.inbound.command_line.client.client import CommandClient, Parameters
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note
+from spawnlog.client import Client
 from spawnlog.core.feed import PAUSE_SECONDS_MIN
 from spawnlog.core.wait import wait_for_entries
 
@@ -30,9 +32,14 @@ def follow_transcript(
 ) -> Iterator[JsonObject]:
     """Yield the entries behind `after` as the agent writes them, until the run is over."""
     while True:
-        page = client.perform(wait_for_entries(run_id, after, tools=tools))
+        page = client.perform(partial(_next_entries, run_id, after, tools))
         yield from page.get("items") or ()
         following = page.get("nextAfter")
         if following is None and page.get("complete"):
             return
         after = int(following or page.get("lastSequence") or after)
+
+
+def _next_entries(run_id: str, after: int, tools: bool, client: Client) -> JsonObject:
+    page: JsonObject = wait_for_entries(client, run_id, after, tools=tools)
+    return page

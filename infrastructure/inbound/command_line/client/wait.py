@@ -4,40 +4,38 @@ from typing import TYPE_CHECKING
 
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
-from spawnlog.core import wait
+from spawnlog.core import stages, wait
 from spawnlog.core.errors import WaitTimeout
-from spawnlog.core.retries import Errand
-from spawnlog.core.wait import WaitUntil
+from spawnlog.core.stages import WaitUntil
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
+    from spawnlog.client import Client
 
 
 def has_reached(run: Item, until: WaitUntil) -> bool:
-    """Whether the run has come that far, or never will because it was refused."""
-    return wait.has_reached(run.get("stage"), until)
+    """Return True if the run has come that far, or never will because it was refused."""
+    return stages.has_reached(run.get("stage"), until)
 
 
 def wait_for_run(
     client: "CommandClient", run_id: str, *, until: WaitUntil, seconds_max: float | None = None
 ) -> JsonObject:
-    """The run once it has come to `until`, or as it is after `seconds_max` (None: no end).
+    """Return the run when it has reached `until`, or as it is after `seconds_max` (None: no limit).
 
-    A lost connection is taken up again; Unreachable when the server stays away for a minute.
+    A lost connection is resumed. Raise Unreachable if the server is away for more than a minute.
     """
-    return client.perform(_run_or_how_it_is(run_id, until, seconds_max))
 
+    def waited(sender: "Client") -> JsonObject:
+        try:
+            run: JsonObject = wait.wait_for_run(sender, run_id, until, seconds_max, is_plain=True)
+        except WaitTimeout as late:
+            return dict(late.run)
+        return run
 
-def _run_or_how_it_is(
-    run_id: str, until: WaitUntil, seconds_max: float | None
-) -> Errand[JsonObject]:
-    try:
-        run: JsonObject = yield from wait.wait_for_run(run_id, until, seconds_max, is_plain=True)
-    except WaitTimeout as late:
-        return dict(late.run)
-    return run
+    return client.perform(waited)
 
 
 def await_run(client: "CommandClient", run_id: str, child_session_key: str) -> None:
-    """Wait until a message that waits has become its run. CommandFailed when it was dropped."""
-    client.perform(wait.wait_for_message(run_id, child_session_key, None))
+    """Wait until a message in a queue has become its run. Raise CommandFailed if it was dropped."""
+    client.perform(lambda sender: wait.wait_for_message(sender, run_id, child_session_key, None))

@@ -17,7 +17,7 @@ def open_page(browser: BrowserOption = True, *, api: ApiPlace) -> None:
 
     The address works once, for a minute.
     """
-    from spawnlog.operations.server import make_page_code
+    from spawnlog.operations import make_page_code
 
     with api.client() as client:
         made = client.answer(make_page_code())

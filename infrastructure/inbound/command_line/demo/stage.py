@@ -16,7 +16,7 @@ from infrastructure.inbound.command_line.display.output import JsonObject, print
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.times import format_instant
 from spawnlog.core.request import path_of
-from spawnlog.core.wait import WaitUntil
+from spawnlog.core.stages import WaitUntil
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient

@@ -1,4 +1,5 @@
-"""Where a server keeps its data unless told otherwise, and what others may read there."""
+"""The data directory of a server: its default place, and the files that programs of the same user
+read there to find the server. The server writes them."""
 
 import json
 import os
@@ -6,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-from platformdirs import user_data_path
 
 if sys.platform != "win32":
     import fcntl
@@ -75,5 +74,12 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def default_data_directory() -> Path:
-    """Return the data directory of this user."""
-    return user_data_path("spawnlog", appauthor=False)
+    """Return the data directory of this user, where the system keeps data of programs."""
+    if sys.platform == "darwin":
+        folder = "~/Library/Application Support"
+    elif sys.platform == "win32":
+        folder = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    else:
+        folder = os.environ.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
+    # Not `Path.expanduser`, which fails if there is no home.
+    return Path(os.path.expanduser(folder), "spawnlog")

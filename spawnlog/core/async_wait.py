@@ -1,0 +1,163 @@
+"""Waiting for a run, through restarts of the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spawnlog.core.errors import (
+    NotFoundProblem,
+    Problem,
+    ServerUnreachable,
+    UnsuccessfulRun,
+    WaitTimeout,
+)
+from spawnlog.core.pauses import async_sleep
+from spawnlog.core.request import Request
+from spawnlog.core.retries import NO_RETRIES, PASSING_STATUSES
+from spawnlog.core.stages import (
+    ABSENT_SECONDS_MAX,
+    LATE_SECONDS_MAX,
+    MESSAGE_POLL_SECONDS,
+    PAUSE_SECONDS_MAX,
+    PAUSE_SECONDS_MIN,
+    POLL_SECONDS,
+    WaitUntil,
+    has_reached,
+)
+from spawnlog.operations import get_run, get_run_transcript, get_session
+
+if TYPE_CHECKING:
+    from spawnlog.core.answer import ServerAnswer
+    from spawnlog.core.async_sender import AsyncSender
+
+T = TypeVar("T")
+
+
+async def wait_for_run(
+    client: AsyncSender,
+    run_id: str,
+    until: WaitUntil,
+    seconds: float | None,
+    *,
+    is_plain: bool = False,
+) -> Any:
+    """Return the run when it has reached `until`.
+
+    Args:
+        client: Sends the requests.
+        run_id: The run.
+        until: The stage to wait for. A refused run reaches all of them.
+        seconds: How long to wait at most. None: without limit.
+        is_plain: Return the JSON object in place of the model.
+
+    Raises:
+        WaitTimeout: The run has not reached the stage in time. It continues.
+        ServerUnreachable: The server is away for more than a minute.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+
+    def left() -> float:
+        return (
+            POLL_SECONDS if end is None else max(min(POLL_SECONDS, end - time.monotonic()), 0.001)
+        )
+
+    def asking() -> Request[Any]:
+        request: Request[Any] = get_run(run_id, wait=left(), until=until)
+        return replace(request, answers=()) if is_plain else request
+
+    while True:
+        asked, waits = time.monotonic(), left()
+        run, now = (await _outlasting(client, asking, end)).value, time.monotonic()
+        stage = run.get("stage") if is_plain else run.stage
+        if has_reached(stage, until):
+            return run
+        if end is not None and now >= end:
+            raise WaitTimeout(
+                f"run {run_id} is {stage}, and not {until}, after {seconds:g} s; it goes on", run
+            )
+        if now - asked < min(waits, 1.0):
+            # A server that answers at once does not wait; it must not be asked in a hot loop.
+            await async_sleep(PAUSE_SECONDS_MIN)
+
+
+async def wait_for_entries(
+    client: AsyncSender, run_id: str, after: int, *, tools: bool = False
+) -> Any:
+    """Return a page of the transcript after entry `after`, as the JSON object that it is.
+
+    It has the entries that are there, else those that come within half a minute. Raise
+    ServerUnreachable if the server is away for more than a minute.
+    """
+    request: Request[Any] = replace(
+        get_run_transcript(run_id, after=after, tools=tools or None, wait=POLL_SECONDS), answers=()
+    )
+    asked = time.monotonic()
+    page = (await _outlasting(client, lambda: request, None)).value
+    is_silent = not page.get("items") and not page.get("complete")
+    if is_silent and time.monotonic() - asked < 1.0:
+        # A server that answers at once does not wait; it must not be asked in a hot loop.
+        await async_sleep(PAUSE_SECONDS_MIN)
+    return page
+
+
+async def wait_for_message(
+    client: AsyncSender, run_id: str, session_key: str, seconds: float | None
+) -> None:
+    """Wait until a message in the queue of a session has become its run.
+
+    Raises:
+        UnsuccessfulRun: The message was dropped.
+        WaitTimeout: It is still in the queue after `seconds`.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    pause_seconds = MESSAGE_POLL_SECONDS
+    session: Request[Any] = replace(get_session(session_key), answers=())
+    run: Request[Any] = replace(get_run(run_id), answers=())
+    while True:
+        # In this order: a message that has left the queue is a run by then, or nothing.
+        queue = (await _outlasting(client, lambda: session, end)).value.get("queue")
+        is_queued = any(one.get("runId") == run_id for one in queue or ())
+        try:
+            await _outlasting(client, lambda: run, end)
+        except NotFoundProblem:
+            if not is_queued and queue is not None:
+                raise UnsuccessfulRun(
+                    "the message was dropped: its session was stopped or closed while it waited",
+                    None,
+                ) from None
+        else:
+            return
+        if end is not None and time.monotonic() >= end:
+            raise WaitTimeout(f"the message of run {run_id} waits still; it goes on", None)
+        await async_sleep(pause_seconds)
+        pause_seconds = min(pause_seconds * 1.5, PAUSE_SECONDS_MAX)
+
+
+async def _outlasting(
+    client: AsyncSender, asking: Callable[[], Request[T]], end: float | None
+) -> ServerAnswer[T]:
+    """Return the answer of a server that may be away for a minute. Each attempt has a request of
+    its own, so that none waits for longer than is left."""
+    contact, pause_seconds = time.monotonic(), PAUSE_SECONDS_MIN
+    while True:
+        request = asking()
+        if end is not None:
+            left = max(end - time.monotonic() - request.wait_seconds, 0.0)
+            request = replace(request, answer_seconds_max=left + LATE_SECONDS_MAX)
+        try:
+            return await client.answer(request, NO_RETRIES)
+        except (ServerUnreachable, Problem) as lost:
+            asked = 0.0
+            if isinstance(lost, Problem):
+                if lost.status not in PASSING_STATUSES:
+                    raise
+                asked = lost.retry_after or 0.0
+            now = time.monotonic()
+            if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
+                raise
+        pause = max(pause_seconds, asked)
+        await async_sleep(pause if end is None else min(pause, max(end - now, 0.001)))
+        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)

@@ -1,0 +1,178 @@
+# Written by `make client` from `core/async_sender.py`.
+"""Sending requests: one answer, the items of all pages, lines, and streams of events."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+from spawnlog.core.answer import (
+    LINE_BYTES_MAX,
+    AnswerContent,
+    Reply,
+    ServerAnswer,
+    read_answer,
+    require_success,
+)
+from spawnlog.core.errors import InvalidSetting, Problem, ServerUnreachable, SpawnlogError
+from spawnlog.core.feed import Feed
+from spawnlog.core.lines import LineReader
+from spawnlog.core.location import ServerAddress, locate_server
+from spawnlog.core.pauses import prepare, sleep
+from spawnlog.core.request import ItemT, LinesRequest, PageRequest, Request
+from spawnlog.core.retries import NO_RETRIES, Attempts, RetryLimits
+from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
+
+T = TypeVar("T")
+
+
+class Sender:
+    """Sends requests to one server, over connections that it keeps."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        data_dir: Path | None = None,
+        address: ServerAddress | None = None,
+        retries: RetryLimits | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+        agent: str = "spawnlog-python",
+    ) -> None:
+        self.address = address or locate_server(url, data_dir, os.environ, token=token)
+        self.retries = retries or RetryLimits()
+        self._wire = Wire(self.address, answer_seconds, agent)
+        self._http = self._wire.opened(httpx2.Client)
+
+    @classmethod
+    def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:
+        """Return a client of the server that SPAWNLOG_URL, SPAWNLOG_TOKEN and SPAWNLOG_DATA_DIR
+        name."""
+        return cls(retries=retries)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.address.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def answer(self, request: Request[T], retries: RetryLimits | None = None) -> ServerAnswer[T]:
+        """Return the answer to a request of `spawnlog.operations`, with the position at which it is
+        true. The method of an operation returns its value alone.
+
+        Args:
+            request: What to send.
+            retries: Limits of this request. Default: those of the client.
+        """
+        attempts = Attempts(request, retries or self.retries)
+        while True:
+            try:
+                return read_answer(request, self._reply(request))
+            except (ServerUnreachable, Problem) as failure:
+                pause_seconds = attempts.pause_seconds(failure)
+            sleep(pause_seconds)
+
+    def items(self, request: PageRequest[Any, ItemT]) -> Iterator[ItemT]:
+        """Yield the items of this page and of all that follow."""
+        following: PageRequest[Any, ItemT] | None = request
+        while following is not None:
+            page = self.answer(following)
+            for item in following.items(page.value):
+                yield item
+            following = following.following(page.value, page.position)
+
+    def lines(self, request: LinesRequest[T]) -> Iterator[T]:
+        """Yield the lines of an answer as they come. Raise StreamCutShort if it ends early."""
+        reader = LineReader(request)
+        with self.opened(request, self.retries) as response:
+            for chunk in response.iter_bytes():
+                for line in reader.feed(chunk):
+                    yield line
+        for line in reader.end():
+            yield line
+
+    def feed_events(self, feed: Feed[T]) -> Generator[T]:
+        """Yield the events of a feed, over as many connections as it takes."""
+        while True:
+            request = feed.request()
+            try:
+                with self.opened(request) as response:
+                    feed.opened(response.headers)
+                    for message in httpx2.EventSource(response, LINE_BYTES_MAX):
+                        event = feed.take(message.event, message.id, message.data)
+                        if event is not None:
+                            yield event
+                failure: SpawnlogError = ServerUnreachable(f"{self.address.url} ended the stream")
+            except SpawnlogError as lost:
+                failure = lost
+            sleep(feed.pause_seconds(failure))
+
+    @contextmanager
+    def opened(
+        self, request: Request[Any], retries: RetryLimits = NO_RETRIES
+    ) -> Iterator[httpx2.Response]:
+        """Yield a successful answer, to be read while it comes."""
+        response = self._open(request, retries)
+        try:
+            with self._failures(request):
+                yield response
+        finally:
+            response.close()
+
+    def _open(self, request: Request[Any], retries: RetryLimits) -> httpx2.Response:
+        prepare(request.answers)
+        attempts = Attempts(request, retries)
+        while True:
+            try:
+                with self._failures(request):
+                    sent = self._wire.request(request, streams=True)
+                    response = self._http.send(sent, stream=True)
+                    if response.is_success:
+                        return response
+                    reply = self._whole(response)
+                require_success(reply)
+            except (ServerUnreachable, Problem) as failure:
+                pause_seconds = attempts.pause_seconds(failure)
+            sleep(pause_seconds)
+
+    def _reply(self, request: Request[Any]) -> Reply:
+        prepare(request.answers)
+        with self._failures(request):
+            return self._whole(self._http.send(self._wire.request(request), stream=True))
+
+    def _whole(self, response: httpx2.Response) -> Reply:
+        content = AnswerContent()
+        try:
+            for chunk in response.iter_bytes():
+                content.add(chunk)
+        finally:
+            response.close()
+        return Reply(response.status_code, response.headers, content.whole())
+
+    @contextmanager
+    def _failures(self, request: Request[Any]) -> Iterator[None]:
+        if self._http.is_closed:
+            raise InvalidSetting("this client is closed: make another one")
+        try:
+            yield
+        except FAILURES as error:
+            raise self._wire.failure(error, request) from None

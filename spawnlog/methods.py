@@ -1,0 +1,2427 @@
+# Written by `make client` from `async_methods.py`.
+"""Every operation of a server as a method of the client that blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from spawnlog import operations
+from spawnlog.core.sender import Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from spawnlog.bodies import (
+        AttachAsBody,
+        AttachmentBody,
+        DependencyBody,
+        EntryBody,
+        RequesterBody,
+        TranscriptChoice,
+        UsageBody,
+        WhatIfFilter,
+    )
+    from spawnlog.models import (
+        AcceptedBatch,
+        AcceptedBatchOfOne,
+        AcceptedSpawn,
+        AcknowledgedAnswer,
+        AgentListing,
+        AnnouncementView,
+        BreakpointView,
+        CallerView,
+        ClaimedAnswer,
+        ContinuedAnswer,
+        DiffItemView,
+        DiffView,
+        EndedAnswer,
+        EventListView,
+        EventView,
+        EventWithTexts,
+        ExplanationView,
+        FinishedAnswer,
+        HealthAnswer,
+        HeartbeatAnswer,
+        HistogramView,
+        InboxView,
+        LaneListView,
+        LogHeadView,
+        MomentView,
+        PageCodeAnswer,
+        PageTokenAnswer,
+        PreambleAnswer,
+        PromptView,
+        QueuedAnswer,
+        ReadinessAnswer,
+        RedrivenAnswer,
+        ReportedAnswer,
+        RevisionListView,
+        RevisionSummary,
+        RevisionView,
+        RevokedAnswer,
+        RunBarView,
+        RunComparisonView,
+        RunEventListView,
+        RunHistoryView,
+        RunListView,
+        RunMetadataView,
+        RunSharedContextView,
+        RunSummary,
+        RunView,
+        SearchView,
+        SessionStoppedAnswer,
+        SessionTreeView,
+        SessionView,
+        SharedContextView,
+        SharedSizesView,
+        StateChangeView,
+        SteeredAnswer,
+        StoppedAnswer,
+        TimelineView,
+        TranscriptEntryView,
+        TranscriptProvidedAnswer,
+        TranscriptView,
+        VerificationStartView,
+        VerificationStopView,
+        WhatIfFailureView,
+        WhatIfProgressView,
+        WhatIfTotalsView,
+        WhatIfVerdictView,
+        YieldedAnswer,
+    )
+
+
+class Methods(Sender):
+    """Every operation of a server."""
+
+    def acknowledge_announcement(
+        self,
+        key: str,
+        id: str | UUID,
+        *,
+        position: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AcknowledgedAnswer:
+        """Take an announcement.
+
+        Repeating it changes nothing.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            id: The announcement's id: that of its run.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.acknowledge_announcement(
+                    key, id, position=position, idempotency_key=idempotency_key
+                )
+            )
+        ).value
+
+    def claim_run(
+        self, run_id: str | UUID, executor: str, *, lease_seconds: float | None = None
+    ) -> ClaimedAnswer:
+        """Claim a run to execute it.
+
+        For a run of an agent whose runtime is `external`, once it is queued and its lane has
+        a place: it starts with the claim, and its time limit counts from there. The answer
+        has all that the child is given. Repeated by the same executor while its lease holds
+        it is answered the same; of two executors one is told `claimed_elsewhere`. Tokens: the
+        one that spawned, or one with scope `worker`. A run that nobody claims within
+        `spawnlog.externalClaimSeconds` ends as `error`.
+
+        Args:
+            run_id: The run's id.
+            executor: A name that nobody else uses: by it a repeat is told from another
+                executor.
+            lease_seconds: So long the run is yours without another sign of life.
+        """
+        return (
+            self.answer(operations.claim_run(run_id, executor, lease_seconds=lease_seconds))
+        ).value
+
+    def clear_preamble(self, key: str) -> PreambleAnswer:
+        """Take the preamble of a session away.
+
+        Nothing stands in front of the system prompt of the session's later runs.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+        """
+        return (self.answer(operations.clear_preamble(key))).value
+
+    def compare_runs(
+        self,
+        run_id: str | UUID,
+        with_: str | UUID,
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+    ) -> RunComparisonView:
+        """Two runs side by side.
+
+        As they are or were as of `at`: what was asked for, each rule that was decided, the
+        plan, the prompts by their parts, the transcripts up to the first entry that differs,
+        and what came of both. What names a run itself would differ always: its id, its
+        session's id and its child key read as `{runId}`, `{sessionId}` and
+        `{childSessionKey}`. How long each took is shown and does not count for `same`.
+        Prompts and transcripts are for the scope `content`.
+
+        Args:
+            run_id: The run's id.
+            with_: The id of the run on the right.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.compare_runs(run_id, with_, at=at, min_position=min_position))
+        ).value
+
+    def count_events(
+        self,
+        *,
+        actor: str | None = None,
+        buckets: int | None = None,
+        by: Literal["position", "time"] | None = None,
+        from_: str | datetime | None = None,
+        min_position: int | None = None,
+        run_id: str | UUID | None = None,
+        to: str | datetime | None = None,
+        tree: str | None = None,
+        types: Sequence[str] = (),
+    ) -> HistogramView:
+        """How much happened when.
+
+        The events of the log between `from` and `to` in buckets of as many positions each, or
+        of as much time, with their counts by type, by outcome of runs that ended, and by rule
+        that refused a spawn. It takes as long for a log of millions as for a short one. With
+        `runId` or `tree` their events are looked at one by one, 20,000 at most: `countedTo`
+        says where that ended, and is null when all were counted. `actor` needs one of the
+        two. Without them the token needs the pattern `*`.
+
+        Args:
+            actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
+                `system`), the id of a token, or the key of a session that acted.
+            buckets: How many buckets at most.
+            by: Buckets of as many positions, or of as much time.
+            from_: Only what was recorded after this moment: pos:18342, an RFC 3339
+                instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
+                -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
+                Default: all.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            run_id: Of this run only.
+            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+                such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
+                or w), or a stage of a run such as run:reviewer@started. Default: now.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            types: Of any of these types: one each time, or names by commas.
+        """
+        return (
+            self.answer(
+                operations.count_events(
+                    actor=actor,
+                    buckets=buckets,
+                    by=by,
+                    from_=from_,
+                    min_position=min_position,
+                    run_id=run_id,
+                    to=to,
+                    tree=tree,
+                    types=types,
+                )
+            )
+        ).value
+
+    def end_run(
+        self,
+        run_id: str | UUID,
+        epoch: int,
+        outcome: Literal["success", "error", "timeout", "stopped", "unknown"],
+        *,
+        result: str | None = None,
+        error: str | None = None,
+        usage: Sequence[UsageBody] | None = None,
+    ) -> EndedAnswer:
+        """Report the end of a run.
+
+        It is announced like any other. Repeated it is answered the same. `run_over` when the
+        run has ended otherwise meanwhile: what is reported then is not recorded.
+
+        Args:
+            run_id: The run's id.
+            epoch: As the claim was answered. It fences the claim.
+        """
+        return (
+            self.answer(
+                operations.end_run(run_id, epoch, outcome, result=result, error=error, usage=usage)
+            )
+        ).value
+
+    def explain_run(
+        self,
+        run_id: str | UUID,
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+    ) -> ExplanationView:
+        """How a spawn, or a message, was decided.
+
+        Every rule in the order in which they are judged: what it compared (`compared`, and in
+        words `text`), its `result`, and the position and configuration revision under which
+        that was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged`
+        stands for rules to which the decision did not come, or not yet, and `not_recorded`
+        for what the release that decided did not record. A step that made something for the
+        child stands at the event that says so. `refused` is the rule that refused, with the
+        text that the caller was told, or null. `given` holds what was asked for and is kept
+        beside the log: a workspace, and words that are no name. `configured` of the tools and
+        `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot
+        be read any more. Of a run that goes on with a session after a message the only rule
+        of admission is `active_children`, no script runs, and the workspace is `kept`.
+        Nothing is judged again.
+
+        Args:
+            run_id: The run's id.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (self.answer(operations.explain_run(run_id, at=at, min_position=min_position))).value
+
+    def find_events(
+        self,
+        *,
+        agent_id: str | None = None,
+        becomes: str | None = None,
+        changes: bool | None = None,
+        cursor: str | None = None,
+        field: str | None = None,
+        from_: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        rule: str | None = None,
+        run_id: str | UUID | None = None,
+        session: str | None = None,
+        to: str | datetime | None = None,
+        tree: str | None = None,
+        types: Sequence[str] = (),
+        when: str | None = None,
+    ) -> SearchView:
+        """Since when something is so.
+
+        The first positions, between `from` and `to`, at which a condition begins to hold
+        (`when`), a field of a run's or a session's state becomes a value (`field` with
+        `becomes` or `changes`), or an event was recorded (`types`, `rule`). Numbers of a
+        condition count runs by status, `spawned` and `archived` ones, `active` places, the
+        revision of the configuration (`config`) and the `position`; `runId`, `session`,
+        `tree`, `agentId` and `rule` say of which runs. One request looks at a bounded number
+        of events: as long as there is a `nextCursor` there may be more. Without `runId`,
+        `session` or `tree` it needs a token for the sessions `*`.
+
+        Args:
+            agent_id: Of runs of this agent, as it is then.
+            becomes: The value that it comes to have.
+            changes: Any change of the field.
+            cursor: `nextCursor` of the page before this one.
+            field: A field of a run's state, or of that of `session`, by the view's name.
+            from_: Where to begin: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. Default: the beginning of the
+                log.
+            limit: How many positions at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            rule: Refusals by this rule alone.
+            run_id: Of this run only.
+            session: Of this session and the runs that it asked for: a key, an id,
+                `current`.
+            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+                such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
+                or w), or a stage of a run such as run:reviewer@started. Default: now.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            types: Of any of these types: one each time, or names by commas.
+            when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
+                `or`, `not` and parentheses.
+        """
+        return (
+            self.answer(
+                operations.find_events(
+                    agent_id=agent_id,
+                    becomes=becomes,
+                    changes=changes,
+                    cursor=cursor,
+                    field=field,
+                    from_=from_,
+                    limit=limit,
+                    min_position=min_position,
+                    rule=rule,
+                    run_id=run_id,
+                    session=session,
+                    to=to,
+                    tree=tree,
+                    types=types,
+                    when=when,
+                )
+            )
+        ).value
+
+    def get_diff(
+        self,
+        from_: str | datetime,
+        to: str | datetime,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        run_id: str | UUID | None = None,
+        session: str | None = None,
+        tree: str | None = None,
+    ) -> DiffView:
+        """What changed between two moments.
+
+        Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
+        registry: who came to be, who is not there, and who changed, each with a patch (RFC
+        6902) that makes the left into the right, where `null` stands for one that was not
+        there. Items are in the order of their first events between the two. One request looks
+        at a bounded number of events, so a page may be short or empty: the diff is over when
+        `nextCursor` is null; `counts` are those of the page. A session in the diff of a tree
+        or of the registry is what its own events say; with `session` it is all that `GET
+        /v1/sessions/{key}` shows.
+
+        Args:
+            from_: The left side: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started.
+            to: The right side, which may be the earlier one.
+            cursor: `nextCursor` of the page before this one.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            run_id: Of this run alone.
+            session: Of this session as it reads: a key, a session id, or `current`.
+            tree: Of the runs and sessions below this root session, and of itself.
+        """
+        return (
+            self.answer(
+                operations.get_diff(
+                    from_,
+                    to,
+                    cursor=cursor,
+                    limit=limit,
+                    min_position=min_position,
+                    run_id=run_id,
+                    session=session,
+                    tree=tree,
+                )
+            )
+        ).value
+
+    def get_health(self) -> HealthAnswer:
+        """Alive.
+
+        The process answers.
+        """
+        return (self.answer(operations.get_health())).value
+
+    def get_log_head(
+        self, *, at: str | datetime | None = None, min_position: int | None = None
+    ) -> LogHeadView:
+        """Where the log ends, and whether it was verified.
+
+        The last event as of `at`, with the hash that chains the whole log up to it:
+        `position:chainHash` is the head to note somewhere else, for `spawnlog log verify
+        --head`. The newest 20 verifications stand beside it, whether a request or a command
+        began them, as they are now. Needs a token for the sessions `*`.
+
+        Args:
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (self.answer(operations.get_log_head(at=at, min_position=min_position))).value
+
+    def get_me(self, *, min_position: int | None = None) -> CallerView:
+        """What this token may do.
+
+        The scopes of the token, and the patterns of the session keys that it may act for; any
+        token may ask. `admin` stands for every scope, and `*` for every session. A child's
+        token is that of one run, `runId`. Where authentication is switched off `kind` is
+        `anybody`.
+
+        Args:
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (self.answer(operations.get_me(min_position=min_position))).value
+
+    def get_metrics(self) -> str:
+        """Metrics.
+
+        Counts and durations in the text format of Prometheus: what this server has recorded
+        and answered since it started, and how much of the whole log is open now. It needs a
+        token with the scope `read` and the sessions `*`. While the database does not answer,
+        `spawnlog_database_up` is 0 and what is counted there is left out.
+        """
+        return (self.answer(operations.get_metrics())).value
+
+    def get_moment(
+        self,
+        *,
+        around: int | None = None,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+    ) -> MomentView:
+        """A moment of the log.
+
+        Which position an instant is, and at which instant a position was recorded, with the
+        number of the configuration in force then and the events on both sides of it.
+
+        Args:
+            around: How many events on each side.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.get_moment(around=around, at=at, min_position=min_position))
+        ).value
+
+    def get_readiness(self) -> ReadinessAnswer:
+        """Ready.
+
+        The database answers, its schema and format are known, the tail is not behind.
+        """
+        return (self.answer(operations.get_readiness())).value
+
+    def get_revision(
+        self, revision: int, *, at: str | datetime | None = None, min_position: int | None = None
+    ) -> RevisionView:
+        """What a configuration said.
+
+        A revision with its content as it is kept, in which secrets are references. Needs a
+        token with scope `content` for the sessions `*`.
+
+        Args:
+            revision: The number of the revision, from 1.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.get_revision(revision, at=at, min_position=min_position))
+        ).value
+
+    def get_run(
+        self,
+        run_id: str | UUID,
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+        until: Literal["started", "ended", "announced", "archived"] | None = None,
+        version: int | None = None,
+        wait: float | None = None,
+    ) -> RunView | RunMetadataView:
+        """One run.
+
+        The run now, as of a position or instant, or after so many of its own events. With
+        `wait` and `until` the answer comes when the stage is reached, on a refusal, or when
+        the time is over. Of a run at work `usage`, `estimatedCostUsd`, `transcriptEntries`
+        and, for a token with the scope `content`, the last `progress` are those of its
+        transcript so far, and `runtimeMs` goes up to now; as of an earlier position all of
+        them are null.
+
+        Args:
+            run_id: The run's id.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            until: What to wait for; `ended` when left out. A refusal ends every wait.
+            version: The run as it was after so many of its events.
+            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
+                as 30s, 10m or 1d; alone it is seconds.
+        """
+        return (
+            self.answer(
+                operations.get_run(
+                    run_id,
+                    at=at,
+                    min_position=min_position,
+                    until=until,
+                    version=version,
+                    wait=wait,
+                )
+            )
+        ).value
+
+    def get_run_history(
+        self,
+        run_id: str | UUID,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        field: Sequence[str] = (),
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> RunHistoryView:
+        """The states of a run one after the other.
+
+        For each event of the run what it changed, as a patch (RFC 6902) from the run as it
+        read before to how it read then; the first begins with `{}`. All in order give what
+        `version` of the run shows. `setBy` has for each field of the newest state, or of that
+        as of `at`, the event that set it last; with `field` for those fields alone. A text
+        that was erased is null, and who set it is known still. The run is read with its texts
+        by a token with the scope `content`, else as a summary.
+
+        Args:
+            run_id: The run's id.
+            after: Only states behind this version: `nextAfter`.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            field: Only what changed this field of a run, by its name or by a JSON pointer
+                such as `/announcement/state`; or any of several.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(
+                operations.get_run_history(
+                    run_id, after=after, at=at, field=field, limit=limit, min_position=min_position
+                )
+            )
+        ).value
+
+    def get_run_prompt(
+        self,
+        run_id: str | UUID,
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+    ) -> PromptView:
+        """The prompt as the child got it.
+
+        Both texts, and parts that cover every byte of them: where each comes from, its UTF-8
+        offsets within its text, and the SHA-256 of its bytes.
+
+        Args:
+            run_id: The run's id.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.get_run_prompt(run_id, at=at, min_position=min_position))
+        ).value
+
+    def get_run_shared_context(
+        self,
+        run_id: str | UUID,
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+    ) -> RunSharedContextView:
+        """What a run was given of its family's context.
+
+        Whole, also what its prompt shortens; a child reads it with its own token. `position`
+        is where the run was claimed: the context is as it was then, null when nothing was
+        shared. `erased` has the keys whose values are gone.
+
+        Args:
+            run_id: The run's id.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.get_run_shared_context(run_id, at=at, min_position=min_position))
+        ).value
+
+    def get_run_transcript(
+        self,
+        run_id: str | UUID,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        last: int | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        tools: bool | None = None,
+        wait: float | None = None,
+    ) -> TranscriptView:
+        """What the child said.
+
+        Entries as they came, also while the run goes on; the first one of its own is what it
+        was told. Tool calls and token counts are shown with `tools=true`. An entry `session`
+        in front says that those behind it, as many as its `entries`, are those of the
+        requester's session that the child began with. With `at` it has the entries that had
+        come when that position was recorded, all of them once the run had ended. To follow a
+        run at work, ask again with `wait` and with `nextAfter`, else `lastSequence`, as
+        `after`, until `complete` is true and `nextAfter` is null; or ask with `Accept:
+        text/event-stream`: each entry is an event `entry` whose `id` is its number, and an
+        event `end` follows the last one. The stream resumes from `Last-Event-ID`, else
+        `after`, else the first entry.
+
+        Args:
+            run_id: The run's id.
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            last: The last entries, so many; not with `after`.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            tools: With tool calls and token counts.
+            wait: How long to wait for an entry behind `after`, or for the end of the run,
+                60 s at most: a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone
+                it is seconds. Not with `at` or `last`.
+        """
+        return (
+            self.answer(
+                operations.get_run_transcript(
+                    run_id,
+                    after=after,
+                    at=at,
+                    last=last,
+                    limit=limit,
+                    min_position=min_position,
+                    tools=tools,
+                    wait=wait,
+                )
+            )
+        ).value
+
+    def get_session(
+        self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
+    ) -> SessionView:
+        """One session.
+
+        By its key in any spelling, by its session id, or as `current`. `assertedBy` says on
+        whose word it was first seen (`spawn` for a child), `assertions` which facts rest on
+        that word alone, and `depthFrom` where its depth was found. `runs` are those that it
+        asked for, `ownRuns` those of a child itself, the newest first.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (self.answer(operations.get_session(key, at=at, min_position=min_position))).value
+
+    def get_session_tree(
+        self,
+        key: str,
+        *,
+        at: str | datetime | None = None,
+        depth: int | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> SessionTreeView:
+        """A session and all below it.
+
+        The session with its own runs and, below it, those that it spawned, each with its
+        runs, the position and instant of every stage, and how many places it has taken. Level
+        by level, `limit` nodes at most: `cut` says that some are left out, and `childrenCut`
+        of a node that they are below that one, whose own tree has them. `refused` of a node
+        are the spawns that it asked for and that were refused, each with its `rule`; of the
+        whole tree `limit` at most. `refusedCut` says that the registry has more of them.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            depth: How many levels below the session at most.
+            limit: How many nodes at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(
+                operations.get_session_tree(
+                    key, at=at, depth=depth, limit=limit, min_position=min_position
+                )
+            )
+        ).value
+
+    def get_shared_context(
+        self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
+    ) -> SharedContextView:
+        """What a session shares with its family.
+
+        What its next child starts with, for tokens with scope `content`. `sizes` has the
+        bytes of each value, `sources` who wrote each key where, `history` what was written in
+        which order (the 200 newest), `startedWith` which children started with which version
+        (the 500 newest). The `ETag` is the version, 0 while nothing was shared.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.get_shared_context(key, at=at, min_position=min_position))
+        ).value
+
+    def list_agents(
+        self,
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+        requester: str | None = None,
+    ) -> AgentListing:
+        """The agents a requester may spawn.
+
+        The requester's own agent first when it is allowed, the others sorted. The requester
+        need not be on record; when it is, its agent is the one on record. It must be a
+        session that the token covers. With `at` by the configuration that was in force then.
+
+        Args:
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            requester: The requester: its session key in any spelling, its session id, or
+                `current`.
+        """
+        return (
+            self.answer(
+                operations.list_agents(at=at, min_position=min_position, requester=requester)
+            )
+        ).value
+
+    def list_announcements(
+        self,
+        key: str,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        wait: float | None = None,
+    ) -> InboxView:
+        """A session's inbox.
+
+        Announcements by position, those behind `after`. With `wait` an empty answer waits for
+        the first one. `origin` is where the result is to be sent from here, if anybody said.
+        With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
+                as 30s, 10m or 1d; alone it is seconds.
+        """
+        return (
+            self.answer(
+                operations.list_announcements(
+                    key, after=after, at=at, limit=limit, min_position=min_position, wait=wait
+                )
+            )
+        ).value
+
+    def list_events(
+        self,
+        *,
+        actor: str | None = None,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        run_id: str | UUID | None = None,
+        tree: str | None = None,
+        types: Sequence[str] = (),
+    ) -> EventListView:
+        """The log.
+
+        A page of events behind `after`, or of the newest ones with `before` or `order=desc`,
+        as of `at`. With `Accept: text/event-stream` it is a live stream that resumes from
+        `Last-Event-ID`, else `after`, else the head. With filters the stream sends
+        `checkpoint` events, so that a resume skips what was filtered. A reader that is too
+        slow is disconnected and resumes where it was. One request for a page looks at a
+        bounded number of events, so a page may be short or empty: go on behind `nextAfter`
+        until it is `head`, and with the newest first before `nextBefore` until that is null.
+
+        Args:
+            actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
+                `system`), the id of a token, or the key of a session that acted.
+            after: Behind this position; streams default to now.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            before: Before this position, the newest first.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            order: `desc` for the newest first, which is so with `before` anyway.
+            run_id: Of this run only.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            types: Of any of these types: one each time, or names by commas.
+        """
+        return (
+            self.answer(
+                operations.list_events(
+                    actor=actor,
+                    after=after,
+                    at=at,
+                    before=before,
+                    limit=limit,
+                    min_position=min_position,
+                    order=order,
+                    run_id=run_id,
+                    tree=tree,
+                    types=types,
+                )
+            )
+        ).value
+
+    def list_lanes(
+        self,
+        *,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> LaneListView:
+        """The lanes.
+
+        Width, who holds a slot, who waits in which place and for what. The width counts per
+        depth, so that a parent that waits never starves its child; with `at` it is that of
+        the configuration in force then.
+
+        Args:
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(operations.list_lanes(at=at, limit=limit, min_position=min_position))
+        ).value
+
+    def list_ledger(
+        self,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        state: Literal["parked", "due", "delivered", "acknowledged"] | None = None,
+    ) -> InboxView:
+        """The ledger of announcements.
+
+        Of all sessions that the token covers, in this `state` or in any, by position, behind
+        `after`; one that was parked stands where that was recorded last. `deliveries` has the
+        state, the attempts and the next time of each webhook. One request looks at a bounded
+        number, so a page may be short or empty: the ledger is over when `nextAfter` is null.
+
+        Args:
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            state: `parked`: some webhook has not taken it and is not sent it any more;
+                `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
+                session has not taken it, or has.
+        """
+        return (
+            self.answer(
+                operations.list_ledger(
+                    after=after, at=at, limit=limit, min_position=min_position, state=state
+                )
+            )
+        ).value
+
+    def list_revisions(
+        self,
+        *,
+        at: str | datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> RevisionListView:
+        """Which configuration was active when.
+
+        The revisions of the configuration, the newest first: the first one is that which is
+        active, or was `at` then. Needs a token for the sessions `*`.
+
+        Args:
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            cursor: `nextCursor` of the page before.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(
+                operations.list_revisions(
+                    at=at, cursor=cursor, limit=limit, min_position=min_position
+                )
+            )
+        ).value
+
+    def list_run_events(
+        self,
+        run_id: str | UUID,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> RunEventListView:
+        """The events of a run.
+
+        In order, those behind `after`, with their envelopes. Free texts are references. Only
+        why something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and
+        why context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both
+        to a token with the scope `content`.
+
+        Args:
+            run_id: The run's id.
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return (
+            self.answer(
+                operations.list_run_events(
+                    run_id, after=after, at=at, limit=limit, min_position=min_position
+                )
+            )
+        ).value
+
+    def list_runs(
+        self,
+        *,
+        agent_id: Sequence[str] = (),
+        at: str | datetime | None = None,
+        cursor: str | None = None,
+        depth: int | None = None,
+        label: Sequence[str] = (),
+        label_prefix: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
+        q: str | None = None,
+        requester: str | None = None,
+        respawned_from: str | UUID | None = None,
+        rule: str | None = None,
+        since: str | datetime | None = None,
+        stage: Sequence[
+            Literal[
+                "requested",
+                "scripts-resolved",
+                "overridden",
+                "session-created",
+                "queued",
+                "started",
+                "ended",
+                "announced",
+                "archived",
+                "refused",
+            ]
+        ] = (),
+        status: Sequence[
+            Literal[
+                "preparing",
+                "waiting",
+                "queued",
+                "running",
+                "done",
+                "failed",
+                "timeout",
+                "stopped",
+                "unknown",
+                "refused",
+            ]
+        ] = (),
+        totals: bool | None = None,
+        tree: str | None = None,
+        until: str | datetime | None = None,
+    ) -> RunListView:
+        """The registry.
+
+        Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
+        keeps the position at which the listing began. One request looks at a bounded number
+        of runs, so a page may be short or empty for a token that may see few of them: the
+        listing is over when `nextCursor` is null, and not before.
+
+        Args:
+            agent_id: Of this agent, after any override; of any of several.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            cursor: `nextCursor` of the page before this one.
+            depth: So deep; needs `requester`, `tree` or `rule` beside it.
+            label: With exactly this label, or any of several.
+            label_prefix: With a label that begins like this; needs `requester`, `tree` or
+                `rule` beside it.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            order: By creation.
+            outcome: Ended like this, or like any of several.
+            q: With each of these words, 8 at most, in label or task, in upper or lower
+                case. The first 10,000 characters of a task are looked through; for a token
+                without `content` those that lists show.
+            requester: Spawned by this session: its key in any spelling, its id, or
+                `current`.
+            respawned_from: Respawned from the run with this id.
+            rule: Refused by this rule.
+            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+            stage: At this stage, or any of several.
+            status: With this status, or any of several.
+            totals: Tell how many runs there are by status, agent and rule, on the first
+                page.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            until: Created before this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+        """
+        return (
+            self.answer(
+                operations.list_runs(
+                    agent_id=agent_id,
+                    at=at,
+                    cursor=cursor,
+                    depth=depth,
+                    label=label,
+                    label_prefix=label_prefix,
+                    limit=limit,
+                    min_position=min_position,
+                    order=order,
+                    outcome=outcome,
+                    q=q,
+                    requester=requester,
+                    respawned_from=respawned_from,
+                    rule=rule,
+                    since=since,
+                    stage=stage,
+                    status=status,
+                    totals=totals,
+                    tree=tree,
+                    until=until,
+                )
+            )
+        ).value
+
+    def list_timeline(
+        self,
+        *,
+        agent_id: Sequence[str] = (),
+        at: str | datetime | None = None,
+        buckets: int | None = None,
+        cursor: str | None = None,
+        depth: int | None = None,
+        from_: str | datetime | None = None,
+        label: Sequence[str] = (),
+        label_prefix: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
+        requester: str | None = None,
+        respawned_from: str | UUID | None = None,
+        rule: str | None = None,
+        since: str | datetime | None = None,
+        stage: Sequence[
+            Literal[
+                "requested",
+                "scripts-resolved",
+                "overridden",
+                "session-created",
+                "queued",
+                "started",
+                "ended",
+                "announced",
+                "archived",
+                "refused",
+            ]
+        ] = (),
+        status: Sequence[
+            Literal[
+                "preparing",
+                "waiting",
+                "queued",
+                "running",
+                "done",
+                "failed",
+                "timeout",
+                "stopped",
+                "unknown",
+                "refused",
+            ]
+        ] = (),
+        to: str | datetime | None = None,
+        tree: str | None = None,
+        until: str | datetime | None = None,
+    ) -> TimelineView:
+        """Runs as bars.
+
+        The runs that were asked for and not over between `from` and `to`, the newest first,
+        each with the position and instant of every stage that it had come to as of `at`, and
+        buckets of as much time each with what was recorded in them, as `/v1/events/histogram`
+        has them. The buckets count all of the log in that part, or the tree that is asked
+        for; the other filters are for runs alone. A token that does not see all of the log
+        gets none unless it names a tree of its own.
+
+        Args:
+            agent_id: Of this agent, after any override; of any of several.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            buckets: How many buckets of time; 0 for none, 100 when left out.
+            cursor: `nextCursor` of the page before this one.
+            depth: So deep; needs `requester`, `tree` or `rule` beside it.
+            from_: Only what was recorded after this moment: pos:18342, an RFC 3339
+                instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
+                -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
+                Default: all.
+            label: With exactly this label, or any of several.
+            label_prefix: With a label that begins like this; needs `requester`, `tree` or
+                `rule` beside it.
+            limit: How many runs at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            outcome: Ended like this, or like any of several.
+            requester: Spawned by this session: its key in any spelling, its id, or
+                `current`.
+            respawned_from: Respawned from the run with this id.
+            rule: Refused by this rule.
+            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+            stage: At this stage, or any of several.
+            status: With this status, or any of several.
+            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+                such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
+                or w), or a stage of a run such as run:reviewer@started. Default: now.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            until: Created before this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+        """
+        return (
+            self.answer(
+                operations.list_timeline(
+                    agent_id=agent_id,
+                    at=at,
+                    buckets=buckets,
+                    cursor=cursor,
+                    depth=depth,
+                    from_=from_,
+                    label=label,
+                    label_prefix=label_prefix,
+                    limit=limit,
+                    min_position=min_position,
+                    outcome=outcome,
+                    requester=requester,
+                    respawned_from=respawned_from,
+                    rule=rule,
+                    since=since,
+                    stage=stage,
+                    status=status,
+                    to=to,
+                    tree=tree,
+                    until=until,
+                )
+            )
+        ).value
+
+    def make_page_code(self) -> PageCodeAnswer:
+        """Make a code that signs in to the page.
+
+        For the administrator's token and those of the configuration. The code works once and
+        for 60 seconds, at any server of the log; `spawnlog open` opens the page with it. It
+        stands behind the `#` of the address, which browsers send to nobody.
+        """
+        return (self.answer(operations.make_page_code())).value
+
+    def patch_shared_context(
+        self, key: str, changes: Mapping[str, Any], *, if_match: str = "*"
+    ) -> SharedContextView | SharedSizesView:
+        """Write into what a session shares.
+
+        A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag`
+        that it was made for in `If-Match`, or `*`. Children that are at work keep what they
+        started with. A patch that changes nothing records nothing. A token without scope
+        `content` is answered with `sessionKey`, `version`, `position` and `sizes` alone.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            changes: A JSON merge patch; keys with their values, null takes one away.
+            if_match: The `ETag` of what was read, or `*`.
+        """
+        return (self.answer(operations.patch_shared_context(key, changes, if_match=if_match))).value
+
+    def prolong_claim(
+        self, run_id: str | UUID, epoch: int, *, lease_seconds: float | None = None
+    ) -> HeartbeatAnswer:
+        """Prolong a claim.
+
+        Some three times a lease. A run whose executor gives no sign of life ends as `error`,
+        `interrupted: …`; one that is past its time limit as `timeout`. When `stop` is set the
+        lease is not prolonged: end what you execute, and report the end while it holds.
+
+        Args:
+            run_id: The run's id.
+            epoch: As the claim was answered. It fences the claim.
+            lease_seconds: So long the run is yours without another sign of life.
+        """
+        return (
+            self.answer(operations.prolong_claim(run_id, epoch, lease_seconds=lease_seconds))
+        ).value
+
+    def provide_transcript(
+        self,
+        key: str,
+        entries: Sequence[EntryBody],
+        *,
+        total_tokens: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TranscriptProvidedAnswer:
+        """Tell what was said in a session.
+
+        For a requester that lives elsewhere: a child that is spawned with `context` `fork`
+        begins with what was told last before its spawn. The whole conversation is told each
+        time, and takes the place of the one before; the same again changes nothing and
+        records nothing. `tokens` is `totalTokens`, else the last usage entry or a quarter of
+        the bytes, whichever is more. A session that was spawned here is told by nobody: its
+        transcript is its run's.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            entries: The whole conversation, the oldest first.
+            total_tokens: How many tokens it is, when that is known.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.provide_transcript(
+                    key, entries, total_tokens=total_tokens, idempotency_key=idempotency_key
+                )
+            )
+        ).value
+
+    def redrive_announcement(
+        self,
+        id: str | UUID,
+        reason: str,
+        *,
+        webhook: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> RedrivenAnswer:
+        """Send a parked announcement again.
+
+        To the addresses and with the secrets of the configuration in force, as often as at
+        first. The reason is on record.
+
+        Args:
+            id: The announcement's id: that of its run.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.redrive_announcement(
+                    id, reason, webhook=webhook, idempotency_key=idempotency_key
+                )
+            )
+        ).value
+
+    def report_transcript(
+        self, run_id: str | UUID, epoch: int, first: int, entries: Sequence[EntryBody]
+    ) -> ReportedAnswer:
+        """Report what the child said.
+
+        As it comes, in order. What the child was told is there already. A repeat is not
+        stored twice, and a gap is refused with the number that is next. It is no sign of
+        life: that is the heartbeat alone.
+
+        Args:
+            run_id: The run's id.
+            epoch: As the claim was answered. It fences the claim.
+            first: The number of the first of these entries among all that you reported,
+                from 1 on. Entries that are there already stay as they are.
+        """
+        return (self.answer(operations.report_transcript(run_id, epoch, first, entries))).value
+
+    def respawn(
+        self,
+        run_id: str | UUID,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        scripts: Literal["again", "recorded"] | None = None,
+        transcript: TranscriptChoice | None = None,
+        config_revision: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AcceptedSpawn:
+        """Spawn anew from an earlier run.
+
+        A new spawn with the request of an earlier run, whatever came of that one, and with
+        changes. It is decided and answered like any other. The new run names the earlier one
+        as `respawnedFrom`, that one has it among its `respawns`. The session that asked asks
+        again, unless the changes name another one that the token acts for; that, and
+        `transcript`, need the scope `content` too.
+
+        Args:
+            run_id: The run's id.
+            changes: A JSON merge patch (RFC 7386) over the request of the earlier run, in
+                the shape of `POST /v1/spawns`: null takes a member away.
+            scripts: `recorded`: no context script runs; what each said for the earlier
+                run is read once more. Refused where that is not on record, or the script is
+                another one.
+            transcript: The child begins with the earlier run's transcript up to an entry.
+            config_revision: Decide under this earlier revision of the configuration. Only
+                for a token with the pattern `*`, or the scope `admin`.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.respawn(
+                    run_id,
+                    changes=changes,
+                    scripts=scripts,
+                    transcript=transcript,
+                    config_revision=config_revision,
+                    idempotency_key=idempotency_key,
+                )
+            )
+        ).value
+
+    def revoke_page_token(self) -> RevokedAnswer:
+        """Revoke a token of the page.
+
+        The token that is sent, when it is one of the page: signing out of it. Other tokens
+        are revoked in the configuration.
+        """
+        return (self.answer(operations.revoke_page_token())).value
+
+    def send_message(
+        self,
+        run_id: str | UUID,
+        message: str,
+        *,
+        mode: Literal["send", "steer"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer:
+        """Go on with a session.
+
+        A message to the session of this run, whichever of its runs that is: it becomes a new
+        run of the session, which `continues` its last one. While that one is at work the
+        message waits (202, `queued`): 20 of them at most, taken in their order, each once the
+        run before it is announced. With mode `steer` the run at work is ended and not
+        announced, and the new one takes its place (202, `accepted`); one that is over stays
+        as it is (200, `done`). The session is open until it is put away, one of mode
+        `session` until it is stopped. The new run of a session whose last one was announced
+        takes a place among the children of the session that spawned it. It works in the same
+        workspace and by the configuration of now; no context script runs again. A refusal is
+        recorded.
+
+        Args:
+            run_id: The run's id.
+            mode: `send` waits for the run at work, if there is one; `steer` ends it and
+                goes on with the message in its place (4000 characters at most, one in 2 s).
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.send_message(run_id, message, mode=mode, idempotency_key=idempotency_key)
+            )
+        ).value
+
+    def spawn(
+        self,
+        task: str | Sequence[str],
+        requester: str | RequesterBody,
+        *,
+        label: str | None = None,
+        agent_id: str | None = None,
+        model: str | None = None,
+        thinking: str | None = None,
+        run_timeout_seconds: float | None = None,
+        thread: bool | None = None,
+        mode: Literal["run", "session"] | None = None,
+        cleanup: Literal["delete", "keep"] | None = None,
+        sandbox: Literal["inherit", "require"] | None = None,
+        context: Literal["isolated", "fork"] | None = None,
+        light_context: bool | None = None,
+        expects_completion_message: bool | None = None,
+        attachments: Sequence[AttachmentBody] | None = None,
+        attach_as: AttachAsBody | None = None,
+        context_preamble: str | None = None,
+        shared_context: Mapping[str, Any] | None = None,
+        shared_context_scope: Literal["family", "child"] | None = None,
+        parallel: bool | None = None,
+        depends_on: Sequence[str | DependencyBody] | None = None,
+        chain_after: str | DependencyBody | None = None,
+        idempotency_key: str | None = None,
+    ) -> AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch:
+        """Spawn a sub-agent.
+
+        Decides, gathers the child's context, opens its session and queues its run. Answered
+        when the session exists; what was decided is durable by then. A caller that goes away
+        cancels nothing. A refusal is recorded like everything else. A list of tasks is
+        decided as one: its answer has a `batchId`, and all runs in `runs`; a refusal names
+        the run and the task for which all were refused. The requester may be given by its
+        session id, or as `current` by a token that acts for one session; what is on record
+        about it outranks what the request says of it.
+
+        Args:
+            task: With `parallel` a list: a run for each of them, or for none.
+            run_timeout_seconds: Rounded down to whole seconds; 0, or less, is without
+                limit.
+            thread: Bind the child to a thread of the requester's channel. `mode` is
+                `session` then, unless it is given: the child stays and takes messages until
+                it is stopped.
+            sandbox: `require` refuses a child that would not be in a sandbox.
+            context: `fork`: the child begins with the requester's conversation up to now.
+                Only of the requester's own agent. Without it a child in a thread of a channel
+                follows `session.threadBindings.defaultSpawnContext`, any other starts
+                `isolated`.
+            light_context: Leave the files of the agent's workspace out of the prompt.
+            attachments: Files that are put into the child's workspace, as far as
+                `tools.sessions_spawn.attachments` permits; off unless it is enabled.
+            shared_context: Keys with any values, at most 64 KiB of JSON with what the
+                requester's session shares already. The child reads them in its prompt, as do
+                those that are spawned by this session later, and those below it.
+            shared_context_scope: `child`: the keys are for this child, and for those
+                below it, alone.
+            parallel: Of a list of tasks: they run side by side. All runs are admitted and
+                prepared, or none is. Their labels are `<label>-1` and so on.
+            depends_on: Earlier runs of the same tree, by their labels or ids. The child
+                is prepared, and queued when all of them have ended with `success` and all
+                below them is done; with `{"run": …, "require": "ended"}` any end will do.
+            chain_after: One run more to wait for, as in `dependsOn`.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.spawn(
+                    task,
+                    requester,
+                    label=label,
+                    agent_id=agent_id,
+                    model=model,
+                    thinking=thinking,
+                    run_timeout_seconds=run_timeout_seconds,
+                    thread=thread,
+                    mode=mode,
+                    cleanup=cleanup,
+                    sandbox=sandbox,
+                    context=context,
+                    light_context=light_context,
+                    expects_completion_message=expects_completion_message,
+                    attachments=attachments,
+                    attach_as=attach_as,
+                    context_preamble=context_preamble,
+                    shared_context=shared_context,
+                    shared_context_scope=shared_context_scope,
+                    parallel=parallel,
+                    depends_on=depends_on,
+                    chain_after=chain_after,
+                    idempotency_key=idempotency_key,
+                )
+            )
+        ).value
+
+    def start_verification(self) -> VerificationStartView:
+        """Verify the log.
+
+        Compares the whole log with its chain of hashes, and texts, transcripts and read
+        tables with the log, as `spawnlog log verify` does: in processes beside the server,
+        which read and change nothing. `GET /v1/log` says how far it is and what it found.
+        There is one at a time for each log, over all its servers and commands: while one is
+        under way this answers with that one, and `began` is false. It goes on when nobody
+        asks, and ends with the server. Needs the scope `admin`.
+        """
+        return (self.answer(operations.start_verification())).value
+
+    def stop_run(
+        self, run_id: str | UUID, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> StoppedAnswer:
+        """Stop a run and its descendants.
+
+        A run that is prepared or queued is over at once; one that executes is over when its
+        processes are gone: wait for it with `GET /v1/runs/{runId}?wait=30s&until=ended`.
+        Stopping one that is over changes nothing.
+
+        Args:
+            run_id: The run's id.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(operations.stop_run(run_id, reason=reason, idempotency_key=idempotency_key))
+        ).value
+
+    def stop_session(
+        self, key: str, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> SessionStoppedAnswer:
+        """Stop a session's run and all below it.
+
+        Its own run, if it has one that is not over, and all its descendants. A child that
+        stays open after its runs (mode `session`) is closed by it: it takes no more messages,
+        and is put away with all its runs once the last one is announced. Repeating it changes
+        nothing.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.stop_session(key, reason=reason, idempotency_key=idempotency_key)
+            )
+        ).value
+
+    def stop_verification(self) -> VerificationStopView:
+        """Stop verifying the log.
+
+        The verification under way stops within some seconds, at whichever server or command
+        it is; `spawnlog log verify --resume` goes on with it. Needs the scope `admin`.
+        """
+        return (self.answer(operations.stop_verification())).value
+
+    def trade_page_code(self, code: str) -> PageTokenAnswer:
+        """Trade a code for a token of the page.
+
+        Without a token: the code says who asks. The token has the id, the scopes and the
+        sessions of the one that asked for the code, for as long as that one has them, and for
+        12 hours at most. 401 for a code that was used or is too old.
+
+        Args:
+            code: The code, as it was given.
+        """
+        return (self.answer(operations.trade_page_code(code))).value
+
+    def what_if(
+        self,
+        *,
+        config: Mapping[str, Any] | None = None,
+        config_text: str | None = None,
+        config_name: str | None = None,
+        patch: Sequence[Mapping[str, Any]] | None = None,
+        from_: str | datetime | None = None,
+        to: str | datetime | None = None,
+        filter: WhatIfFilter | None = None,
+        only: Sequence[
+            Literal[
+                "same",
+                "newly-refused",
+                "newly-allowed",
+                "different-agent",
+                "different-model",
+                "different-plan",
+                "different-context",
+                "different-announcement",
+                "not-replayable",
+            ]
+        ]
+        | None = None,
+        cascade: bool | None = None,
+        prompts: bool | None = None,
+    ) -> Iterator[WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView]:
+        """What another configuration would have decided.
+
+        Decides recorded spawns and messages again under another configuration, each from the
+        facts that were recorded for it: no script, runtime or hook is asked, nothing is
+        looked up and nothing is written. A line of JSON for each decision with its verdict,
+        one about once a second with how far it is, the totals last; an answer that ends with
+        `failure`, or without totals, is not whole. It goes over the whole log, so it needs a
+        token for sessions "*", and scope `content` for `prompts`.
+        """
+        return self.lines(
+            operations.what_if(
+                config=config,
+                config_text=config_text,
+                config_name=config_name,
+                patch=patch,
+                from_=from_,
+                to=to,
+                filter=filter,
+                only=only,
+                cascade=cascade,
+                prompts=prompts,
+            )
+        )
+
+    def write_preamble(
+        self, key: str, preamble: str, *, idempotency_key: str | None = None
+    ) -> PreambleAnswer:
+        """Change the preamble of a session.
+
+        What stands in front of the system prompt of the session's later runs, in the place of
+        the `contextPreamble` of its spawn, cut as that is. The run at work keeps what it
+        began with. A text without anything to be seen takes it away.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(operations.write_preamble(key, preamble, idempotency_key=idempotency_key))
+        ).value
+
+    def yield_session(
+        self, key: str, *, message: str | None = None, idempotency_key: str | None = None
+    ) -> YieldedAnswer:
+        """End a turn and wait for sub-agents.
+
+        The run at work in this session, which is to end now and is ended five seconds later,
+        is not announced. What its sub-agents report, each when it is done and those of a list
+        of tasks together, is the message of a new run of the session, which takes its place.
+        Without a sub-agent that is at work, or whose report the session was not given, there
+        is nothing to wait for. Repeating it changes nothing.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            message: Said again in the answer.
+            idempotency_key: The same key with the same body gets the first answer again,
+                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
+                days. Default: a key of its own for each call.
+        """
+        return (
+            self.answer(
+                operations.yield_session(key, message=message, idempotency_key=idempotency_key)
+            )
+        ).value
+
+    def found_events(
+        self,
+        *,
+        agent_id: str | None = None,
+        becomes: str | None = None,
+        changes: bool | None = None,
+        cursor: str | None = None,
+        field: str | None = None,
+        from_: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        rule: str | None = None,
+        run_id: str | UUID | None = None,
+        session: str | None = None,
+        to: str | datetime | None = None,
+        tree: str | None = None,
+        types: Sequence[str] = (),
+        when: str | None = None,
+    ) -> Iterator[BreakpointView]:
+        """Yield the items of all pages of `find_events`, which are requested as needed.
+
+        The first positions, between `from` and `to`, at which a condition begins to hold
+        (`when`), a field of a run's or a session's state becomes a value (`field` with
+        `becomes` or `changes`), or an event was recorded (`types`, `rule`). Numbers of a
+        condition count runs by status, `spawned` and `archived` ones, `active` places, the
+        revision of the configuration (`config`) and the `position`; `runId`, `session`,
+        `tree`, `agentId` and `rule` say of which runs. One request looks at a bounded number
+        of events: as long as there is a `nextCursor` there may be more. Without `runId`,
+        `session` or `tree` it needs a token for the sessions `*`.
+
+        Args:
+            agent_id: Of runs of this agent, as it is then.
+            becomes: The value that it comes to have.
+            changes: Any change of the field.
+            cursor: `nextCursor` of the page before this one.
+            field: A field of a run's state, or of that of `session`, by the view's name.
+            from_: Where to begin: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. Default: the beginning of the
+                log.
+            limit: How many positions at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            rule: Refusals by this rule alone.
+            run_id: Of this run only.
+            session: Of this session and the runs that it asked for: a key, an id,
+                `current`.
+            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+                such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
+                or w), or a stage of a run such as run:reviewer@started. Default: now.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            types: Of any of these types: one each time, or names by commas.
+            when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
+                `or`, `not` and parentheses.
+        """
+        return self.items(
+            operations.find_events(
+                agent_id=agent_id,
+                becomes=becomes,
+                changes=changes,
+                cursor=cursor,
+                field=field,
+                from_=from_,
+                limit=limit,
+                min_position=min_position,
+                rule=rule,
+                run_id=run_id,
+                session=session,
+                to=to,
+                tree=tree,
+                types=types,
+                when=when,
+            )
+        )
+
+    def differences(
+        self,
+        from_: str | datetime,
+        to: str | datetime,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        run_id: str | UUID | None = None,
+        session: str | None = None,
+        tree: str | None = None,
+    ) -> Iterator[DiffItemView]:
+        """Yield the items of all pages of `get_diff`, which are requested as needed.
+
+        Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
+        registry: who came to be, who is not there, and who changed, each with a patch (RFC
+        6902) that makes the left into the right, where `null` stands for one that was not
+        there. Items are in the order of their first events between the two. One request looks
+        at a bounded number of events, so a page may be short or empty: the diff is over when
+        `nextCursor` is null; `counts` are those of the page. A session in the diff of a tree
+        or of the registry is what its own events say; with `session` it is all that `GET
+        /v1/sessions/{key}` shows.
+
+        Args:
+            from_: The left side: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started.
+            to: The right side, which may be the earlier one.
+            cursor: `nextCursor` of the page before this one.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            run_id: Of this run alone.
+            session: Of this session as it reads: a key, a session id, or `current`.
+            tree: Of the runs and sessions below this root session, and of itself.
+        """
+        return self.items(
+            operations.get_diff(
+                from_,
+                to,
+                cursor=cursor,
+                limit=limit,
+                min_position=min_position,
+                run_id=run_id,
+                session=session,
+                tree=tree,
+            )
+        )
+
+    def run_history(
+        self,
+        run_id: str | UUID,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        field: Sequence[str] = (),
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> Iterator[StateChangeView]:
+        """Yield the items of all pages of `get_run_history`, which are requested as needed.
+
+        For each event of the run what it changed, as a patch (RFC 6902) from the run as it
+        read before to how it read then; the first begins with `{}`. All in order give what
+        `version` of the run shows. `setBy` has for each field of the newest state, or of that
+        as of `at`, the event that set it last; with `field` for those fields alone. A text
+        that was erased is null, and who set it is known still. The run is read with its texts
+        by a token with the scope `content`, else as a summary.
+
+        Args:
+            run_id: The run's id.
+            after: Only states behind this version: `nextAfter`.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            field: Only what changed this field of a run, by its name or by a JSON pointer
+                such as `/announcement/state`; or any of several.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return self.items(
+            operations.get_run_history(
+                run_id, after=after, at=at, field=field, limit=limit, min_position=min_position
+            )
+        )
+
+    def transcript(
+        self,
+        run_id: str | UUID,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        last: int | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        tools: bool | None = None,
+        wait: float | None = None,
+    ) -> Iterator[TranscriptEntryView]:
+        """Yield the items of all pages of `get_run_transcript`, which are requested as needed.
+
+        Entries as they came, also while the run goes on; the first one of its own is what it
+        was told. Tool calls and token counts are shown with `tools=true`. An entry `session`
+        in front says that those behind it, as many as its `entries`, are those of the
+        requester's session that the child began with. With `at` it has the entries that had
+        come when that position was recorded, all of them once the run had ended. To follow a
+        run at work, ask again with `wait` and with `nextAfter`, else `lastSequence`, as
+        `after`, until `complete` is true and `nextAfter` is null; or ask with `Accept:
+        text/event-stream`: each entry is an event `entry` whose `id` is its number, and an
+        event `end` follows the last one. The stream resumes from `Last-Event-ID`, else
+        `after`, else the first entry.
+
+        Args:
+            run_id: The run's id.
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            last: The last entries, so many; not with `after`.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            tools: With tool calls and token counts.
+            wait: How long to wait for an entry behind `after`, or for the end of the run,
+                60 s at most: a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone
+                it is seconds. Not with `at` or `last`.
+        """
+        return self.items(
+            operations.get_run_transcript(
+                run_id,
+                after=after,
+                at=at,
+                last=last,
+                limit=limit,
+                min_position=min_position,
+                tools=tools,
+                wait=wait,
+            )
+        )
+
+    def announcements(
+        self,
+        key: str,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        wait: float | None = None,
+    ) -> Iterator[AnnouncementView]:
+        """Yield the items of all pages of `list_announcements`, which are requested as needed.
+
+        Announcements by position, those behind `after`. With `wait` an empty answer waits for
+        the first one. `origin` is where the result is to be sent from here, if anybody said.
+        With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too.
+
+        Args:
+            key: The session's key in any spelling, its id, or `current` for the one
+                session that the token acts for. A slash in it goes as `%2F`.
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
+                as 30s, 10m or 1d; alone it is seconds.
+        """
+        return self.items(
+            operations.list_announcements(
+                key, after=after, at=at, limit=limit, min_position=min_position, wait=wait
+            )
+        )
+
+    def events(
+        self,
+        *,
+        actor: str | None = None,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        run_id: str | UUID | None = None,
+        tree: str | None = None,
+        types: Sequence[str] = (),
+    ) -> Iterator[EventView]:
+        """Yield the items of all pages of `list_events`, which are requested as needed.
+
+        A page of events behind `after`, or of the newest ones with `before` or `order=desc`,
+        as of `at`. With `Accept: text/event-stream` it is a live stream that resumes from
+        `Last-Event-ID`, else `after`, else the head. With filters the stream sends
+        `checkpoint` events, so that a resume skips what was filtered. A reader that is too
+        slow is disconnected and resumes where it was. One request for a page looks at a
+        bounded number of events, so a page may be short or empty: go on behind `nextAfter`
+        until it is `head`, and with the newest first before `nextBefore` until that is null.
+
+        Args:
+            actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
+                `system`), the id of a token, or the key of a session that acted.
+            after: Behind this position; streams default to now.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            before: Before this position, the newest first.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            order: `desc` for the newest first, which is so with `before` anyway.
+            run_id: Of this run only.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            types: Of any of these types: one each time, or names by commas.
+        """
+        return self.items(
+            operations.list_events(
+                actor=actor,
+                after=after,
+                at=at,
+                before=before,
+                limit=limit,
+                min_position=min_position,
+                order=order,
+                run_id=run_id,
+                tree=tree,
+                types=types,
+            )
+        )
+
+    def ledger(
+        self,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        state: Literal["parked", "due", "delivered", "acknowledged"] | None = None,
+    ) -> Iterator[AnnouncementView]:
+        """Yield the items of all pages of `list_ledger`, which are requested as needed.
+
+        Of all sessions that the token covers, in this `state` or in any, by position, behind
+        `after`; one that was parked stands where that was recorded last. `deliveries` has the
+        state, the attempts and the next time of each webhook. One request looks at a bounded
+        number, so a page may be short or empty: the ledger is over when `nextAfter` is null.
+
+        Args:
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            state: `parked`: some webhook has not taken it and is not sent it any more;
+                `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
+                session has not taken it, or has.
+        """
+        return self.items(
+            operations.list_ledger(
+                after=after, at=at, limit=limit, min_position=min_position, state=state
+            )
+        )
+
+    def revisions(
+        self,
+        *,
+        at: str | datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> Iterator[RevisionSummary]:
+        """Yield the items of all pages of `list_revisions`, which are requested as needed.
+
+        The revisions of the configuration, the newest first: the first one is that which is
+        active, or was `at` then. Needs a token for the sessions `*`.
+
+        Args:
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            cursor: `nextCursor` of the page before.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return self.items(
+            operations.list_revisions(at=at, cursor=cursor, limit=limit, min_position=min_position)
+        )
+
+    def run_events(
+        self,
+        run_id: str | UUID,
+        *,
+        after: int | None = None,
+        at: str | datetime | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+    ) -> Iterator[EventWithTexts | EventView]:
+        """Yield the items of all pages of `list_run_events`, which are requested as needed.
+
+        In order, those behind `after`, with their envelopes. Free texts are references. Only
+        why something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and
+        why context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both
+        to a token with the scope `content`.
+
+        Args:
+            run_id: The run's id.
+            after: Only what stands behind this: `nextAfter` of a page.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+        """
+        return self.items(
+            operations.list_run_events(
+                run_id, after=after, at=at, limit=limit, min_position=min_position
+            )
+        )
+
+    def runs(
+        self,
+        *,
+        agent_id: Sequence[str] = (),
+        at: str | datetime | None = None,
+        cursor: str | None = None,
+        depth: int | None = None,
+        label: Sequence[str] = (),
+        label_prefix: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
+        q: str | None = None,
+        requester: str | None = None,
+        respawned_from: str | UUID | None = None,
+        rule: str | None = None,
+        since: str | datetime | None = None,
+        stage: Sequence[
+            Literal[
+                "requested",
+                "scripts-resolved",
+                "overridden",
+                "session-created",
+                "queued",
+                "started",
+                "ended",
+                "announced",
+                "archived",
+                "refused",
+            ]
+        ] = (),
+        status: Sequence[
+            Literal[
+                "preparing",
+                "waiting",
+                "queued",
+                "running",
+                "done",
+                "failed",
+                "timeout",
+                "stopped",
+                "unknown",
+                "refused",
+            ]
+        ] = (),
+        totals: bool | None = None,
+        tree: str | None = None,
+        until: str | datetime | None = None,
+    ) -> Iterator[RunSummary]:
+        """Yield the items of all pages of `list_runs`, which are requested as needed.
+
+        Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
+        keeps the position at which the listing began. One request looks at a bounded number
+        of runs, so a page may be short or empty for a token that may see few of them: the
+        listing is over when `nextCursor` is null, and not before.
+
+        Args:
+            agent_id: Of this agent, after any override; of any of several.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            cursor: `nextCursor` of the page before this one.
+            depth: So deep; needs `requester`, `tree` or `rule` beside it.
+            label: With exactly this label, or any of several.
+            label_prefix: With a label that begins like this; needs `requester`, `tree` or
+                `rule` beside it.
+            limit: How many items at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            order: By creation.
+            outcome: Ended like this, or like any of several.
+            q: With each of these words, 8 at most, in label or task, in upper or lower
+                case. The first 10,000 characters of a task are looked through; for a token
+                without `content` those that lists show.
+            requester: Spawned by this session: its key in any spelling, its id, or
+                `current`.
+            respawned_from: Respawned from the run with this id.
+            rule: Refused by this rule.
+            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+            stage: At this stage, or any of several.
+            status: With this status, or any of several.
+            totals: Tell how many runs there are by status, agent and rule, on the first
+                page.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            until: Created before this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+        """
+        return self.items(
+            operations.list_runs(
+                agent_id=agent_id,
+                at=at,
+                cursor=cursor,
+                depth=depth,
+                label=label,
+                label_prefix=label_prefix,
+                limit=limit,
+                min_position=min_position,
+                order=order,
+                outcome=outcome,
+                q=q,
+                requester=requester,
+                respawned_from=respawned_from,
+                rule=rule,
+                since=since,
+                stage=stage,
+                status=status,
+                totals=totals,
+                tree=tree,
+                until=until,
+            )
+        )
+
+    def timeline(
+        self,
+        *,
+        agent_id: Sequence[str] = (),
+        at: str | datetime | None = None,
+        buckets: int | None = None,
+        cursor: str | None = None,
+        depth: int | None = None,
+        from_: str | datetime | None = None,
+        label: Sequence[str] = (),
+        label_prefix: str | None = None,
+        limit: int | None = None,
+        min_position: int | None = None,
+        outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
+        requester: str | None = None,
+        respawned_from: str | UUID | None = None,
+        rule: str | None = None,
+        since: str | datetime | None = None,
+        stage: Sequence[
+            Literal[
+                "requested",
+                "scripts-resolved",
+                "overridden",
+                "session-created",
+                "queued",
+                "started",
+                "ended",
+                "announced",
+                "archived",
+                "refused",
+            ]
+        ] = (),
+        status: Sequence[
+            Literal[
+                "preparing",
+                "waiting",
+                "queued",
+                "running",
+                "done",
+                "failed",
+                "timeout",
+                "stopped",
+                "unknown",
+                "refused",
+            ]
+        ] = (),
+        to: str | datetime | None = None,
+        tree: str | None = None,
+        until: str | datetime | None = None,
+    ) -> Iterator[RunBarView]:
+        """Yield the items of all pages of `list_timeline`, which are requested as needed.
+
+        The runs that were asked for and not over between `from` and `to`, the newest first,
+        each with the position and instant of every stage that it had come to as of `at`, and
+        buckets of as much time each with what was recorded in them, as `/v1/events/histogram`
+        has them. The buckets count all of the log in that part, or the tree that is asked
+        for; the other filters are for runs alone. A token that does not see all of the log
+        gets none unless it names a tree of its own.
+
+        Args:
+            agent_id: Of this agent, after any override; of any of several.
+            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
+                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
+                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
+                more characters of its beginning, or its label. Default: now.
+            buckets: How many buckets of time; 0 for none, 100 when left out.
+            cursor: `nextCursor` of the page before this one.
+            depth: So deep; needs `requester`, `tree` or `rule` beside it.
+            from_: Only what was recorded after this moment: pos:18342, an RFC 3339
+                instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
+                -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
+                Default: all.
+            label: With exactly this label, or any of several.
+            label_prefix: With a label that begins like this; needs `requester`, `tree` or
+                `rule` beside it.
+            limit: How many runs at most.
+            min_position: Answer no earlier state than that of this position, which
+                another server has told; 503 when it is not known here within a second.
+            outcome: Ended like this, or like any of several.
+            requester: Spawned by this session: its key in any spelling, its id, or
+                `current`.
+            respawned_from: Respawned from the run with this id.
+            rule: Refused by this rule.
+            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+            stage: At this stage, or any of several.
+            status: With this status, or any of several.
+            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+                such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
+                or w), or a stage of a run such as run:reviewer@started. Default: now.
+            tree: In the tree below this root session: a key, a session id, or `current`.
+            until: Created before this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+        """
+        return self.items(
+            operations.list_timeline(
+                agent_id=agent_id,
+                at=at,
+                buckets=buckets,
+                cursor=cursor,
+                depth=depth,
+                from_=from_,
+                label=label,
+                label_prefix=label_prefix,
+                limit=limit,
+                min_position=min_position,
+                outcome=outcome,
+                requester=requester,
+                respawned_from=respawned_from,
+                rule=rule,
+                since=since,
+                stage=stage,
+                status=status,
+                to=to,
+                tree=tree,
+                until=until,
+            )
+        )

@@ -1,0 +1,151 @@
+"""The generated half of the client: it is current, sends what the document has, and reads every
+example of an answer."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from infrastructure.inbound.http.openapi import document
+from spawnlog import AsyncClient, Client
+from spawnlog.core.answer import ServerAnswer, read_value
+from spawnlog.core.request import Request
+from tests.support.client.description import python_name
+from tests.support.client.write import PACKAGE, generated
+
+DOCUMENT = document()
+OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+class SilentClient(Client):
+    """A client that keeps its requests in place of sending them."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1", token="a-token")
+        self.requests: list[Request[Any]] = []
+
+    def answer(self, request: Request[Any], retries: object = None) -> ServerAnswer[Any]:
+        self.requests.append(request)
+        return ServerAnswer(None, None, False)
+
+    def lines(self, request: Request[Any]) -> Iterator[Any]:
+        self.requests.append(request)
+        return iter(())
+
+
+@pytest.fixture
+def silent() -> Iterator[SilentClient]:
+    with SilentClient() as client:
+        yield client
+
+
+def request_of(client: SilentClient, operation: str, **given: Any) -> Request[Any]:
+    """Return the request of an operation; a parameter that is required and not given is `x`."""
+    method = getattr(client, python_name(operation))
+    for name, one in inspect.signature(method).parameters.items():
+        if one.default is inspect.Parameter.empty:
+            given.setdefault(name, {} if name == "changes" else "x")
+    method(**given)
+    return client.requests[-1]
+
+
+@pytest.mark.process
+def test_generated_modules_are_current() -> None:
+    outdated = [
+        name for name, text in generated().items() if (PACKAGE / name).read_text("utf-8") != text
+    ]
+    assert outdated == [], "write them anew: make client"
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    names = [{name for name in dir(one) if name[0] != "_"} for one in (Client, AsyncClient)]
+    assert names[0] == names[1]
+    assert {python_name(one) for one in OPERATIONS} <= names[0]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_method_sends_every_parameter(operation: str, silent: SilentClient) -> None:
+    _, path, described = OPERATIONS[operation]
+    given: dict[str, Any] = {}
+    texts: dict[str, dict[str, list[str]]] = {"path": {}, "query": {}, "header": {}}
+    for one in described.get("parameters", ()):
+        value, sent = value_of(one)
+        given[python_name(one["name"])] = value
+        texts[one["in"]][one["name"]] = sent
+    members = {} if operation == "patchSharedContext" else body_of(described)
+    given |= {python_name(name): {"some": "value"} for name in members}
+    request = request_of(silent, operation, **given)
+    parts = urlsplit(request.target)
+    for name, (text,) in texts["path"].items():
+        path = path.replace(f"{{{name}}}", text)
+    assert unquote(parts.path) == path
+    assert parse_qs(parts.query) == texts["query"]
+    assert {name: [request.headers[name]] for name in texts["header"]} == texts["header"]
+    assert set(json.loads(request.content or b"{}")) == set(members)
+
+
+def value_of(parameter: dict[str, Any]) -> tuple[Any, list[str]]:
+    """Return a value that the parameter may have, and the texts that are sent for it."""
+    if parameter["name"] == "wait":
+        return 30, ["30s"]
+    kind = parameter["schema"]["type"]
+    if kind == "array":
+        return ["one", "two"], ["one", "two"]
+    return {
+        "integer": (7, ["7"]),
+        "boolean": (True, ["true"]),
+        "string": ("some text", ["some text"]),
+    }[kind]
+
+
+def body_of(described: dict[str, Any]) -> dict[str, Any]:
+    """Return the schemas of the members of a body."""
+    if "requestBody" not in described:
+        return {}
+    reference = described["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    schema = DOCUMENT["components"]["schemas"][reference.rpartition("/")[2]]
+    members: dict[str, Any] = schema["properties"]
+    return members
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_command_is_repeated_only_if_that_is_safe(operation: str, silent: SilentClient) -> None:
+    method, _, described = OPERATIONS[operation]
+    request = request_of(silent, operation)
+    has_key = any(one["name"] == "Idempotency-Key" for one in described.get("parameters", ()))
+    assert (request.idempotency_key is not None) == has_key
+    changes_at_once = {"clearPreamble", "patchSharedContext", "revokePageToken", "tradePageCode"}
+    assert request.again == (operation not in changes_at_once)
+    assert method == request.method
+
+
+@pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - {"getMetrics", "whatIf"}))
+def test_example_answer_is_read_whole(operation: str, silent: SilentClient) -> None:
+    names = request_of(silent, operation).answers
+    responses = OPERATIONS[operation][2]["responses"]
+    for status in [status for status in responses if status < "300"]:
+        example = responses[status]["content"]["application/json"]["example"]
+        value = read_value(names, json.dumps(example).encode())
+        assert instants(value.model_dump(mode="json", exclude_unset=True)) == instants(example)
+
+
+def instants(value: Any) -> Any:
+    """Return JSON with instants in place of their texts, which differ in their trailing zeros."""
+    match value:
+        case dict():
+            return {name: instants(one) for name, one in value.items()}
+        case list():
+            return [instants(one) for one in value]
+        case str() if re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", value):
+            return datetime.fromisoformat(value)
+        case _:
+            return value

@@ -1,0 +1,301 @@
+"""Writes the modules of the Python client that have a part for each operation: functions that make
+requests, methods of the client that awaits, and the typed dictionaries of bodies."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tests.support.client.description import (
+    KEY,
+    UNNAMED_SHAPES,
+    Json,
+    Operation,
+    Parameter,
+    annotation,
+    answer_names,
+    body_names,
+    operations,
+    python_name,
+)
+
+HEAD = "# Written by `make client` from the description of the HTTP API.\n"
+LINE_CHARACTERS = 100
+
+ITERATORS = {
+    "listRuns": "runs",
+    "listRunEvents": "run_events",
+    "getRunTranscript": "transcript",
+    "getRunHistory": "run_history",
+    "getDiff": "differences",
+    "listAnnouncements": "announcements",
+    "listLedger": "ledger",
+    "listEvents": "events",
+    "listTimeline": "timeline",
+    "findEvents": "found_events",
+    "listRevisions": "revisions",
+}
+"""The method that yields the items of all pages, for each operation that answers with a page."""
+
+_REQUEST_HELPERS = (
+    *("LinesRequest", "PageRequest", "Request"),
+    *("command_request", "lines_request", "page_request", "path_of", "plain_request"),
+    *("read_request", "requester_object"),
+)
+_SPAWN_ARGUMENTS_OF_THEIR_OWN = frozenset({"task", "requester", "parallel"})
+
+
+def request_module(document: Json) -> str:
+    """Return the text of `operations.py`."""
+    body = "".join(_request_function(one) for one in operations(document))
+    return (
+        f"{HEAD}"
+        '"""Requests of every operation. `answer` of a client sends them."""'
+        "\n\nfrom __future__ import annotations\n"
+        f"{_imports(body, {'spawnlog.core.request': _REQUEST_HELPERS}, _types(document))}"
+        f"{body}"
+    )
+
+
+def method_module(document: Json) -> str:
+    """Return the text of `async_methods.py`."""
+    found = operations(document)
+    body = "".join(_method(one) for one in found)
+    body += "".join(_iterator(one) for one in found if one.lists)
+    return (
+        f'{HEAD}"""Every operation of a server as a method of the client that awaits."""\n\n'
+        "from __future__ import annotations\n"
+        "from collections.abc import AsyncIterator\n"
+        "from spawnlog import operations\n"
+        "from spawnlog.core.async_sender import AsyncSender\n"
+        f"{_imports(body, {}, _types(document))}"
+        "\n\nclass AsyncMethods(AsyncSender):\n"
+        '    """Every operation of a server."""\n'
+        f"{body}"
+    )
+
+
+def body_module(document: Json) -> str:
+    """Return the text of `bodies.py`: the objects in bodies that are no body themselves."""
+    schemas = document["components"]["schemas"]
+    found = operations(document)
+    shapes = dict(_unnamed_shapes(list(schemas.values())))
+    shapes |= {name: schemas[name] for name in body_names(document) if name not in shapes}
+    (spawn,) = [one for one in found if one.id == "spawn"]
+    text = "".join(_typed_dictionary(name, shapes[name]) for name in sorted(shapes))
+    text += _spawn_choices(spawn)
+    return (
+        f'{HEAD}"""Objects in the bodies of requests, with the names that they have in JSON."""\n\n'
+        "from collections.abc import Mapping, Sequence\n"
+        "from typing import Any, Literal, NotRequired, TypedDict\n"
+        f"{text}"
+    )
+
+
+def _unnamed_shapes(part: object) -> Iterator[tuple[str, Json]]:
+    if isinstance(part, dict):
+        name = UNNAMED_SHAPES.get(tuple(part.get("properties", ())))
+        if name is not None:
+            yield name, {"description": "A run to wait for, and how it has to end.", **part}
+        for value in part.values():
+            yield from _unnamed_shapes(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _unnamed_shapes(value)
+
+
+def _typed_dictionary(name: str, schema: Json) -> str:
+    required = set(schema.get("required", ()))
+    lines = []
+    for member, described in schema["properties"].items():
+        kind = annotation(described, takes="list")
+        lines.append(f"{member}: {kind if member in required else f'NotRequired[{kind}]'}")
+        if "description" in described:
+            lines += _docstring([*_wrapped(described["description"], 4)])
+    heading = _docstring([*_wrapped(schema["description"], 4)])
+    return f"\n\nclass {name}(TypedDict):\n{_indented([*heading, '', *lines])}"
+
+
+def _spawn_choices(spawn: Operation) -> str:
+    lines = []
+    for one in spawn.parameters:
+        if one.name not in _SPAWN_ARGUMENTS_OF_THEIR_OWN:
+            lines.append(f"{one.name}: {one.annotation.removesuffix(' | None')}")
+            if one.description:
+                lines += _docstring([*_wrapped(one.description, 4)])
+    heading = _docstring(
+        ["Options of a spawn beside its task and its requester, as `spawn` takes them."]
+    )
+    return f"\n\nclass SpawnChoices(TypedDict, total=False):\n{_indented([*heading, '', *lines])}"
+
+
+def _request_function(operation: Operation) -> str:
+    result, call = _request(operation)
+    summary = _sentence(operation.summary)
+    return (
+        f"\n\ndef {operation.name}({_signature(operation.parameters)}) -> {result}:\n"
+        f'    """{summary}"""\n    return {call}\n'
+    )
+
+
+def _request(operation: Operation) -> tuple[str, str]:
+    """Return the type of a request and the expression that makes it."""
+    answers = " | ".join(operation.answers)
+    names = ", ".join(f'"{one}"' for one in operation.answers)
+    path, values = _path(operation), _values(operation)
+    head = f'"{operation.id}", '
+    if operation.is_lines:
+        return f"LinesRequest[{answers}]", f"lines_request({head}{path}, {values}, {names})"
+    if operation.lists:
+        lists = "" if operation.lists == ("items",) else f", lists={operation.lists!r}"
+        call = f"page_request({head}{path}, {values}, {names}{lists})"
+        return f"PageRequest[{answers}, {operation.item}]", call
+    if operation.method == "GET":
+        return f"Request[{answers}]", f"read_request({head}{path}, {values}, {names})"
+    head += f'"{operation.method}", '
+    if operation.has_key:
+        call = f"command_request({head}{path}, {values}, {names}, idempotency_key=idempotency_key)"
+        return f"Request[{answers}]", call
+    options = [f"body={values}"] if operation.placed("body") else []
+    if operation.placed("header"):
+        headers = ", ".join(f'"{one.json_name}": {one.name}' for one in operation.placed("header"))
+        options.append(f"headers={{{headers}}}")
+    if operation.is_repeatable:
+        options.append("again=True")
+    call = f"plain_request({', '.join([f'{head}{path}', names, *options])})"
+    return f"Request[{answers}]", call
+
+
+def _path(operation: Operation) -> str:
+    if not operation.path.startswith("/v1/"):
+        return f'"{operation.path}"'
+    parts = operation.path.removeprefix("/v1/").split("/")
+    return f"path_of({', '.join(_segment(part) for part in parts)})"
+
+
+def _segment(part: str) -> str:
+    return python_name(part[1:-1]) if part.startswith("{") else f'"{part}"'
+
+
+def _values(operation: Operation) -> str:
+    """Return the expression for the query, or for the members of the body."""
+    placed = operation.placed("query") or operation.placed("body")
+    if [one.json_name for one in placed] == [""]:
+        return placed[0].name
+    values = [f'"{one.json_name}": {_value(one)}' for one in placed]
+    return f"{{{', '.join(values)}}}"
+
+
+def _value(parameter: Parameter) -> str:
+    is_requester = "RequesterBody" in parameter.annotation
+    return f"requester_object({parameter.name})" if is_requester else parameter.name
+
+
+def _method(operation: Operation) -> str:
+    call = f"operations.{operation.name}({_arguments(operation.parameters)})"
+    answers = " | ".join(operation.answers)
+    head = _signature(operation.parameters, is_method=True)
+    text = _indented(_documented(_sentence(operation.summary), operation, 8), 8)
+    if operation.is_lines:
+        return (
+            f"\n    def {operation.name}({head}) -> AsyncIterator[{answers}]:\n"
+            f"{text}        return self.lines({call})\n"
+        )
+    return (
+        f"\n    async def {operation.name}({head}) -> {answers}:\n"
+        f"{text}        return (await self.answer({call})).value\n"
+    )
+
+
+def _iterator(operation: Operation) -> str:
+    call = f"operations.{operation.name}({_arguments(operation.parameters)})"
+    summary = f"Yield the items of all pages of `{operation.name}`, which are requested as needed."
+    return (
+        f"\n    def {ITERATORS[operation.id]}({_signature(operation.parameters, is_method=True)})"
+        f" -> AsyncIterator[{operation.item}]:\n"
+        f"{_indented(_documented(summary, operation, 8), 8)}        return self.items({call})\n"
+    )
+
+
+def _signature(parameters: Iterable[Parameter], *, is_method: bool = False) -> str:
+    """Return the parameters: required ones first, all others by keyword only."""
+    listed = ["self"] if is_method else []
+    by_keyword = []
+    for one in parameters:
+        if one.default is None:
+            listed.append(f"{one.name}: {one.annotation}")
+        else:
+            by_keyword.append(f"{one.name}: {one.annotation} = {one.default}")
+    return ", ".join([*listed, *(["*", *by_keyword] if by_keyword else [])])
+
+
+def _arguments(parameters: Iterable[Parameter]) -> str:
+    return ", ".join(
+        one.name if one.default is None else f"{one.name}={one.name}" for one in parameters
+    )
+
+
+def _documented(summary: str, operation: Operation, indent: int) -> list[str]:
+    """Return the docstring of a method."""
+    lines = [*_wrapped(summary, indent)]
+    if operation.description:
+        lines += ["", *_wrapped(operation.description, indent)]
+    described = [one for one in operation.parameters if one.description]
+    if described:
+        lines += ["", "Args:"]
+        for one in described:
+            text = one.description
+            if one.json_name == KEY:
+                text = f"{text} Default: a key of its own for each call."
+            first, *further = _wrapped(f"{one.name}: {text}", indent + 8)
+            lines += [f"    {first}", *(f"        {line}" for line in further)]
+    return _docstring(lines)
+
+
+def _docstring(lines: Sequence[str]) -> list[str]:
+    text = "\n".join(lines)
+    assert '"""' not in text, text
+    prefix = "r" if "\\" in text else ""
+    if len(lines) == 1:
+        return [f'{prefix}"""{lines[0]}"""']
+    return [f'{prefix}"""{lines[0]}', *lines[1:], '"""']
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Return a text in lines that leave room for `indent` characters and the quotes."""
+    width = LINE_CHARACTERS - indent - 6
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _indented(lines: Iterable[str], indent: int = 4) -> str:
+    return "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in lines)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _imports(
+    body: str, modules: Mapping[str, Iterable[str]], typed: Mapping[str, Iterable[str]]
+) -> str:
+    """Return the imports of names that a text has; those of `typed` are for type checkers alone."""
+    words = set(re.findall(r"\w+", body))
+    lines = ["from typing import TYPE_CHECKING, Any, Literal", *_import_lines(modules, words)]
+    lines += ["if TYPE_CHECKING:", *(f"    {line}" for line in _import_lines(typed, words))]
+    return "\n".join(lines) + "\n"
+
+
+def _import_lines(modules: Mapping[str, Iterable[str]], words: set[str]) -> Iterator[str]:
+    for module, names in modules.items():
+        if found := sorted(words.intersection(names)):
+            yield f"from {module} import {', '.join(found)}"
+
+
+def _types(document: Json) -> Mapping[str, Iterable[str]]:
+    """Return the modules of the types in signatures, with their names."""
+    return {
+        "collections.abc": ("Mapping", "Sequence"),
+        "datetime": ("datetime",),
+        "uuid": ("UUID",),
+        "spawnlog.bodies": body_names(document),
+        "spawnlog.models": answer_names(document),
+    }

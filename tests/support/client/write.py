@@ -1,0 +1,109 @@
+"""Writes the generated half of the Python client. `make client` runs it.
+
+The models of answers come from datamodel-code-generator, requests and methods from the description
+of the HTTP API, and the client that blocks from the client that awaits.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from infrastructure.inbound.http.openapi import document as api_document
+from tests.support.client.description import ANY, Json, answer_names
+from tests.support.client.methods import HEAD, body_module, method_module, request_module
+from tests.support.client.sync import blocking_modules
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "spawnlog"
+
+
+def generated(package: Path = PACKAGE) -> dict[str, str]:
+    """Return the text of every generated module, by its path in the package."""
+    document = api_document()
+    made = {
+        "models.py": _formatted(_models(document)),
+        "bodies.py": _formatted(body_module(document)),
+        "operations.py": _formatted(request_module(document)),
+        "async_methods.py": _formatted(method_module(document)),
+    }
+    sync = blocking_modules(package, made)
+    return made | {name: _formatted(text) for name, text in sync.items()}
+
+
+def _models(document: Json) -> str:
+    """Return the module of the models of answers."""
+    schemas = document["components"]["schemas"]
+    answers = {name: _without_titles(schemas[name]) for name in sorted(answer_names(document))}
+    described = {
+        "openapi": document["openapi"],
+        "info": {"title": "spawnlog", "version": "0"},
+        "paths": {},
+        "components": {"schemas": answers},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "openapi.json"), Path(folder, "models.py")
+        source.write_text(json.dumps(described), "utf-8")
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "datamodel_code_generator"),
+                *("--input", str(source), "--input-file-type", "openapi"),
+                *("--output", str(target), "--output-model-type", "pydantic_v2.BaseModel"),
+                *("--target-python-version", "3.11", "--formatters", "builtin"),
+                *("--base-class", "spawnlog.core.model.AnswerModel"),
+                *("--snake-case-field", "--no-alias", "--use-annotated"),
+                *(
+                    "--use-schema-description",
+                    "--use-single-line-docstring",
+                    "--enum-field-as-literal",
+                    "all",
+                ),
+                *("--output-datetime-class", "datetime", "--disable-timestamp"),
+                *("--custom-file-header", f'{HEAD}"""Models of answers."""'),
+            ],
+            cwd=folder,
+            check=True,
+        )
+        return target.read_text("utf-8")
+
+
+def _without_titles(part: Any) -> Any:
+    """Return a schema without titles, which repeat names, and with the schema that permits any JSON
+    in place of a reference to it."""
+    if isinstance(part, list):
+        return [_without_titles(one) for one in part]
+    if not isinstance(part, Mapping):
+        return part
+    if part.get("$ref", "").endswith(f"/{ANY}"):
+        return {}
+    return {
+        name: {member: _without_titles(one) for member, one in value.items()}
+        if name == "properties"
+        else _without_titles(value)
+        for name, value in part.items()
+        if name != "title"
+    }
+
+
+def _formatted(text: str) -> str:
+    ruff = (sys.executable, "-m", "ruff")
+    for command in (("check", "--fix-only", "--quiet"), ("format",)):
+        done = subprocess.run(
+            [*ruff, *command, "--stdin-filename", str(PACKAGE / "generated.py"), "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"ruff {command[0]}: {done.stderr}\n{text}")
+        text = done.stdout
+    return text
+
+
+if __name__ == "__main__":
+    for name, text in generated().items():
+        (PACKAGE / name).write_text(text, "utf-8")
