@@ -273,7 +273,7 @@ def test_attributes_of_logged_events_replace_no_field() -> None:
 async def test_log_is_read_only(running: RunningLog, spawnlog: Spawnlog) -> None:
     await observe(running.log, [key(1)])
     for write in (
-        lambda: spawnlog.recorder.insert_events([StoredEvent("run:1", 1, "RunEnded:2", b"{}")]),
+        lambda: spawnlog.recorder.insert_events([StoredEvent("run:1", 1, "RunEnded:1", b"{}")]),
         lambda: spawnlog.save(Aggregate()),  # type: ignore[arg-type]
         lambda: spawnlog.factory.process_recorder(),
         lambda: spawnlog.factory.tracking_recorder(),
@@ -292,7 +292,7 @@ async def test_unknown_topics_and_long_pages_are_refused(
 ) -> None:
     recorder = spawnlog.recorder
     for ask in (
-        lambda: recorder.subscribe(topics=["SpawnRequested:8"]),
+        lambda: recorder.subscribe(topics=["SpawnRequested:1"]),
         lambda: recorder.select_notifications(1, 1, topics=["domain.run.events:RunEnded"]),
     ):
         with pytest.raises(ProgrammingError, match="topics are names such as 'SpawnRequested'"):
@@ -394,5 +394,5 @@ async def test_stored_type_names_no_code(running: RunningLog, spawnlog: Spawnlog
     await observe(running.log, [key(1)])
     await running.ask("UPDATE events SET type = 'os.system'")
     (notification,) = spawnlog.recorder.select_notifications(1, 1)
-    with pytest.raises(CorruptHistory, match=r"event type os\.system:2 is unknown"):
+    with pytest.raises(CorruptHistory, match=r"event type os\.system:1 is unknown"):
         spawnlog.mapper.to_domain_event(notification)
