@@ -1,11 +1,11 @@
 """Who may control which runs and sessions: what is asked before a command is carried out."""
 
 from application.commands.services import CommandServices
-from application.queries.access import Caller, require_scope, require_session_access
+from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.runs import visible_run
-from application.queries.session_reference import UUID_TEXT, resolve_session_key
+from application.queries.session_reference import UUID_TEXT
 from domain.plan.tools import CONTROL_TOOL
 from domain.run.state import Run
 from domain.session.state import Session
@@ -61,13 +61,3 @@ async def controlled_session(
 def only_descendants(verb: str) -> QueryError:
     """What is said of the caller's own run, and of those of others."""
     return QueryError("not_permitted", f"this token may {verb} the descendants of its session only")
-
-
-async def yielding_session(services: CommandServices, caller: Caller, spelling: str) -> Session:
-    """The session whose turn the caller may end."""
-    session_key = await resolve_session_key(services, caller, spelling)
-    require_session_access(caller, session_key)
-    session = await services.work.registry.session(session_key)
-    if session is None:
-        raise QueryError("not_found", "there is no such session on record")
-    return session

@@ -1,25 +1,126 @@
-"""Who may ask for a spawn: what is asked before it is admitted, whichever way it comes in."""
+"""Spawn sub-agents."""
 
+from typing import Literal
+from uuid import UUID
+
+from application.commands.context import CommandContext, CommandResponse
 from application.commands.control import require_service
 from application.commands.services import CommandServices
-from application.queries.access import (
-    Caller,
-    require_agent_access,
-    require_scope,
-    require_session_access,
+from application.commands.spawn_body import REQUESTER_KEY, SpawnBody, spawn_request
+from application.queries.access import Caller, require_agent_access, require_session_access
+from application.queries.operation import operation
+from application.queries.session_reference import resolve_session_reference
+from application.queries.views.run import AttachedFileView
+from application.queries.views.view import View
+from domain.run.facts import SpawnMode
+
+
+class AttachmentsReceipt(View):
+    """What was attached, and where it is below the child's workspace."""
+
+    count: int
+    total_bytes: int
+    files: list[AttachedFileView]
+    rel_dir: str
+
+
+class AcceptedRun(View):
+    """One child of an accepted spawn. `modelApplied` is whether the model that was named first is
+    the one that runs; null when none was named."""
+
+    run_id: UUID
+    child_session_key: str
+    session_id: UUID
+    label: str | None
+    mode: SpawnMode
+    note: str | None
+    model_applied: bool | None
+    attachments: AttachmentsReceipt | None
+    warnings: list[str]
+
+
+class _AcceptedRuns(View):
+    status: Literal["accepted"]
+    runs: list[AcceptedRun]
+
+
+class AcceptedSpawn(AcceptedRun, _AcceptedRuns):
+    """An accepted spawn: its run in `runs`, and the members of that run beside it."""
+
+
+class AcceptedBatch(View):
+    """An accepted list of tasks: a run for each."""
+
+    status: Literal["accepted"]
+    batch_id: UUID
+    runs: list[AcceptedRun]
+
+
+class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
+    """An accepted list with one task: the members of its run stand beside it."""
+
+
+@operation(
+    "POST",
+    "/v1/spawns",
+    name="spawn",
+    tag="spawns",
+    scope="spawn",
+    summary="Spawn a sub-agent",
+    description=(
+        "Decides, gathers the child's context, opens its session and queues its run. Answered when"
+        " the session exists; what was decided is durable by then. A caller that goes away cancels"
+        " nothing. A refusal is recorded like everything else. A list of tasks is decided as one:"
+        " its answer has a `batchId`, and all runs in `runs`; a refusal names the run and the task"
+        " for which all were refused. The requester may be given by its session id, or as `current`"
+        " by a token that acts for one session; what is on record about"
+        " it outranks what the request says of it."
+    ),
+    errors=("spawn_forbidden", "spawn_error", "session_closed"),
+    answer=AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch,
+    status=201,
+    status_description="Accepted and durable",
+    repeat="key",
+    location="/v1/runs/{runId}",
+    body_required=True,
 )
-from application.spawn.request import SpawnRequest
-from domain.configuration.configuration import Configuration
-
-
-def require_spawner(services: CommandServices, caller: Caller) -> None:
-    """Whether the caller may spawn at all, and is served now."""
-    require_scope(caller, "spawn")
+async def spawn(
+    services: CommandServices, caller: Caller, body: SpawnBody, command: CommandContext
+) -> CommandResponse:
+    """Spawn a sub-agent, or one for each task of a list."""
     require_service(services)
+    requester_key = await resolve_session_reference(
+        services, caller, body.requester.session_key, REQUESTER_KEY
+    )
+    return await submit_spawn(services, caller, body, requester_key, command)
 
 
-def require_requester(caller: Caller, spawn: SpawnRequest, configuration: Configuration) -> None:
-    """Whether the caller may spawn for this session, and as its agent."""
-    require_session_access(caller, spawn.requester_key)
-    if spawn.asserts_agent:
-        require_agent_access(caller, spawn.requester_agent_id, configuration)
+async def submit_spawn(
+    services: CommandServices,
+    caller: Caller,
+    body: SpawnBody,
+    requester_key: str | None,
+    command: CommandContext,
+) -> CommandResponse:
+    """Submit the request of a body.
+
+    Args:
+        requester_key: The canonical key of the requester, if it is known already.
+
+    Raises:
+        QueryError: The request cannot be used, or the caller does not act for its requester.
+    """
+    pinned = services.work.configurations.current()
+    request = spawn_request(body, pinned.configuration, requester_key)
+    require_session_access(caller, request.requester_key)
+    if request.asserts_agent:
+        require_agent_access(caller, request.requester_agent_id, pinned.configuration)
+    spawned = await services.spawning.spawn(
+        request,
+        caller.actor,
+        command.reservation,
+        command.is_there,
+        command.traceparent,
+        pinned=pinned,
+    )
+    return CommandResponse(spawned.answer, spawned.position)

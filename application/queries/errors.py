@@ -3,6 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
+from domain.configuration.problems import render_error
+from domain.values.json_text import escape_pointer
+
+FAULTS_SHOWN_MAX = 20
+
 QueryErrorCode = Literal[
     "not_permitted",
     "not_found",
@@ -45,4 +52,21 @@ def invalid_value(pointer: str, detail: str) -> QueryError:
         "invalid_request",
         f"{pointer}: {detail}",
         errors=({"pointer": pointer, "detail": detail},),
+    )
+
+
+def validation_problem(failure: ValidationError) -> QueryError:
+    """Return the error for the faults of a body, each with its place."""
+    errors = [
+        {
+            "pointer": "".join(f"/{escape_pointer(str(part))}" for part in error["loc"]),
+            "detail": render_error(error)[0].removeprefix("Value error, "),
+        }
+        for error in failure.errors(include_url=False, include_input=False)[:FAULTS_SHOWN_MAX]
+    ]
+    first = errors[0]
+    return QueryError(
+        "invalid_request",
+        f"{first['pointer'] or 'the body'}: {first['detail']}",
+        errors=errors,
     )

@@ -5,6 +5,7 @@ import math
 from typing import NoReturn
 
 JSON_DEPTH_MAX = 200
+POINTER_PART_CHARACTERS_MAX = 100
 _DIGITS_MAX = 300
 
 
@@ -40,6 +41,11 @@ def compact_json(value: object) -> str:
 def text_of(value: object) -> str:
     """A string as it is, any other value as compact JSON."""
     return value if isinstance(value, str) else compact_json(value)
+
+
+def escape_pointer(key: str) -> str:
+    """Return a key as a part of a JSON pointer, cut to its first characters."""
+    return key.replace("~", "~0").replace("/", "~1")[:POINTER_PART_CHARACTERS_MAX]
 
 
 def merge_patch(before: object, patch: object) -> object:

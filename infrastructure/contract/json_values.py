@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from domain.values.json_text import escape_pointer
+
 DEPTH_MAX = 100
 VALUES_MAX = 10_000
 
@@ -150,11 +152,6 @@ def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]
         if depth <= DEPTH_MAX:
             for index, item in enumerate(value):
                 yield from _walk(item, f"{pointer}/{index}", depth + 1)
-
-
-def escape_pointer(key: str) -> str:
-    """A key as a part of a JSON pointer, its beginning at most."""
-    return key.replace("~", "~0").replace("/", "~1")[:100]
 
 
 def _shorten(text: str) -> str:

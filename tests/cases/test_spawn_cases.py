@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from application.commands.spawn_body import SpawnBody, spawn_request
 from application.spawn.request import SpawnRequest
 from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
 from domain.run.facts import SUBAGENT_LANE, Requester, SpawnOptions
 from domain.values.record import ContentRef
-from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import keep
 from tests.support.builders.storytelling import ROOT

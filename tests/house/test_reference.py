@@ -27,8 +27,8 @@ def commands_of(command: object, name: str) -> list[str]:
 
 
 def served() -> dict[str, set[str]]:
-    """The endpoints that the server has, each with its parameters; what all reads take is left out
-    of those that do not name it themselves."""
+    """Return the endpoints of the server, each with its parameters but for `minPosition`, which all
+    reads take."""
     return {
         f"{method.upper()} {path}": {
             one["name"]

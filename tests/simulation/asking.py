@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from application.commands.spawn_body import SpawnBody, spawn_request
 from application.log.envelope import Actor
 from application.log.event_log import (
     AlreadyReserved,
@@ -19,7 +20,6 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import CannotDeliver, Rejected, SessionIsClosed
-from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.simulation.world import SimulatedServer, World, configuration
 from tests.soak.asking import Asking, kept
 from tests.soak.history import Call, trace_of

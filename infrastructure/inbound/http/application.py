@@ -1,6 +1,5 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +30,6 @@ from infrastructure.inbound.http.responses.problems import (
     HttpProblem,
     problem_response,
 )
-from infrastructure.inbound.http.routes import spawns
 from infrastructure.inbound.http.routes.event_stream import OpenStreams
 
 _NO_TELEMETRY: TelemetryConfig = {
@@ -66,10 +64,6 @@ def create_application(
     )
     application.state.services = services
     application.state.streams = OpenStreams(streams_max)
-    # Before the routes that describe them and take what comes otherwise: to solve dependencies
-    # costs a tenth of a millisecond, and these are the endpoints that are asked most.
-    nothing = re.compile(b"")
-    application.router.routes += (_PlainRoute(nothing, spawns.PATH, spawns.spawn_directly, "POST"),)
     if models is not None:
         application.router.routes += tuple(protocol_routes(services, models))
     application.router.routes += tuple(map(OperationRoute, OPERATIONS))
@@ -92,32 +86,6 @@ def create_application(
     )
     application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application
-
-
-class _PlainRoute(Route):
-    """A route of requests whose parameters have a plain form."""
-
-    def __init__(
-        self,
-        query: re.Pattern[bytes],
-        path: str,
-        endpoint: Callable[[Request], Awaitable[Response]],
-        method: str,
-    ) -> None:
-        super().__init__(path, endpoint, methods=[method])
-        # `GET` alone, where there would be `HEAD` as well.
-        self.methods = {method}
-        self._query = query
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        if not self._query.fullmatch(scope["query_string"]):
-            return Match.NONE, {}
-        matched, child = super().matches(scope)
-        # What is asked in another way there is for the other route to say.
-        if matched is not Match.FULL:
-            return Match.NONE, {}
-        # The framework tells the guard of its own routes only.
-        return matched, {**child, "route": self}
 
 
 PROBLEM_CODES: Mapping[type[Exception], str] = {**ERROR_CODES, UserError: "unavailable"}

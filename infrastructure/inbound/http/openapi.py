@@ -21,38 +21,12 @@ from infrastructure.inbound.http.responses.described import (
 )
 from infrastructure.inbound.http.responses.examples import EXAMPLES
 from infrastructure.inbound.http.routes.access import PageTokenBody
-from infrastructure.inbound.http.routes.control import (
-    MessageBody,
-    PreambleBody,
-    StopBody,
-    YieldBody,
-)
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
-from infrastructure.inbound.http.schemas.external_runs import (
-    ClaimBody,
-    EndBody,
-    HeartbeatBody,
-    ReportBody,
-)
-from infrastructure.inbound.http.schemas.respawn import RespawnBody
-from infrastructure.inbound.http.schemas.spawn import SpawnBody
-from infrastructure.inbound.http.schemas.transcript import TranscriptBody
 
 _ROUTED_BODIES: tuple[type[BaseModel], ...] = (
-    SpawnBody,
-    RespawnBody,
-    StopBody,
-    PreambleBody,
-    YieldBody,
-    MessageBody,
-    TranscriptBody,
     SharedContextPatch,
     WhatIfBody,
-    ClaimBody,
-    HeartbeatBody,
-    ReportBody,
-    EndBody,
     PageTokenBody,
 )
 BODIES: tuple[type[BaseModel], ...] = (
@@ -62,8 +36,7 @@ BODIES: tuple[type[BaseModel], ...] = (
 WITHOUT_KEY = frozenset(
     {
         *(row.name for row in OPERATIONS if row.repeat != "key"),
-        *("whatIf", "claimRun", "prolongClaim", "reportTranscript", "endRun"),
-        *("makePageCode", "tradePageCode"),
+        *("whatIf", "makePageCode", "tradePageCode"),
         *("startVerification", "stopVerification"),
     }
 )

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from types import ModuleType
 
-from application.commands import announcements
+from application.commands import (
+    announcements,
+    external_runs,
+    messages,
+    preamble,
+    respawn,
+    spawn,
+    stop,
+    transcript,
+    yielding,
+)
 from application.queries import agents, explain, inbox, lanes, revisions, runs, sessions
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
@@ -11,25 +21,15 @@ from application.queries.search import find
 from application.queries.timeline import bars, histogram, moments, tree
 from infrastructure.inbound.http.routes import (
     access,
-    control,
     events,
-    external_runs,
     health,
-    respawns,
     run_records,
     shared_context,
-    spawns,
-    transcripts,
     what_if,
 )
 
 ROUTERS = (
-    spawns.router,
-    respawns.router,
     run_records.router,
-    control.router,
-    external_runs.router,
-    transcripts.router,
     shared_context.router,
     events.router,
     what_if.router,
@@ -38,15 +38,23 @@ ROUTERS = (
 )
 
 MODULES: tuple[ModuleType, ...] = (
+    spawn,
+    respawn,
     runs,
     explain,
     history,
     compare,
     diff,
+    stop,
+    messages,
+    preamble,
+    yielding,
+    external_runs,
     sessions,
     tree,
     inbox,
     announcements,
+    transcript,
     histogram,
     bars,
     moments,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from application.commands.spawn_body import SpawnBody, spawn_request
 from application.log.envelope import Actor
 from application.spawn.request import spawn_command
 from application.spawn.respawn import CannotRespawn, OriginalErased, earlier_request
@@ -21,7 +22,6 @@ from domain.spawn.request import AttachmentsVerdict, RequestSpawn
 from domain.values import rules
 from domain.values.json_text import merge_patch
 from domain.values.record import ContentRef
-from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support.builders.decided_spawns import Ids
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.placed_configurations import PlacedConfigurations

@@ -7,20 +7,17 @@ from typing import TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
-from application.queries.errors import QueryError
-from domain.configuration.problems import render_error
+from application.queries.errors import validation_problem
 from infrastructure.contract.json_values import (
     VALUES_MAX,
     MalformedJson,
     RepeatedKey,
-    escape_pointer,
     parse_json,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 BodyModel = TypeVar("BodyModel", bound=BaseModel)
 JSON = "application/json"
-ERRORS_SHOWN_MAX = 20
 
 
 async def read_body(
@@ -59,20 +56,3 @@ def _must_be_json(request: Request, media_types: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in media_types:
         raise HttpProblem("not_json", f"send the body with Content-Type: {media_types[0]}")
-
-
-def validation_problem(failure: ValidationError) -> QueryError:
-    """Every fault of a body, with where it is."""
-    errors = [
-        {
-            "pointer": "".join(f"/{escape_pointer(str(part))}" for part in error["loc"]),
-            "detail": render_error(error)[0].removeprefix("Value error, "),
-        }
-        for error in failure.errors(include_url=False, include_input=False)[:ERRORS_SHOWN_MAX]
-    ]
-    first = errors[0]
-    return QueryError(
-        "invalid_request",
-        f"{first['pointer'] or 'the body'}: {first['detail']}",
-        errors=errors,
-    )

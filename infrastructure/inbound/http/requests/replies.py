@@ -1,18 +1,9 @@
-"""How a command is answered: once for an idempotency key, and a recorded refusal as a problem."""
-
-from collections.abc import Awaitable, Callable
+"""Recorded refusals as problems."""
 
 from fastapi import Request, Response
 
-from application.commands.context import CommandResponse
-from application.commands.once import answer_on_record
-from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
-from application.queries.access import Caller
-from infrastructure.inbound.http.requests.caller import (
-    json_response,
-    position_headers,
-    reservation_of,
-)
+from application.log.event_log import StoredAnswer
+from infrastructure.inbound.http.requests.caller import position_headers
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response
 
@@ -40,35 +31,3 @@ def refusal_response(
         headers=position_headers(services, position),
     )
     return problem_response(problem, request.scope)
-
-
-def plain_response(_: Request, services: Services, answer: StoredAnswer, position: int) -> Response:
-    """The answer as it is on record."""
-    return json_response(services, answer.body, position)
-
-
-async def respond_once(
-    request: Request,
-    services: Services,
-    caller: Caller,
-    raw: bytes,
-    act: Callable[[Reservation | None], Awaitable[CommandResponse]],
-    render: Callable[[Request, Services, StoredAnswer, int], Response] = plain_response,
-) -> Response:
-    """Act, and answer; a request that repeats its idempotency key gets the answer on record.
-
-    422 when the key was used for another request, 409 while the first one is under way.
-    """
-    reservation = reservation_of(request, caller, raw)
-    headers = {}
-    try:
-        answer, position = await act(reservation)
-    except AlreadyReserved as repeated:
-        assert reservation is not None
-        answer, position = answer_on_record(repeated.reserved, reservation), None
-        headers["Idempotent-Replayed"] = "true"
-    if position is None:
-        position = await services.work.log.head()
-    response = render(request, services, answer, position)
-    response.headers.update(headers)
-    return response

@@ -5,6 +5,7 @@ import re
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
+from application.commands.shared_values import literals, pointer_of
 from application.queries.access import require_scope
 from application.queries.errors import invalid_value
 from application.queries.session_reference import resolve_target_session
@@ -34,7 +35,6 @@ from infrastructure.inbound.http.responses.described import (
     request_body_schema,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
-from infrastructure.inbound.http.schemas.shared_context import literals, pointer_of
 
 router = APIRouter(tags=["shared context"])
 PATH = "/v1/sessions/{key}/shared-context"

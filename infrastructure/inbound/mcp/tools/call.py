@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from application.commands.context import CommandResponse
 from application.commands.once import answer_on_record
 from application.commands.services import CommandServices
 from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
@@ -59,7 +60,9 @@ class ToolAnswer:
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
 
 
-async def answered_once(call: McpCall, asked: Awaitable[SentMessage]) -> StoredAnswer:
+async def answered_once(
+    call: McpCall, asked: Awaitable[SentMessage | CommandResponse]
+) -> StoredAnswer:
     """How a command was answered; one that is repeated under its key, as the first time."""
     try:
         return (await asked).answer

@@ -5,22 +5,22 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from application.commands.control import yielding_session
-from application.commands.once import answer_on_record
-from application.commands.spawn import require_requester, require_spawner
-from application.log.event_log import AlreadyReserved, StoredAnswer
-from application.queries.access import require_scope
-from application.queries.views.view import View
-from domain.context.fork import INBOX_NOTE, TOOL_NOTE
-from domain.run.continuation import CannotYield
-from infrastructure.inbound.http.requests.bodies import validation_problem
-from infrastructure.inbound.http.schemas.answers import (
+from application.commands.context import CommandContext
+from application.commands.control import require_service
+from application.commands.spawn import (
     AcceptedBatch,
     AcceptedBatchOfOne,
     AcceptedSpawn,
-    YieldedAnswer,
+    submit_spawn,
 )
-from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
+from application.commands.spawn_body import SpawnBody
+from application.commands.yielding import YieldedAnswer, yielding_session
+from application.log.event_log import StoredAnswer
+from application.queries.access import require_scope
+from application.queries.errors import validation_problem
+from application.queries.views.view import View
+from domain.context.fork import INBOX_NOTE, TOOL_NOTE
+from domain.run.continuation import CannotYield
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answered_once, text_argument
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ToolRefusal,
@@ -51,7 +51,8 @@ YieldOutput = YieldedAnswer
 
 async def spawn(call: McpCall) -> ToolAnswer:
     """`sessions_spawn`. A refusal is an answer, and on record like everything else."""
-    require_spawner(call.services, call.caller)
+    require_scope(call.caller, "spawn")
+    require_service(call.services)
     asked = read_tool_arguments(call.arguments)
     if isinstance(asked, ToolRefusal):
         return ToolAnswer(with_role({"status": asked.status, "error": asked.error}, asked.role))
@@ -59,24 +60,15 @@ async def spawn(call: McpCall) -> ToolAnswer:
         body = SpawnBody.model_validate(asked.body(call.session_key))
     except ValidationError as failure:
         raise validation_problem(failure) from None
-    services = call.services
-    pinned = services.work.configurations.current()
+    command = CommandContext(
+        reservation=call.reservation,
+        traceparent=call.traceparent,
+        is_there=call.caller_is_there,
+    )
     # The session is known by its canonical key already, whatever its spelling means today.
-    request = spawn_request(body, pinned.configuration, call.session_key)
-    require_requester(call.caller, request, pinned.configuration)
-    try:
-        spawned = await services.spawning.spawn(
-            request,
-            call.caller.actor,
-            call.reservation,
-            call.caller_is_there,
-            call.traceparent,
-            pinned=pinned,
-        )
-        answer = spawned.answer
-    except AlreadyReserved as repeated:
-        assert call.reservation is not None
-        answer = answer_on_record(repeated.reserved, call.reservation)
+    answer = await answered_once(
+        call, submit_spawn(call.services, call.caller, body, call.session_key, command)
+    )
     return _spawn_answer(call, answer, asked)
 
 

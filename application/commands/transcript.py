@@ -1,10 +1,18 @@
-"""The body of a transcript that is told: its entries, of the kinds that a runtime writes."""
+"""Tell what was said in a session that lives elsewhere, in entries as a runtime writes them."""
 
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from application.queries.operation import Body
+from application.commands.context import CommandContext, CommandResponse
+from application.commands.services import CommandServices
+from application.queries.access import Caller
+from application.queries.errors import invalid_value
+from application.queries.operation import Body, operation
+from application.queries.session_reference import resolve_target_session
+from application.queries.views.view import View
+from application.session.transcript import EntryTooLarge, SubmittedTranscript, TranscriptIntake
 from domain.delivery.provided_transcript import ProvidedEntry
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
 from domain.values.json_text import text_of
@@ -84,11 +92,6 @@ class TranscriptBody(Body):
     ] = None
 
 
-def provided_entries(body: TranscriptBody) -> tuple[ProvidedEntry, ...]:
-    """The entries as they are kept."""
-    return tuple(map(provided_entry, body.entries))
-
-
 def provided_entry(entry: EntryBody) -> ProvidedEntry:
     """An entry as a runtime's would be kept: what is no string becomes compact JSON."""
     must, may = _MEMBERS[entry.kind]
@@ -98,3 +101,59 @@ def provided_entry(entry: EntryBody) -> ProvidedEntry:
         if members.get(name) is not None:
             members[name] = text_of(members[name])
     return ProvidedEntry(entry.kind, members)
+
+
+class TranscriptProvidedAnswer(View):
+    """What is kept of a transcript that was sent."""
+
+    session_key: str
+    session_id: UUID
+    entries: int
+    bytes: int
+    tokens: int | None
+    position: int
+
+
+@operation(
+    "PUT",
+    "/v1/sessions/{key}/transcript",
+    name="provideTranscript",
+    tag="sessions",
+    scope="spawn",
+    summary="Tell what was said in a session",
+    description=(
+        "For a requester that lives elsewhere: a child that is spawned with `context` `fork` begins"
+        " with what was told last before its spawn. The whole conversation is told each time, and"
+        " takes the place of the one before; the same again changes nothing and records nothing."
+        " `tokens` is `totalTokens`, else the last usage entry or a quarter of the bytes, whichever"
+        " is more. A session that was spawned here is told by nobody: its transcript is its run's."
+    ),
+    errors=("session_closed", "transcript_is_kept_here", "too_much_told", "erased"),
+    answer=TranscriptProvidedAnswer,
+    repeat="key",
+    shows_position=True,
+    values_max=VALUES_MAX,
+    body_required=True,
+)
+async def provide_transcript(
+    services: CommandServices,
+    caller: Caller,
+    key: str,
+    body: TranscriptBody,
+    command: CommandContext,
+) -> CommandResponse:
+    """Keep the transcript of a session in place of the one before."""
+    session = await resolve_target_session(services, caller, key)
+    submitted = SubmittedTranscript(
+        session_key=session.session_key,
+        display_key=session.display_key,
+        entries=tuple(map(provided_entry, body.entries)),
+        total_tokens=body.total_tokens,
+    )
+    try:
+        response = await TranscriptIntake(services.work).provide(
+            submitted, caller.actor, command.reservation
+        )
+    except EntryTooLarge as large:
+        raise invalid_value(f"/entries/{large.index}", str(large)) from None
+    return CommandResponse(response.answer, response.position)

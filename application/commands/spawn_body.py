@@ -6,6 +6,12 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, WithJsonSchema, field_validator
 
+from application.commands.dependencies import (
+    ChainAfterField,
+    DependsOnField,
+    dependency_requests,
+)
+from application.commands.shared_values import parse_shared_values, references_of
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import Body
 from application.queries.session_reference import canonical_key
@@ -21,12 +27,6 @@ from domain.run.facts import SpawnOptions
 from domain.spawn.request import TASK_BYTES_MAX, effective_cleanup, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of, render_session_key
-from infrastructure.inbound.http.schemas.dependencies import (
-    ChainAfterField,
-    DependsOnField,
-    dependency_requests,
-)
-from infrastructure.inbound.http.schemas.shared_context import parse_shared_values, references_of
 
 NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024

@@ -1,0 +1,298 @@
+"""Execute runs from outside: claim, prolong, report, end."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from application.commands.control import require_service
+from application.commands.services import CommandServices
+from application.commands.transcript import EntryBody, TokensField, provided_entry
+from application.execution.external import (
+    LEASE_SECONDS,
+    LEASE_SECONDS_MAX,
+    LEASE_SECONDS_MIN,
+    REPORT_ENTRIES_MAX,
+    RESULT_BYTES_MAX,
+    ReportedEnd,
+)
+from application.ports.runtimes import TranscriptEntry, launch_object
+from application.queries.access import Caller
+from application.queries.errors import QueryError
+from application.queries.operation import Body, operation
+from application.queries.runs import run_id_of
+from application.queries.views.view import Answer, View
+from domain.delivery.transcript import NAME_CHARACTERS_MAX, USAGES_MAX, UsageEntry
+from domain.run.facts import RunOutcome
+
+REPORT_VALUES_MAX = 20_000
+"""How many values a report may have: some twenty for each entry."""
+ERROR_CHARACTERS_MAX = 10_000
+EPOCHS_MAX = 2**31 - 1
+
+
+LeaseSeconds = Annotated[
+    float,
+    Field(
+        ge=LEASE_SECONDS_MIN,
+        le=LEASE_SECONDS_MAX,
+        description="So long the run is yours without another sign of life.",
+    ),
+]
+Epoch = Annotated[
+    int, Field(ge=1, le=EPOCHS_MAX, description="As the claim was answered. It fences the claim.")
+]
+
+
+class ClaimBody(Body):
+    """Who executes the run."""
+
+    executor: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9._-]{1,64}$",
+            description=(
+                "A name that nobody else uses: by it a repeat is told from another executor."
+            ),
+        ),
+    ]
+    lease_seconds: LeaseSeconds = LEASE_SECONDS
+
+
+class HeartbeatBody(Body):
+    """A sign of life."""
+
+    epoch: Epoch
+    lease_seconds: LeaseSeconds = LEASE_SECONDS
+
+
+class ReportBody(Body):
+    """What the child said since."""
+
+    epoch: Epoch
+    first: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=EPOCHS_MAX,
+            description=(
+                "The number of the first of these entries among all that you reported, from 1 on."
+                " Entries that are there already stay as they are."
+            ),
+        ),
+    ]
+    entries: Annotated[list[EntryBody], Field(max_length=REPORT_ENTRIES_MAX)]
+
+
+class UsageBody(Body):
+    """Tokens, of one model."""
+
+    input_tokens: TokensField
+    output_tokens: TokensField
+    cache_read_tokens: TokensField = 0
+    cache_write_tokens: TokensField = 0
+    model: Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] | None = None
+
+    def entry(self) -> UsageEntry:
+        """As a runtime would tell it."""
+        return UsageEntry(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            model=self.model,
+            cache_read_tokens=self.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens,
+        )
+
+
+class EndBody(Body):
+    """What came of the run. Without `result` it is the last `result` of the transcript, else the
+    last message of the assistant; without `usage` what the transcript says of tokens."""
+
+    epoch: Epoch
+    outcome: RunOutcome
+    result: Annotated[str, Field(max_length=RESULT_BYTES_MAX)] | None = None
+    error: Annotated[str, Field(max_length=ERROR_CHARACTERS_MAX)] | None = None
+    usage: Annotated[list[UsageBody], Field(max_length=USAGES_MAX)] | None = None
+
+
+class ClaimedAnswer(View):
+    """The run is yours. `launch` is what a command would be given on its input (`stdin-json`),
+    `token` the child's own for `url`, good until the run has ended; it is told to nobody else."""
+
+    run_id: UUID
+    epoch: int
+    lease_seconds: float
+    url: str | None
+    token: str | None
+    launch: dict[str, Any]
+
+
+class HeartbeatAnswer(View):
+    """Whether to go on. With `stop` end what you execute and report the end: the lease is not
+    prolonged any more. `by` is who wanted that, `reason` what was said with it."""
+
+    run_id: UUID
+    stop: Literal["stopped", "steered", "yielded"] | None
+    by: str | None
+    reason: str | None
+    lease_seconds: float
+
+
+class ReportedAnswer(View):
+    """The entries are on record; `next` is the number of the one after them."""
+
+    run_id: UUID
+    next: int
+
+
+class EndedAnswer(View):
+    """How the run ended, as it is on record."""
+
+    run_id: UUID
+    outcome: RunOutcome
+
+
+_ERRORS = ("not_found", "not_external", "claim_over", "run_over")
+
+
+@operation(
+    "POST",
+    "/v1/runs/{runId}/claim",
+    name="claimRun",
+    tag="external runs",
+    scope=None,
+    summary="Claim a run to execute it",
+    description=(
+        "For a run of an agent whose runtime is `external`, once it is queued and its lane has a"
+        " place: it starts with the claim, and its time limit counts from there. The answer has all"
+        " that the child is given. Repeated by the same executor while its lease holds it is"
+        " answered the same; of two executors one is told `claimed_elsewhere`. Tokens: the one that"
+        " spawned, or one with scope `worker`. A run that nobody claims within"
+        " `spawnlog.externalClaimSeconds` ends as `error`."
+    ),
+    errors=(*_ERRORS, "not_offered", "claimed_elsewhere", "erased"),
+    body_required=True,
+)
+async def claim_run(
+    services: CommandServices, caller: Caller, run_id: str, body: ClaimBody
+) -> Answer[ClaimedAnswer]:
+    """Claim a run for an executor and return all that the child is given."""
+    run = await executable_run(services, caller, run_id)
+    require_service(services)
+    claimed = await services.external.claim(run, body.executor, body.lease_seconds, caller.actor)
+    launch = claimed.launch
+    answer = ClaimedAnswer(
+        run_id=run,
+        epoch=claimed.epoch,
+        lease_seconds=claimed.lease_seconds,
+        url=launch.url,
+        token=launch.token,
+        # A command finds it in its environment.
+        launch={**launch_object(launch), "traceparent": launch.traceparent},
+    )
+    return Answer(answer, await services.work.log.head())
+
+
+@operation(
+    "POST",
+    "/v1/runs/{runId}/heartbeat",
+    name="prolongClaim",
+    tag="external runs",
+    scope=None,
+    summary="Prolong a claim",
+    description=(
+        "Some three times a lease. A run whose executor gives no sign of life ends as `error`,"
+        " `interrupted: …`; one that is past its time limit as `timeout`. When `stop` is set the"
+        " lease is not prolonged: end what you execute, and report the end while it holds."
+    ),
+    errors=_ERRORS,
+    body_required=True,
+)
+async def prolong_claim(
+    services: CommandServices, caller: Caller, run_id: str, body: HeartbeatBody
+) -> Answer[HeartbeatAnswer]:
+    """Prolong the claim of a run, unless the run is to stop."""
+    run = await executable_run(services, caller, run_id)
+    beat = await services.external.heartbeat(run, body.epoch, body.lease_seconds)
+    answer = HeartbeatAnswer(
+        run_id=run,
+        stop=beat.stop,
+        by=beat.by,
+        reason=beat.reason,
+        lease_seconds=beat.lease_seconds,
+    )
+    return Answer(answer, await services.work.log.head())
+
+
+@operation(
+    "POST",
+    "/v1/runs/{runId}/transcript",
+    name="reportTranscript",
+    tag="external runs",
+    scope=None,
+    summary="Report what the child said",
+    description=(
+        "As it comes, in order. What the child was told is there already. A repeat is not stored"
+        " twice, and a gap is refused with the number that is next. It is no sign of life: that is"
+        " the heartbeat alone."
+    ),
+    errors=(*_ERRORS, "transcript_gap"),
+    body_required=True,
+    values_max=REPORT_VALUES_MAX,
+)
+async def report_transcript(
+    services: CommandServices, caller: Caller, run_id: str, body: ReportBody
+) -> Answer[ReportedAnswer]:
+    """Store entries of the transcript of a claimed run."""
+    run = await executable_run(services, caller, run_id)
+    entries = [TranscriptEntry(one.kind, provided_entry(one).body) for one in body.entries]
+    following = await services.external.report(run, body.epoch, body.first, entries)
+    answer = ReportedAnswer(run_id=run, next=following)
+    return Answer(answer, await services.work.log.head())
+
+
+@operation(
+    "POST",
+    "/v1/runs/{runId}/end",
+    name="endRun",
+    tag="external runs",
+    scope=None,
+    summary="Report the end of a run",
+    description=(
+        "It is announced like any other. Repeated it is answered the same. `run_over` when the run"
+        " has ended otherwise meanwhile: what is reported then is not recorded."
+    ),
+    errors=(*_ERRORS, "erased"),
+    body_required=True,
+)
+async def end_run(
+    services: CommandServices, caller: Caller, run_id: str, body: EndBody
+) -> Answer[EndedAnswer]:
+    """End a claimed run with the outcome that its executor reports."""
+    run = await executable_run(services, caller, run_id)
+    usages = None if body.usage is None else tuple(one.entry() for one in body.usage)
+    end = ReportedEnd(outcome=body.outcome, result=body.result, error=body.error, usages=usages)
+    ended = await services.external.end(run, body.epoch, end, caller.actor)
+    assert ended.outcome is not None
+    answer = EndedAnswer(run_id=run, outcome=ended.outcome)
+    return Answer(answer, await services.work.log.head())
+
+
+async def executable_run(services: CommandServices, caller: Caller, text: str) -> UUID:
+    """Return the id of a run that the caller may execute; refuse any other.
+
+    The scope `worker` covers the runs below the sessions that the caller acts for, the scope
+    `spawn` only those that these sessions requested themselves.
+    """
+    run_id = run_id_of(text)
+    run = await services.work.registry.run(run_id)
+    if run is None or not await services.access.covers_run(caller, run):
+        raise QueryError("not_found", "there is no such run", runId=text)
+    spawned = caller.may("spawn") and caller.acts_for(run.requester.session_key)
+    if caller.run_id == run_id or not (caller.may("worker") or spawned):
+        raise QueryError(
+            "not_permitted",
+            "a run is executed with the token that spawned it, or with one that has the scope"
+            ' "worker"',
+        )
+    return run_id

@@ -1,0 +1,88 @@
+"""Change the preamble of a session."""
+
+from uuid import UUID
+
+from application.commands.context import CommandContext
+from application.commands.control import controlled_session
+from application.commands.services import CommandServices
+from application.log.event_log import Reservation, StoredAnswer
+from application.queries.access import Caller
+from application.queries.operation import Body, operation
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.view import View
+from application.session.preamble import PreambleWriter
+
+
+class PreambleBody(Body):
+    """What its requester hands over to the session's later runs."""
+
+    preamble: str
+
+
+class PreambleAnswer(View):
+    """What stands in front of the prompts of a session's later runs from now on; `characters` 0:
+    nothing. `changed` is whether it was something else before."""
+
+    session_key: str
+    session_id: UUID
+    characters: int
+    changed: bool
+
+
+@operation(
+    "PUT",
+    "/v1/sessions/{key}/preamble",
+    name="writePreamble",
+    tag="control",
+    scope="control",
+    summary="Change the preamble of a session",
+    description=(
+        "What stands in front of the system prompt of the session's later runs, in the place of the"
+        " `contextPreamble` of its spawn, cut as that is. The run at work keeps what it began with."
+        " A text without anything to be seen takes it away."
+    ),
+    errors=("not_found", "no_session", "session_closed", "erased"),
+    answer=PreambleAnswer,
+    repeat="key",
+    body_required=True,
+)
+async def write_preamble(
+    services: CommandServices,
+    caller: Caller,
+    key: str,
+    body: PreambleBody,
+    command: CommandContext,
+) -> StoredAnswer:
+    """Change the preamble of the later runs of a session."""
+    return await _write(services, caller, key, body.preamble, command.reservation)
+
+
+@operation(
+    "DELETE",
+    "/v1/sessions/{key}/preamble",
+    name="clearPreamble",
+    tag="control",
+    scope="control",
+    summary="Take the preamble of a session away",
+    description="Nothing stands in front of the system prompt of the session's later runs.",
+    errors=("not_found", "no_session", "session_closed", "erased"),
+    answer=PreambleAnswer,
+    repeat="once",
+)
+async def clear_preamble(
+    services: CommandServices, caller: Caller, key: str, command: CommandContext
+) -> StoredAnswer:
+    """Take the preamble of a session away."""
+    return await _write(services, caller, key, None, command.reservation)
+
+
+async def _write(
+    services: CommandServices,
+    caller: Caller,
+    key: str,
+    text: str | None,
+    reservation: Reservation | None,
+) -> StoredAnswer:
+    session_key = await resolve_session_key(services, caller, key)
+    session = await controlled_session(services, caller, session_key, "write the preamble of")
+    return await PreambleWriter(services.work).write(session, text, caller.actor, reservation)

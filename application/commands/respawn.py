@@ -1,0 +1,252 @@
+"""Spawn anew from an earlier run, with changes to its request."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from application.commands.context import CommandContext, CommandResponse
+from application.commands.control import require_service
+from application.commands.services import CommandServices
+from application.commands.spawn import AcceptedSpawn
+from application.commands.spawn_body import REQUESTER_KEY, SpawnBody, spawn_request
+from application.context.recorded_scripts import NothingRecorded
+from application.log.unit_of_work import provenance_of
+from application.ports.configurations import PinnedConfiguration
+from application.queries.access import (
+    Caller,
+    require_agent_access,
+    require_scope,
+    require_session_access,
+)
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError, invalid_value, validation_problem
+from application.queries.operation import Body, operation
+from application.queries.runs import readable_run
+from application.queries.session_reference import canonical_key, resolve_session_reference
+from application.spawn.request import SpawnRequest
+from application.spawn.respawn import (
+    CannotRespawn,
+    EarlierRequest,
+    read_chosen_revision,
+    read_earlier_request,
+    require_transcript,
+)
+from domain.configuration.configuration import Configuration
+from domain.run.facts import RespawnFacts
+from domain.run.state import Run
+
+NUMBER_MAX = 2**31 - 1
+CHANGES = "/changes"
+
+
+class TranscriptChoice(Body):
+    """How much of the earlier run's transcript the child begins with."""
+
+    up_to: Annotated[
+        int, Field(ge=1, le=NUMBER_MAX, description="The `sequence` of the last entry taken over.")
+    ]
+
+
+class RespawnBody(Body):
+    """`POST /v1/runs/{runId}/respawn`."""
+
+    changes: Annotated[
+        dict[str, Any],
+        Field(
+            description=(
+                "A JSON merge patch (RFC 7386) over the request of the earlier run, in the shape of"
+                " `POST /v1/spawns`: null takes a member away."
+            )
+        ),
+    ] = Field(default_factory=dict)
+    scripts: Annotated[
+        Literal["again", "recorded"],
+        Field(
+            description=(
+                "`recorded`: no context script runs; what each said for the earlier run is read"
+                " once more. Refused where that is not on record, or the script is another one."
+            )
+        ),
+    ] = "again"
+    transcript: Annotated[
+        TranscriptChoice | None,
+        Field(description="The child begins with the earlier run's transcript up to an entry."),
+    ] = None
+    config_revision: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=NUMBER_MAX,
+            description=(
+                "Decide under this earlier revision of the configuration. Only for a token with"
+                " the pattern `*`, or the scope `admin`."
+            ),
+        ),
+    ] = None
+
+
+@operation(
+    "POST",
+    "/v1/runs/{runId}/respawn",
+    name="respawn",
+    tag="spawns",
+    scope="spawn",
+    summary="Spawn anew from an earlier run",
+    description=(
+        "A new spawn with the request of an earlier run, whatever came of that one, and with"
+        " changes. It is decided and answered like any other. The new run names the earlier one as"
+        " `respawnedFrom`, that one has it among its `respawns`. The session that asked asks again,"
+        " unless the changes name another one that the token acts for; that, and `transcript`, need"
+        " the scope `content` too."
+    ),
+    errors=(
+        "not_found",
+        "spawn_forbidden",
+        "spawn_error",
+        "session_closed",
+        "cannot_respawn",
+        "erased",
+    ),
+    answer=AcceptedSpawn,
+    status=201,
+    status_description="Accepted and durable",
+    repeat="key",
+    location="/v1/runs/{runId}",
+)
+async def respawn(
+    services: CommandServices,
+    caller: Caller,
+    run_id: str,
+    body: RespawnBody,
+    command: CommandContext,
+) -> CommandResponse:
+    """Spawn anew with the request of an earlier run and with changes."""
+    require_service(services)
+    earlier = await readable_run(
+        services, caller, run_id, await resolve_as_of(services, caller, None)
+    )
+    if body.config_revision is not None and not (caller.sees_everything or caller.may("admin")):
+        raise QueryError(
+            "not_permitted",
+            "configRevision is for tokens that act for every session, or with the scope"
+            ' "admin"; leave it out',
+        )
+    if body.transcript is not None:
+        require_scope(caller, "content")
+    requester = await _requester_key(services, caller, body, earlier)
+    require_session_access(caller, requester)
+    try:
+        spawn, pinned = await _requested(services, earlier, body, requester)
+        if spawn.asserts_agent:
+            require_agent_access(caller, spawn.requester_agent_id, pinned.configuration)
+        spawned = await services.spawning.spawn(
+            spawn,
+            caller.actor,
+            command.reservation,
+            command.is_there,
+            command.traceparent,
+            pinned=pinned,
+        )
+    except (CannotRespawn, NothingRecorded) as why:
+        provenance = provenance_of(earlier, caller.actor)
+        await services.work.must_be_new(provenance, command.reservation, why)
+        raise
+    return CommandResponse(spawned.answer, spawned.position)
+
+
+async def _requester_key(
+    services: CommandServices, caller: Caller, body: RespawnBody, earlier: Run
+) -> str:
+    """The session that asks: the one that did, unless the changes name another."""
+    named = requester_named_in(body)
+    if named is None:
+        return earlier.requester.session_key
+    pointer = f"{CHANGES}{REQUESTER_KEY}"
+    configuration = services.work.configurations.current().configuration
+    key = await resolve_session_reference(services, caller, named, pointer)
+    key = key or canonical_key(named, configuration, pointer)
+    if key != earlier.requester.session_key:
+        # What one session was told would come to another.
+        require_scope(caller, "content")
+    return key
+
+
+async def _requested(
+    services: CommandServices, earlier: Run, body: RespawnBody, requester_key: str
+) -> tuple[SpawnRequest, PinnedConfiguration]:
+    """The request, and the revision to decide it under."""
+    work, revision = services.work, body.config_revision
+    pinned = work.configurations.current()
+    if revision is not None:
+        pinned = await read_chosen_revision(work, revision)
+    recorded = await read_earlier_request(work, earlier)
+    if body.transcript is not None:
+        await require_transcript(work, services.transcripts, earlier, body.transcript.up_to)
+    return respawn_request(recorded, body, pinned.configuration, requester_key), pinned
+
+
+def requester_named_in(body: RespawnBody) -> str | None:
+    """The session that is to ask in the place of the one that did; None when none is named."""
+    requester = body.changes.get("requester")
+    named = requester.get("sessionKey") if isinstance(requester, dict) else None
+    return named if isinstance(named, str) else None
+
+
+def respawn_request(
+    earlier: EarlierRequest, body: RespawnBody, configuration: Configuration, requester_key: str
+) -> SpawnRequest:
+    """The request for the new spawn, by the session of that canonical key. 422 for changes that
+    make none of it, with pointers into the changes."""
+    if body.transcript is not None and body.changes.get("context") is not None:
+        raise invalid_value(
+            f"{CHANGES}/context", "a child begins with one conversation: leave this or transcript"
+        )
+    members, replaced = earlier.changed_by(
+        body.changes, requester_key, with_transcript=body.transcript is not None
+    )
+    try:
+        spawn = SpawnBody.model_validate(_with_unknown(members, body.changes, SpawnBody))
+        if spawn.parallel or isinstance(spawn.task, list):
+            pointer = "/task" if isinstance(spawn.task, list) else "/parallel"
+            text = "a respawn is of one run: give one task, or spawn the batch anew"
+            raise invalid_value(pointer, text)
+        request = spawn_request(spawn, configuration, requester_key)
+    except ValidationError as failure:
+        raise _in_changes(validation_problem(failure)) from None
+    except QueryError as problem:
+        raise _in_changes(problem) from None
+    return replace(
+        request,
+        respawn=RespawnFacts(
+            run_id=earlier.run.run_id,
+            replaced=replaced,
+            scripts=body.scripts,
+            transcript_up_to=body.transcript.up_to if body.transcript is not None else None,
+            is_revision_chosen=body.config_revision is not None,
+        ),
+    )
+
+
+def _with_unknown(
+    members: dict[str, Any], changes: Mapping[str, Any], shape: type[Body]
+) -> dict[str, Any]:
+    """The members with those of the changes that no request has. One that is taken away is not
+    among them any more, and was not meant when there is no such member."""
+    known = {field.alias or name: field.annotation for name, field in shape.model_fields.items()}
+    whole = {**members, **{name: None for name in changes if name not in known}}
+    for name, changed in changes.items():
+        inner, annotation = whole.get(name), known.get(name)
+        if not isinstance(changed, dict) or not isinstance(inner, dict):
+            continue
+        if isinstance(annotation, type) and issubclass(annotation, Body):
+            whole[name] = _with_unknown(inner, changed, annotation)
+    return whole
+
+
+def _in_changes(problem: QueryError) -> QueryError:
+    """The same problem where it stands in the body of a respawn."""
+    detail = f"{CHANGES}{problem.detail}" if problem.detail.startswith("/") else problem.detail
+    errors = [{**one, "pointer": f"{CHANGES}{one['pointer']}"} for one in problem.errors]
+    return QueryError(problem.code, detail, errors=errors)

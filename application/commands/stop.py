@@ -1,0 +1,100 @@
+"""Stop runs and sessions."""
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from application.commands.context import CommandContext
+from application.commands.control import controlled_run, controlled_session, require_control
+from application.commands.services import CommandServices
+from application.log.event_log import StoredAnswer
+from application.queries.access import Caller
+from application.queries.operation import Body, operation
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.view import View
+
+
+class StopBody(Body):
+    """Why."""
+
+    reason: Annotated[str, Field(max_length=2000)] | None = None
+
+
+class StoppedAnswer(View):
+    """A run that is stopped; `wasOver` when there was nothing to stop."""
+
+    run_id: UUID
+    was_over: bool
+
+
+class SessionStoppedAnswer(View):
+    """A session that is stopped, with its newest run; `wasOver` when there was nothing to stop,
+    `closed` when it takes no more messages."""
+
+    session_key: str
+    session_id: UUID
+    run_id: UUID | None
+    was_over: bool
+    closed: bool
+
+
+@operation(
+    "POST",
+    "/v1/runs/{runId}/stop",
+    name="stopRun",
+    tag="control",
+    scope=None,
+    summary="Stop a run and its descendants",
+    description=(
+        "A run that is prepared or queued is over at once; one that executes is over when its"
+        " processes are gone: wait for it with `GET /v1/runs/{runId}?wait=30s&until=ended`."
+        " Stopping one that is over changes nothing."
+    ),
+    errors=("not_found",),
+    answer=StoppedAnswer,
+    repeat="key",
+)
+async def stop_run(
+    services: CommandServices,
+    caller: Caller,
+    run_id: str,
+    body: StopBody,
+    command: CommandContext,
+) -> StoredAnswer:
+    """Stop a run and its descendants."""
+    await require_control(services, caller, run_id)
+    run = await controlled_run(services, caller, run_id, "stop")
+    return await services.stopping.stop(run, caller.actor, body.reason, command.reservation)
+
+
+@operation(
+    "POST",
+    "/v1/sessions/{key}/stop",
+    name="stopSession",
+    tag="control",
+    scope=None,
+    summary="Stop a session's run and all below it",
+    description=(
+        "Its own run, if it has one that is not over, and all its descendants. A child that stays"
+        " open after its runs (mode `session`) is closed by it: it takes no more messages, and is"
+        " put away with all its runs once the last one is announced. Repeating it changes nothing."
+    ),
+    errors=("not_found",),
+    answer=SessionStoppedAnswer,
+    repeat="key",
+)
+async def stop_session(
+    services: CommandServices,
+    caller: Caller,
+    key: str,
+    body: StopBody,
+    command: CommandContext,
+) -> StoredAnswer:
+    """Stop the run of a session and all runs below it; close a session that stays open."""
+    session_key = await resolve_session_key(services, caller, key)
+    await require_control(services, caller, session_key)
+    session = await controlled_session(services, caller, session_key, "stop")
+    return await services.stopping.stop_session(
+        session, caller.actor, body.reason, command.reservation
+    )

@@ -1,0 +1,75 @@
+"""End the turn of a session."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from application.commands.context import CommandContext, CommandResponse
+from application.commands.services import CommandServices
+from application.queries.access import Caller, require_session_access
+from application.queries.errors import QueryError
+from application.queries.operation import Body, operation
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.view import View
+from domain.session.state import Session
+
+
+class YieldBody(Body):
+    """What is said with it."""
+
+    message: Annotated[
+        str | None, Field(max_length=2000, description="Said again in the answer.")
+    ] = None
+
+
+class YieldedAnswer(View):
+    """A run that ends its turn and waits for its children."""
+
+    status: Literal["yielded"]
+    message: str
+    run_id: UUID
+    session_key: str
+
+
+@operation(
+    "POST",
+    "/v1/sessions/{key}/yield",
+    name="yieldSession",
+    tag="control",
+    scope="spawn",
+    summary="End a turn and wait for sub-agents",
+    description=(
+        "The run at work in this session, which is to end now and is ended five seconds later, is"
+        " not announced. What its sub-agents report, each when it is done and those of a list of"
+        " tasks together, is the message of a new run of the session, which takes its place."
+        " Without a sub-agent that is at work, or whose report the session was not given, there is"
+        " nothing to wait for. Repeating it changes nothing."
+    ),
+    errors=("not_found", "cannot_yield"),
+    answer=YieldedAnswer,
+    repeat="key",
+)
+async def yield_session(
+    services: CommandServices,
+    caller: Caller,
+    key: str,
+    body: YieldBody,
+    command: CommandContext,
+) -> CommandResponse:
+    """End the turn of a session; the reports of its sub-agents start its next run."""
+    session = await yielding_session(services, caller, key)
+    sent = await services.continuing.yield_turn(
+        session, body.message, caller.actor, command.reservation
+    )
+    return CommandResponse(sent.answer, sent.position)
+
+
+async def yielding_session(services: CommandServices, caller: Caller, spelling: str) -> Session:
+    """Return the session whose turn the caller may end; refuse any other."""
+    session_key = await resolve_session_key(services, caller, spelling)
+    require_session_access(caller, session_key)
+    session = await services.work.registry.session(session_key)
+    if session is None:
+        raise QueryError("not_found", "there is no such session on record")
+    return session
