@@ -1,9 +1,9 @@
 """The registry as it is, and as it was at any position."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from domain.run.state import Run
@@ -23,27 +23,52 @@ class StatusRows:
     waiting: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunQuery:
-    """Which runs; None means any, several values any of them. `rule` is the one that refused them.
+Comparison = Literal["=", "any of", "begins with", "<", "<=", ">", ">="]
 
-    `since` and `until` are about creation. Of instants `since` is included and `until` is not; of
-    positions a run was created after `since`, and not after `until`.
+
+@dataclass(frozen=True, slots=True)
+class RunCondition:
+    """A comparison of a column of the rows of runs with a value.
+
+    Attributes:
+        column: A column of `RunRow`, or `status`, which is any of several `StatusRows`.
+        comparison: How to compare it. A row without a value in the column does not fit.
+        value: The value; a tuple if the comparison is `any of`.
     """
 
-    requester: str | None = None
-    tree: str | None = None
-    agent_ids: tuple[str, ...] | None = None
-    labels: tuple[str, ...] | None = None
-    stages: tuple[str, ...] | None = None
-    outcomes: tuple[str, ...] | None = None
-    statuses: tuple[StatusRows, ...] | None = None
-    since: datetime | int | None = None
-    until: datetime | int | None = None
-    rule: str | None = None
-    depth: int | None = None
-    label_prefix: str | None = None
-    respawned_from: UUID | None = None
+    column: str
+    comparison: Comparison
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """Which runs: those whose rows fit all conditions."""
+
+    conditions: tuple[RunCondition, ...] = ()
+
+    @classmethod
+    def where(cls, **values: Any) -> "RunQuery":
+        """Return the query of runs by the values of columns. A tuple means any of its values."""
+        return cls(
+            tuple(
+                RunCondition(column, "any of" if isinstance(value, tuple) else "=", value)
+                for column, value in values.items()
+            )
+        )
+
+    def value_of(self, column: str) -> Any | None:
+        """Return the value that all these runs have in a column, None if they may differ."""
+        found = (one for one in self.conditions if (one.column, one.comparison) == (column, "="))
+        return next((one.value for one in found), None)
+
+    def split(self, columns: Container[str]) -> tuple["RunQuery", "RunQuery"]:
+        """Return the conditions on values of some columns, and the other conditions."""
+        inside, outside = list[RunCondition](), list[RunCondition]()
+        for one in self.conditions:
+            by_value = one.column in columns and one.comparison in ("=", "any of")
+            (inside if by_value else outside).append(one)
+        return RunQuery(tuple(inside)), RunQuery(tuple(outside))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,10 @@ class RunRow(NamedTuple):
     state: Run
 
 
+COLUMNS_BY_CREATION = frozenset({"requester", "root", "label", "rule", "respawned_from"})
+"""Columns of which an index gives the rows of one value by creation."""
+
+
 def run_row(run: Run) -> RunRow:
     """The row of a state."""
     inbox, requester = run.inbox, run.requester

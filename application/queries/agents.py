@@ -7,7 +7,7 @@ from application.queries.as_of import resolve_as_of
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf, operation
-from application.queries.runs import TEXT_CHARACTERS_MAX
+from application.queries.run_filter import TEXT_CHARACTERS_MAX
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.view import Answer, View

@@ -13,12 +13,8 @@ from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import Parameters
 from application.queries.paging import LIMIT_DEFAULT
-from application.queries.runs import (
-    RUN_ID_SCHEMA,
-    TEXT_CHARACTERS_MAX,
-    TREE_DESCRIPTION,
-    readable_run,
-)
+from application.queries.run_filter import RUN_ID_SCHEMA, TEXT_CHARACTERS_MAX, TREE_DESCRIPTION
+from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_root
 from application.queries.views.event import EventListView, event_view

@@ -5,8 +5,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -17,13 +16,12 @@ from application.ports.registry import Registry, RunQuery
 from application.ports.run_search import RunWords
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
-from application.queries.as_of import AsOf, read_moment, resolve_as_of
+from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import (
     WAIT,
     Page,
     PageAfter,
-    Parameters,
     ReadAsOf,
     operation,
 )
@@ -36,6 +34,7 @@ from application.queries.paging import (
     foreign_question,
     read_cursor,
 )
+from application.queries.run_filter import RunFilter, narrow_to_tree, run_query
 from application.queries.runs_at_work import OutputSoFar, shown_now, with_output
 from application.queries.search.run_totals import run_totals
 from application.queries.search.run_words import (
@@ -45,12 +44,9 @@ from application.queries.search.run_words import (
     runs_with_words,
 )
 from application.queries.services import QueryServices
-from application.queries.session_reference import UUID_TEXT, resolve_root, resolve_session_key
-from application.queries.stage_reference import position_of_stage
+from application.queries.session_reference import UUID_TEXT
 from application.queries.views.event import RunEventListView, event_view, events_with_texts
 from application.queries.views.run import (
-    ROWS_BY_STATUS,
-    RecordedStage,
     RunListView,
     RunMetadataView,
     RunStatus,
@@ -78,12 +74,9 @@ from application.queries.wait import (
 )
 from application.session.waiting_messages import find_run
 from domain.run.events import RunStarted, ScriptsResolved
-from domain.run.facts import RunOutcome
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
-from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS, RunStageName
 from domain.values.record import run_stream
-from domain.values.rules import RULE_NAMES
 
 SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
 
@@ -200,88 +193,6 @@ async def visible_runs(
     return RunPage(found, behind)
 
 
-async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
-    """Who acts for one session sees runs of one tree alone: the others need not be looked at."""
-    if caller.only_session is None or query.tree is not None:
-        return query
-    session = await registry.session(caller.only_session)
-    return replace(query, tree=session.root_session_key if session else caller.only_session)
-
-
-TEXT_CHARACTERS_MAX = 2048
-DEPTH_MAX = 64
-RUN_ID_CHARACTERS = 36
-RUN_ID_SCHEMA: dict[str, Any] = {
-    "format": "uuid",
-    "minLength": RUN_ID_CHARACTERS,
-    "maxLength": RUN_ID_CHARACTERS,
-}
-"""Described and not declared as a limit: another text is the id of no run, and 404."""
-TREE_DESCRIPTION = "In the tree below this root session: a key, a session id, or `current`."
-
-
-class RunFilter(Parameters):
-    """The filter of runs. Several values of one field mean any of them."""
-
-    requester: str | None = Field(
-        None,
-        max_length=TEXT_CHARACTERS_MAX,
-        description="Spawned by this session: its key in any spelling, its id, or `current`.",
-    )
-    tree: str | None = Field(None, max_length=TEXT_CHARACTERS_MAX, description=TREE_DESCRIPTION)
-    agent_ids: tuple[Annotated[str, Field(max_length=64)], ...] = Field(
-        (), alias="agentId", description="Of this agent, after any override; of any of several."
-    )
-    labels: tuple[Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)], ...] = Field(
-        (), alias="label", description="With exactly this label, or any of several."
-    )
-    stages: tuple[RecordedStage, ...] = Field(
-        (), alias="stage", description="At this stage, or any of several."
-    )
-    statuses: tuple[RunStatus, ...] = Field(
-        (), alias="status", description="With this status, or any of several."
-    )
-    outcomes: tuple[RunOutcome, ...] = Field(
-        (), alias="outcome", description="Ended like this, or like any of several."
-    )
-    since: str | None = Field(
-        None,
-        max_length=MOMENT_CHARACTERS_MAX,
-        description=f"Created at this moment or later: {MOMENT_FORMS}.",
-        examples=["12h"],
-    )
-    until: str | None = Field(
-        None,
-        max_length=MOMENT_CHARACTERS_MAX,
-        description=f"Created before this moment: {MOMENT_FORMS}.",
-        examples=["2026-03-01T09:00:00Z"],
-    )
-    rule: str | None = Field(
-        None,
-        max_length=64,
-        description="Refused by this rule.",
-        json_schema_extra={"enum": [*RULE_NAMES]},
-    )
-    depth: int | None = Field(
-        None,
-        ge=0,
-        le=DEPTH_MAX,
-        description="So deep; needs `requester`, `tree` or `rule` beside it.",
-    )
-    label_prefix: str | None = Field(
-        None,
-        max_length=TEXT_CHARACTERS_MAX,
-        description=(
-            "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
-        ),
-    )
-    respawned_from: UUID | None = Field(
-        None,
-        description="Respawned from the run with this id.",
-        json_schema_extra=RUN_ID_SCHEMA,
-    )
-
-
 class ListRuns(ReadAsOf, Page, RunFilter):
     """Parameters of `list_runs`."""
 
@@ -396,73 +307,6 @@ async def _page(
         services.run_search, access, caller, query, words, place, limit=limit, ascending=ascending
     )
     return RunPage(*found)
-
-
-async def run_query(
-    services: QueryServices, caller: Caller, criteria: RunFilter, place: Cursor
-) -> RunQuery:
-    """The filter in the words of the registry, with canonical keys and moments, as they were
-    understood when the first page was asked for. `QueryError` for a filter that has to be looked
-    for within a family or a tree, without one."""
-    _require_bounds(criteria)
-    at = place.at
-    requester, tree = criteria.requester, criteria.tree
-    if requester:
-        requester = await resolve_session_key(
-            services, caller, requester, pointer="/query/requester", at=at
-        )
-    if tree:
-        tree = await resolve_root(services, caller, tree, at=at)
-    statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(criteria.statuses)))
-    return RunQuery(
-        requester=requester,
-        tree=tree,
-        agent_ids=_distinct(criteria.agent_ids),
-        labels=_distinct(criteria.labels),
-        stages=_distinct(criteria.stages),
-        outcomes=_distinct(criteria.outcomes),
-        statuses=statuses or None,
-        since=await _creation_bound(services, caller, criteria.since, "/query/since", place),
-        until=await _creation_bound(services, caller, criteria.until, "/query/until", place),
-        rule=criteria.rule,
-        depth=criteria.depth,
-        label_prefix=criteria.label_prefix or None,
-        respawned_from=criteria.respawned_from,
-    )
-
-
-async def _creation_bound(
-    services: QueryServices, caller: Caller, text: str | None, pointer: str, place: Cursor
-) -> datetime | int | None:
-    if not text:
-        return None
-    try:
-        moment = read_moment(text, place.counts_back_from or services.work.log.now())
-        if isinstance(moment, RunStageName):
-            return await position_of_stage(services, caller, moment.text, place.at)
-    except QueryError as error:
-        if error.code != "invalid_request":
-            raise
-        raise invalid_value(pointer, error.detail) from None
-    return moment
-
-
-def _require_bounds(criteria: RunFilter) -> None:
-    """No index has depths and labels that begin alike: they are looked for among the runs that
-    another filter leaves."""
-    if criteria.rule is not None and criteria.rule not in RULE_NAMES:
-        raise invalid_value("/query/rule", f"is no rule; there are {', '.join(sorted(RULE_NAMES))}")
-    if criteria.requester or criteria.tree or criteria.rule:
-        return
-    unbounded = {"depth": criteria.depth, "labelPrefix": criteria.label_prefix or None}
-    for name, value in unbounded.items():
-        if value is not None:
-            raise invalid_value(f"/query/{name}", "needs a requester, a tree or a rule beside it")
-
-
-def _distinct(values: Sequence[str]) -> tuple[str, ...] | None:
-    """In an order that is not the caller's: the same question has the same cursor."""
-    return tuple(sorted(set(values))) or None
 
 
 VERSION_MAX = 2**31 - 1

@@ -79,7 +79,7 @@ async def get_session(
     registry = services.work.registry
     pending, running = await registry.descendants(session.session_key, at=moment.position)
     runs = await registry.runs(
-        RunQuery(requester=session.session_key), at=moment.position, limit=RUNS_SHOWN_MAX
+        RunQuery.where(requester=session.session_key), at=moment.position, limit=RUNS_SHOWN_MAX
     )
     configuration = await configuration_in_force(services.work, moment.position)
     newest, own_runs = await _own_runs(services, session, moment)

@@ -96,7 +96,7 @@ async def _labelled(
 ) -> list[Run]:
     """The newest runs with this label that the caller may see, out of a bounded number: as many as
     it takes to know whether there are several."""
-    query, behind = RunQuery(labels=(label,)), None
+    query, behind = RunQuery.where(label=label), None
     visible: list[Run] = []
     known: dict[str, bool] = {}
     for _ in range(RUNS_EXAMINED_MAX // RUNS_AT_ONCE):

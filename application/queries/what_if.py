@@ -325,7 +325,7 @@ async def _agents_on_record(
             if asked.keys() <= known:
                 return frozenset(asked)
     for one in asked.keys() - known:
-        query = RunQuery(agent_ids=(one,))
+        query = RunQuery.where(agent_id=one)
         if await services.work.registry.runs(query, at=until, limit=1):
             continue
         nearest = nearest_word(one, sorted(known))

@@ -310,7 +310,8 @@ async def _runs_to_name(
 ) -> Sequence[Run]:
     """The newest run of each session that such a name could stand for."""
     is_reference = request.via == "reference"
-    query = RunQuery(requester=asker.key) if is_reference else RunQuery(tree=asker.root)
+    requester, tree = RunQuery.where(requester=asker.key), RunQuery.where(root=asker.root)
+    query = requester if is_reference else tree
     runs = await work.registry.runs(query, at=await work.log.head(), limit=CANDIDATES_MAX)
     newest: dict[UUID, Run] = {}
     for run in runs:

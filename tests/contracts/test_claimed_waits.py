@@ -150,7 +150,7 @@ async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
     at = await family.log.head()
     for waiting, names in ((True, ["after"]), (False, ["a"]), (None, ["after", "a"])):
         rows = StatusRows(("session-created", "started"), waiting=waiting)
-        found = await registry.runs(RunQuery(statuses=(rows,)), at=at, limit=9)
+        found = await registry.runs(RunQuery.where(status=(rows,)), at=at, limit=9)
         assert family.names(found) == names
 
 

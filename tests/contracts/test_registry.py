@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.registry import InboxQuery, Registry, RunQuery, StatusRows
+from application.ports.registry import InboxQuery, Registry, RunCondition, RunQuery, StatusRows
+from application.projections.run_rows import COLUMNS_BY_CREATION
 from domain.run.state import Run
 from infrastructure.outbound.log.read.moments import Moment, moment_at_end
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
@@ -42,35 +43,43 @@ async def test_runs_are_found_by_what_they_are(registry: Registry, family: Logge
     at = await family.log.head()
     third = family.run("three").created_at
 
-    async def found(**query: Any) -> list[str]:
-        runs = await registry.runs(RunQuery(**query), at=at, limit=99)
+    async def found(*conditions: RunCondition, **values: Any) -> list[str]:
+        query = RunQuery((*conditions, *RunQuery.where(**values).conditions))
+        runs = await registry.runs(query, at=at, limit=99)
         return family.names(run for run in runs if run.run_id != other.id("stranger"))
 
     assert await found() == ["four", "three", "below", "two", "one"]
     assert await found(requester=ROOT) == ["four", "three", "two", "one"]
     assert await found(requester=family.key("two")) == ["below"]
-    assert await found(tree=ROOT) == ["four", "three", "below", "two", "one"]
-    assert await found(agent_ids=("main",)) == ["three", "below", "two", "one"]
-    assert await found(agent_ids=("main", "stranger", "nobody")) == await found()
-    assert await found(labels=("reviewer",)) == ["one"]
-    assert await found(labels=("review",)) == []
-    assert await found(labels=("review", "reviewer")) == ["one"]
-    assert await found(stages=("requested",)) == ["below", "one"]
-    assert await found(stages=("started", "refused")) == ["four", "two"]
-    assert await found(stages=()) == []
-    assert await found(outcomes=("success",)) == ["three"]
-    assert await found(outcomes=("error", "success")) == ["three"]
-    assert await found(outcomes=("error", "timeout")) == []
+    assert await found(root=ROOT) == ["four", "three", "below", "two", "one"]
+    assert await found(agent_id=("main",)) == ["three", "below", "two", "one"]
+    assert await found(agent_id=("main", "stranger", "nobody")) == await found()
+    assert await found(label=("reviewer",)) == ["one"]
+    assert await found(label=("review",)) == []
+    assert await found(label=("review", "reviewer")) == ["one"]
+    assert await found(stage=("requested",)) == ["below", "one"]
+    assert await found(stage=("started", "refused")) == ["four", "two"]
+    assert await found(stage=()) == []
+    assert await found(outcome=("success",)) == ["three"]
+    assert await found(outcome=("error", "success")) == ["three"]
+    assert await found(outcome=("error", "timeout")) == []
     begun, done = StatusRows(("started",)), StatusRows(("announced", "archived"), "success")
-    assert await found(statuses=(begun, done)) == ["three", "two"]
-    assert await found(statuses=(begun, done), outcomes=("success",)) == ["three"]
-    assert await found(statuses=(begun, done), stages=("started",)) == ["two"]
-    assert await found(statuses=()) == []
-    assert await found(since=third) == ["four", "three"]
-    assert await found(until=third) == ["below", "two", "one"]
-    assert await found(since=third, until=third + timedelta(microseconds=1)) == ["three"]
-    assert await found(requester=ROOT, stages=("requested",), labels=("reviewer",)) == ["one"]
-    assert len(await registry.runs(RunQuery(tree=OTHER), at=at, limit=99)) == 1
+    assert await found(status=(begun, done)) == ["three", "two"]
+    assert await found(status=(begun, done), outcome=("success",)) == ["three"]
+    assert await found(status=(begun, done), stage=("started",)) == ["two"]
+    assert await found(status=()) == []
+    since = RunCondition("created_at", ">=", third)
+    assert await found(since) == ["four", "three"]
+    assert await found(RunCondition("created_at", "<", third)) == ["below", "two", "one"]
+    assert await found(
+        since, RunCondition("created_at", "<", third + timedelta(microseconds=1))
+    ) == ["three"]
+    assert await found(requester=ROOT, stage=("requested",), label=("reviewer",)) == ["one"]
+    assert await found(session_id=family.session_id("two")) == ["two"]
+    assert await found(depth=(2, 9)) == await found(RunCondition("depth", ">", 1)) == ["below"]
+    assert await found(run_id=(family.id("one"), family.id("two"))) == ["two", "one"]
+    assert await found(RunCondition("label", ">=", "reviewer")) == ["one"]
+    assert len(await registry.runs(RunQuery.where(root=OTHER), at=at, limit=99)) == 1
 
 
 async def test_a_session_is_found_by_its_key_and_by_its_id(
@@ -204,7 +213,7 @@ PAGES = {
     "middle": (RunQuery(), MANY_RUNS * VERSIONS // 2, None, False),
     "first": (RunQuery(), 60, None, False),
     "deep": (RunQuery(), MANY_RUNS * VERSIONS, MANY_RUNS // 2, False),
-    "of two statuses": (RunQuery(statuses=BUSY), MANY_RUNS * VERSIONS // 2, None, False),
+    "of two statuses": (RunQuery.where(status=BUSY), MANY_RUNS * VERSIONS // 2, None, False),
     "ascending": (RunQuery(), MANY_RUNS * VERSIONS // 2, MANY_RUNS // 3, True),
 }
 
@@ -250,13 +259,13 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
     await _fill(connection)
     for query, index in {
         RunQuery(): "runs_as_of",
-        RunQuery(requester="agent:main:r7"): "runs_of_a_requester",
-        RunQuery(tree="agent:main:r7"): "runs_of_a_tree",
-        RunQuery(tree="agent:main:r7", statuses=BUSY, agent_ids=("a", "b")): "runs_of_a_tree",
-        RunQuery(labels=("one",)): "runs_by_label",
-        RunQuery(rule="depth"): "runs_refused_by_a_rule",
-        RunQuery(labels=("one", "two")): "runs_by_label",
-        RunQuery(respawned_from=UUID(int=7)): "runs_by_respawned_from",
+        RunQuery.where(requester="agent:main:r7"): "runs_of_a_requester",
+        RunQuery.where(root="agent:main:r7"): "runs_of_a_tree",
+        RunQuery.where(root="agent:main:r7", status=BUSY, agent_id=("a", "b")): "runs_of_a_tree",
+        RunQuery.where(label=("one",)): "runs_by_label",
+        RunQuery.where(rule="depth"): "runs_refused_by_a_rule",
+        RunQuery.where(label=("one", "two")): "runs_by_label",
+        RunQuery.where(respawned_from=UUID(int=7)): "runs_by_respawned_from",
     }.items():
         sql, values = page_of_runs(query, moment_at_end(1), 51, 1, ascending=False)
         for number in range(1, len(values) + 1):
@@ -264,6 +273,13 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         explained = await connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}")
         plan = "\n".join(row[0] for row in await explained.fetchall())
         assert index in plan, plan
+
+
+@pytest.mark.server
+async def test_columns_by_creation_have_an_index(connection: LogConnection) -> None:
+    found = await connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'runs'")
+    indexes = [re.search(r"\((\w+), created_position\)", row[0]) for row in await found.fetchall()]
+    assert {one.group(1) for one in indexes if one is not None} == COLUMNS_BY_CREATION
 
 
 @pytest.mark.server

@@ -14,6 +14,7 @@ from application.ports.registry import (
     LanePlace,
     LaneState,
     Registry,
+    RunCondition,
     RunQuery,
     StatusRows,
 )
@@ -45,24 +46,29 @@ HISTORY = a_family()
 BUSY = ("queued", "started")
 WAITING = StatusRows(("session-created",), waiting=True)
 FILTERS: tuple[tuple[RunQuery, Callable[[Run], bool]], ...] = (
-    (RunQuery(stages=BUSY), lambda run: run.stage in BUSY),
-    (RunQuery(outcomes=("success",)), lambda run: run.outcome == "success"),
+    (RunQuery.where(stage=BUSY), lambda run: run.stage in BUSY),
+    (RunQuery.where(outcome=("success",)), lambda run: run.outcome == "success"),
     (
-        RunQuery(requester=ROOT, stages=("ended",)),
+        RunQuery.where(requester=ROOT, stage=("ended",)),
         lambda run: (run.requester.session_key, run.stage) == (ROOT, "ended"),
     ),
     (
-        RunQuery(tree=ROOT, statuses=(StatusRows(BUSY), WAITING)),
+        RunQuery.where(root=ROOT, status=(StatusRows(BUSY), WAITING)),
         lambda run: (
             run.stage in BUSY or (run.stage == "session-created" and run.waits_for is not None)
         ),
     ),
     (
-        RunQuery(rule="stopped", depth=1),
+        RunQuery.where(rule="stopped", depth=1),
         lambda run: run.refusal is not None and (run.refusal.rule, run.depth) == ("stopped", 1),
     ),
     (
-        RunQuery(tree=ROOT, depth=2, label_prefix="o"),
+        RunQuery(
+            (
+                *RunQuery.where(root=ROOT, depth=2).conditions,
+                RunCondition("label", "begins with", "o"),
+            )
+        ),
         lambda run: run.depth == 2 and (run.label or "").startswith("o"),
     ),
     (RunQuery(), lambda run: True),
@@ -369,16 +375,16 @@ async def test_a_filter_is_about_the_moment_that_is_asked_for(
     await family.queue("scout")
     queued = await family.log.head()
     await family.live("other")
-    in_line = RunQuery(stages=("queued",))
+    in_line = RunQuery.where(stage=("queued",))
     assert [one.run_id for one in await registry.runs(in_line, at=queued, limit=9)] == [
         family.id("scout")
     ]
     during = [
-        len(await registry.runs(RunQuery(stages=("started",)), at=at, limit=9))
+        len(await registry.runs(RunQuery.where(stage=("started",)), at=at, limit=9))
         for at in range(await family.log.head() + 1)
     ]
     assert sum(during) == 1
-    done = RunQuery(outcomes=("success",))
+    done = RunQuery.where(outcome=("success",))
     assert await registry.runs(done, at=queued, limit=9) == []
     assert [one.run_id for one in await registry.runs(done, at=10**6, limit=9)] == [
         family.id("other")

@@ -37,7 +37,7 @@ async def test_it_is_found_by_the_run_as_of_every_position(
         found = await registry.respawns(first, at=position)
         assert [one.run_id for one in found] == expected, position
         assert {one.requester for one in found} <= {ROOT}
-        query = RunQuery(respawned_from=first)
+        query = RunQuery.where(respawned_from=first)
         listed = await registry.runs(query, at=position, limit=9, ascending=True)
         assert [run.run_id for run in listed] == expected, position
     assert not await registry.respawns(family.run("two").run_id, at=head)
@@ -56,5 +56,5 @@ async def test_so_many_are_told_with_a_run_and_all_of_them_in_lists(
     ids = [family.run(name).run_id for name in names]
     found = await registry.respawns(first, at=head)
     assert [one.run_id for one in found] == ids[:RESPAWNS_MAX]
-    listed = await registry.runs(RunQuery(respawned_from=first), at=head, limit=500)
+    listed = await registry.runs(RunQuery.where(respawned_from=first), at=head, limit=500)
     assert [run.run_id for run in listed] == ids[::-1]

@@ -240,7 +240,7 @@ class _Request:
 
     async def _runs(self) -> Answer:
         at = await self._at()
-        query = RunQuery(requester=str(self._facts["about"]))
+        query = RunQuery.where(requester=str(self._facts["about"]))
         runs = await self._server.registry.runs(query, at=at, limit=int(self._query["limit"]))
         return 200, {"items": [_run_body(run) for run in runs]}, at
 

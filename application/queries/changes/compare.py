@@ -23,12 +23,8 @@ from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
 from application.queries.explain import RuleView, explanation_of
 from application.queries.operation import ReadAsOf, operation
-from application.queries.runs import (
-    RUN_ID_CHARACTERS,
-    entries_until,
-    is_transcript_gone,
-    readable_run,
-)
+from application.queries.run_filter import RUN_ID_CHARACTERS
+from application.queries.runs import entries_until, is_transcript_gone, readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
 from application.queries.views.run import RecordedStage, RunStatus, status_of

@@ -36,7 +36,8 @@ from application.queries.paging import (
     encode_cursor,
     fingerprint,
 )
-from application.queries.runs import RUN_ID_CHARACTERS, TEXT_CHARACTERS_MAX, visible_run
+from application.queries.run_filter import RUN_ID_CHARACTERS, TEXT_CHARACTERS_MAX
+from application.queries.runs import visible_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_root
 from application.queries.sessions import get_session, visible_session

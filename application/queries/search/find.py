@@ -21,7 +21,8 @@ from application.queries.events import TYPES, EventsOfRuns
 from application.queries.operation import LogPart, Page, Read, operation
 from application.queries.paging import fingerprint
 from application.queries.revisions import revision_at
-from application.queries.runs import TEXT_CHARACTERS_MAX, readable_run
+from application.queries.run_filter import TEXT_CHARACTERS_MAX
+from application.queries.runs import readable_run
 from application.queries.search.condition import (
     POSITION,
     Condition,

@@ -20,7 +20,7 @@ from application.queries.paging import (
     foreign_question,
     read_cursor,
 )
-from application.queries.runs import RunFilter, narrow_to_tree, run_query
+from application.queries.run_filter import RunFilter, narrow_to_tree, run_query
 from application.queries.services import QueryServices
 from application.queries.timeline.histogram import (
     BUCKETS_DEFAULT,
@@ -132,7 +132,7 @@ async def list_timeline(
     bars, following = await _visible_bars(
         services, caller, criteria, window, at=position, limit=query.limit, behind=behind
     )
-    counts = await _buckets(services, caller, criteria.tree, window, query.buckets)
+    counts = await _buckets(services, caller, criteria.value_of("root"), window, query.buckets)
     stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
     view = TimelineView(
         after=window.after,

@@ -183,7 +183,7 @@ async def _lineage(
         if len(page) < PAGE_EVENTS:
             break
     runs = await work.registry.runs(
-        RunQuery(requester=session.session_key), at=position, limit=STARTED_MAX
+        RunQuery.where(requester=session.session_key), at=position, limit=STARTED_MAX
     )
     labels = {run.run_id: run.label for run in runs}
     started = [

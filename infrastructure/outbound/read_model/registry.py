@@ -18,6 +18,7 @@ from application.ports.registry import (
     LanePlace,
     LaneState,
     Respawn,
+    RunCondition,
     RunQuery,
     States,
     StatusRows,
@@ -506,40 +507,31 @@ def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
         return "session_key", key_or_id
 
 
+_ARRAYS: Mapping[type, str] = {str: "text", int: "bigint", UUID: "uuid"}
+
+
 def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
-    """The conditions of a query, and their values."""
-    pairs: list[tuple[str, Any]] = [
-        ("requester = %s", query.requester),
-        ("root = %s", query.tree),
-        _any_of("agent_id", query.agent_ids),
-        _any_of("label", query.labels),
-        _any_of("stage", query.stages),
-        _any_of("outcome", query.outcomes),
-        (_bound(query.since, "created_position > %s", "created_at >= %s"), query.since),
-        (_bound(query.until, "created_position <= %s", "created_at < %s"), query.until),
-        ("rule = %s", query.rule),
-        ("depth = %s", query.depth),
-        ("starts_with(label, %s)", query.label_prefix),
-        ("respawned_from = %s", query.respawned_from),
-    ]
-    given = [(clause, value) for clause, value in pairs if value is not None]
-    clauses, values = [clause for clause, _ in given], [value for _, value in given]
-    if query.statuses is not None:
-        rows = [_status_rows(one) for one in query.statuses]
-        clauses.append(f"({' OR '.join(clause for clause, _ in rows) or 'false'})")
-        values += [value for _, those in rows for value in those]
-    return clauses, values
+    """Return the conditions of a query in SQL, and their values."""
+    found = [_in_sql(one) for one in query.conditions]
+    return [clause for clause, _ in found], [value for _, values in found for value in values]
 
 
-def _bound(value: datetime | int | None, of_position: str, of_instant: str) -> str:
-    return of_position if isinstance(value, int) else of_instant
-
-
-def _any_of(column: str, values: tuple[str, ...] | None) -> tuple[str, Any]:
-    """One value is compared by itself: only then its index gives the rows in order of creation."""
-    if values is not None and len(values) == 1:
-        return f"{column} = %s", values[0]
-    return f"{column} = ANY(%s::text[])", None if values is None else list(values)
+def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
+    column, comparison, value = condition.column, condition.comparison, condition.value
+    if column == "status":
+        rows = [_status_rows(one) for one in value]
+        values = [value for _, those in rows for value in those]
+        return f"({' OR '.join(clause for clause, _ in rows) or 'false'})", values
+    if comparison == "any of":
+        if not value:
+            return "false", []
+        if len(value) > 1:
+            return f"{column} = ANY(%s::{_ARRAYS[type(value[0])]}[])", [list(value)]
+        # Only a value that is compared by itself has its index give the rows by creation.
+        comparison, value = "=", value[0]
+    if comparison == "begins with":
+        return f"starts_with({column}, %s)", [value]
+    return f"{column} {comparison} %s", [value]
 
 
 def _status_rows(rows: StatusRows) -> tuple[str, list[Any]]:

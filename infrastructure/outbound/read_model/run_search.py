@@ -1,7 +1,6 @@
 """Looks through the rows of runs and the texts of their tasks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from application.ports.run_search import (
     RunWords,
 )
 from application.projections.fold import FOREVER
+from application.projections.run_rows import COLUMNS_BY_CREATION, RunRow
 from domain.run.state import Run
 from infrastructure.outbound.log.read.moments import Moment
 from infrastructure.outbound.log.read.past_runs import PastRun
@@ -143,13 +143,9 @@ def _parts(
     columns: str = _COLUMNS,
 ) -> tuple[tuple[str, list[Any]], tuple[str, list[Any]]]:
     """What is looked at: where an index leads. And what is taken of that. Each with its values."""
-    indexed = RunQuery(
-        requester=query.requester,
-        tree=query.tree,
-        labels=query.labels,
-        rule=query.rule,
-        respawned_from=query.respawned_from,
-    )
+    indexed, rest = query.split(COLUMNS_BY_CREATION)
+    compared = {one.column for one in rest.conditions}.difference(columns.split(", "))
+    columns = ", ".join([columns, *(one for one in RunRow._fields if one in compared)])
     page, values = page_of_runs(
         indexed,
         moment,
@@ -158,7 +154,6 @@ def _parts(
         ascending=examined.ascending,
         columns=columns,
     )
-    rest = replace(query, requester=None, tree=None, labels=None, rule=None, respawned_from=None)
     clauses, those = conditions_of_runs(rest)
     fitting = "examined"
     if words is not None:

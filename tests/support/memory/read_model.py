@@ -1,17 +1,21 @@
 """What is read beside the log, in memory: registry, contents, staged files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from application.ports.registry import (
     RESPAWNS_MAX,
     ChangedStream,
     ChangedStreams,
+    Comparison,
     InboxQuery,
     LanePlace,
     LaneState,
     Respawn,
+    RunCondition,
     RunQuery,
     States,
     StatusRows,
@@ -125,7 +129,7 @@ class MemoryRegistry:
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
         """The first runs that were made from this one, by creation."""
-        made = RunQuery(respawned_from=run_id)
+        made = RunQuery.where(respawned_from=run_id)
         found = await self.runs(made, at=at, limit=RESPAWNS_MAX, ascending=True)
         return [Respawn(one.run_id, one.requester.session_key) for one in found]
 
@@ -312,33 +316,26 @@ def _newest_of_sessions(rows: Iterable[RunRow]) -> list[RunRow]:
     return list(newest.values())
 
 
+_COMPARED: Mapping[Comparison, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "any of": lambda value, values: value in values,
+    "begins with": str.startswith,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
 def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
-    return (
-        query.requester in (None, row.requester)
-        and query.tree in (None, row.root)
-        and (query.agent_ids is None or row.agent_id in query.agent_ids)
-        and (query.labels is None or row.label in query.labels)
-        and (query.stages is None or row.stage in query.stages)
-        and (query.outcomes is None or row.outcome in query.outcomes)
-        and _is_created_between(row, query.since, query.until)
-        and query.rule in (None, row.rule)
-        and query.depth in (None, row.depth)
-        and (query.label_prefix is None or (row.label or "").startswith(query.label_prefix))
-        and query.respawned_from in (None, row.respawned_from)
-        and (query.statuses is None or any(_has_status(row, one) for one in query.statuses))
-    )
+    return all(_fits(row, one) for one in query.conditions)
 
 
-def _is_created_between(
-    row: RunRow, since: datetime | int | None, until: datetime | int | None
-) -> bool:
-    if isinstance(since, int):
-        begins = row.created_position > since
-    else:
-        begins = since is None or row.created_at >= since
-    if isinstance(until, int):
-        return begins and row.created_position <= until
-    return begins and (until is None or row.created_at < until)
+def _fits(row: RunRow, condition: RunCondition) -> bool:
+    if condition.column == "status":
+        return any(_has_status(row, one) for one in condition.value)
+    value = getattr(row, condition.column)
+    return value is not None and _COMPARED[condition.comparison](value, condition.value)
 
 
 def _has_status(row: RunRow, status: StatusRows) -> bool:

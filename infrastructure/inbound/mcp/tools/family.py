@@ -63,7 +63,7 @@ async def subagents(call: McpCall, recent: timedelta = RECENT) -> Subagents:
 
 async def _newest_runs(call: McpCall, stages: tuple[str, ...]) -> Sequence[Run]:
     return await call.services.work.registry.runs(
-        RunQuery(requester=call.session_key, stages=stages),
+        RunQuery.where(requester=call.session_key, stage=stages),
         at=await call.services.work.log.head(),
         limit=RUNS_LISTED_MAX,
     )
