@@ -1,7 +1,7 @@
 """What a command knows of the request that it came with, and what it returns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from application.log.event_log import Reservation, StoredAnswer
@@ -15,11 +15,15 @@ class CommandContext:
         reservation: The idempotency key, if the request has one.
         traceparent: The W3C trace context, if the request has a valid one.
         is_there: Returns True while the caller waits for the answer.
+        token: The token that the caller showed; empty if authentication is off.
+        if_match: The version that the request was made for; None for any.
     """
 
     reservation: Reservation | None = None
     traceparent: str | None = None
     is_there: Callable[[], bool] = lambda: True
+    token: str = field(default="", repr=False)
+    if_match: int | None = None
 
 
 class CommandResponse(NamedTuple):

@@ -2,8 +2,10 @@
 
 from application.commands.control import require_service
 from application.commands.services import CommandServices
-from application.queries.access import Caller, require_scope, require_whole_log
+from application.ports.verifications import VERIFICATIONS_MAX
+from application.queries.access import Caller, require_whole_log
 from application.queries.as_of import resolve_as_of
+from application.queries.operation import ReadAsOf, operation
 from application.queries.views.verification import (
     LogHeadView,
     VerificationStartView,
@@ -13,13 +15,26 @@ from application.queries.views.verification import (
 from application.queries.views.view import Answer
 
 
-async def describe_log_head(
-    services: CommandServices, caller: Caller, *, at: str | None = None
+@operation(
+    "GET",
+    "/v1/log",
+    name="getLogHead",
+    tag="log",
+    scope="read",
+    summary="Where the log ends, and whether it was verified",
+    description=(
+        "The last event as of `at`, with the hash that chains the whole log up to it:"
+        " `position:chainHash` is the head to note somewhere else, for `spawnlog log verify"
+        f" --head`. The newest {VERIFICATIONS_MAX} verifications stand beside it, whether a request"
+        " or a command began them, as they are now. Needs a token for the sessions `*`."
+    ),
+)
+async def get_log_head(
+    services: CommandServices, caller: Caller, query: ReadAsOf
 ) -> Answer[LogHeadView]:
-    """The end of the log, now or as of a moment, and the verifications of it."""
-    require_scope(caller, "read")
+    """Return the end of the log, now or as of a moment, and the verifications of it."""
     require_whole_log(caller)
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     log = services.work.log
     chain_hash = await services.verifications.chain_hash_at(moment.position)
     view = LogHeadView(
@@ -32,11 +47,28 @@ async def describe_log_head(
     return Answer(view, moment.position)
 
 
+@operation(
+    "POST",
+    "/v1/log/verifications",
+    name="startVerification",
+    tag="log",
+    scope="admin",
+    summary="Verify the log",
+    description=(
+        "Compares the whole log with its chain of hashes, and texts, transcripts and read tables"
+        " with the log, as `spawnlog log verify` does: in processes beside the server, which read"
+        " and change nothing. `GET /v1/log` says how far it is and what it found. There is one at a"
+        " time for each log, over all its servers and commands: while one is under way this answers"
+        " with that one, and `began` is false. It goes on when nobody asks, and ends with the"
+        " server. Needs the scope `admin`."
+    ),
+    status=202,
+    status_description="Under way",
+)
 async def start_verification(
     services: CommandServices, caller: Caller
 ) -> Answer[VerificationStartView]:
-    """Begin one beside the servers; when one is under way there is no second one."""
-    require_scope(caller, "admin")
+    """Begin a verification beside the servers, unless one is under way."""
     require_whole_log(caller)
     require_service(services)
     began = await services.verifications.start(caller.actor.name)
@@ -45,11 +77,23 @@ async def start_verification(
     return Answer(view, await services.work.log.head())
 
 
+@operation(
+    "POST",
+    "/v1/log/verifications/current/stop",
+    name="stopVerification",
+    tag="log",
+    scope="admin",
+    essential=True,
+    summary="Stop verifying the log",
+    description=(
+        "The verification under way stops within some seconds, at whichever server or command it"
+        " is; `spawnlog log verify --resume` goes on with it. Needs the scope `admin`."
+    ),
+)
 async def stop_verification(
     services: CommandServices, caller: Caller
 ) -> Answer[VerificationStopView]:
-    """Ask the one under way to stop, whichever server or command is at it."""
-    require_scope(caller, "admin")
+    """Ask the verification under way to stop, whichever server or command it runs in."""
     require_whole_log(caller)
     stopping = await services.verifications.request_stop(caller.actor.name)
     latest = await services.verifications.latest()

@@ -1,14 +1,12 @@
 """Who may do what: callers, their scopes, and the sessions they may act for."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 from uuid import UUID
 
 from application.log.envelope import Actor
-from application.log.event_log import EventLog
 from application.ports.registry import Registry
 from application.queries.errors import QueryError
-from application.queries.views.view import Answer, View
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 from domain.session.role import ANCESTORS_MAX
@@ -49,32 +47,6 @@ class Caller:
     def acts_for(self, session_key: str) -> bool:
         """Whether it may act for this session."""
         return any(fits(session_key, pattern) for pattern in self.patterns)
-
-
-class CallerView(View):
-    """What a token is good for: the id it is known by and never the token itself, its scopes, and
-    the patterns of the sessions it may act for. `session` is set when that is just one, `runId` for
-    the token of a child."""
-
-    kind: str
-    token: str | None
-    session: str | None
-    run_id: UUID | None
-    scopes: list[AccessScope]
-    patterns: list[str]
-
-
-async def describe_caller(log: EventLog, caller: Caller) -> Answer[CallerView]:
-    """What its token lets a caller do."""
-    view = CallerView(
-        kind=caller.actor.kind,
-        token=caller.actor.token,
-        session=caller.actor.session,
-        run_id=caller.run_id,
-        scopes=[scope for scope in get_args(AccessScope) if scope in caller.scopes],
-        patterns=list(caller.patterns),
-    )
-    return Answer(view, await log.head())
 
 
 class TokenVerifier(Protocol):

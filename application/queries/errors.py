@@ -11,6 +11,7 @@ from domain.values.json_text import escape_pointer
 FAULTS_SHOWN_MAX = 20
 
 QueryErrorCode = Literal[
+    "unauthorized",
     "not_permitted",
     "not_found",
     "invalid_request",

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from application.queries.access import AccessScope
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
-from application.queries.views.view import Answer
+from application.queries.views.view import Answer, View
 from domain.values.moments import DURATION_FORMS, MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -147,8 +147,9 @@ class Operation:
             handler decides, which its description says.
         token: False for operations that anybody may ask.
         errors: Codes of the problems that this operation can have beside those that all have.
-        answer: The model of a success, or a union of models.
+        answer: The model of a success, a union of models, or `str` for plain text.
         status: The status of a success; `statuses` has others by the kind of a stored answer.
+        query: The model of the query parameters; `Read` if the handler of a read does not take it.
         body: The model of the request body; `Body` if the method has one and the handler does not
             take it.
         repeat: `key` if an `Idempotency-Key` is honored, `itself` if a second request does no more
@@ -156,6 +157,9 @@ class Operation:
         location: The template of the `Location` header, of members of the answer.
         shows_position: True if the answer has the position as a member.
         etag: Makes the entity tag of an answer. With `if_none_match`, 304 answers a known one.
+        if_match: True if the request names the version that it was made for, which is a number.
+        media_types: What the body may be declared as; the first one is named in problems.
+        essential: True if it is answered past the limit of open files too.
         other_answers: Descriptions and models of further statuses, for the document.
         values_max: How many JSON values a body may hold, if that is not the common limit.
     """
@@ -184,6 +188,7 @@ class Operation:
     media_types: tuple[str, ...] = ("application/json",)
     values_max: int | None = None
     body_required: bool = False
+    essential: bool = False
     path_arguments: Mapping[str, str]
     """The parameters of the path by their names in it, and as the handler names them."""
     query: type[Parameters] | None
@@ -212,7 +217,8 @@ def operation(
     The function takes, by name and in any order: `services`, `caller`, the parameters of its path
     in snake_case, `query` (annotated with a subclass of `Parameters`), `body` (annotated with a
     model), `command` (`CommandContext`), or `request`, if it answers HTTP itself. It returns an
-    `Answer`, a `StoredAnswer`, a `CommandResponse` or, with `request`, a response.
+    `Answer`, a `View` that is true at no position, a `StoredAnswer`, a `CommandResponse` or a
+    response.
 
     Raises:
         TypeError: The signature and the path do not agree.
@@ -236,7 +242,8 @@ def operation(
             scope=scope,
             answer=answer or _answer_of(signature.return_annotation),
             path_arguments={one: to_snake(one) for one in names},
-            query=_annotation(signature, "query"),
+            query=_annotation(signature, "query")
+            or (Read if method == "GET" and path.startswith("/v1/") else None),
             body=_annotation(signature, "body") or (Body if method in METHODS_WITH_BODY else None),
             takes=takes,
             **more,
@@ -259,6 +266,8 @@ def _annotation(signature: inspect.Signature, name: str) -> Any:
 
 
 def _answer_of(annotation: Any) -> type | UnionType:
+    if isinstance(annotation, type) and issubclass(annotation, View):
+        return annotation
     if get_origin(annotation) is not Answer:
         raise TypeError(f"{annotation} is no Answer: give `answer`")
     model: type | UnionType = get_args(annotation)[0]

@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
 from application.queries.operation import Body, Operation
 from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
+from infrastructure.inbound.http.requests.endpoint import VERSION_PATTERN
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -20,15 +22,9 @@ from infrastructure.inbound.http.responses.described import (
     request_body_schema,
 )
 from infrastructure.inbound.http.responses.examples import EXAMPLES
-from infrastructure.inbound.http.routes.access import PageTokenBody
-from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
 
-_ROUTED_BODIES: tuple[type[BaseModel], ...] = (
-    SharedContextPatch,
-    WhatIfBody,
-    PageTokenBody,
-)
+_ROUTED_BODIES: tuple[type[BaseModel], ...] = (WhatIfBody,)
 BODIES: tuple[type[BaseModel], ...] = (
     *dict.fromkeys(row.body for row in OPERATIONS if row.body is not None and row.body is not Body),
     *_ROUTED_BODIES,
@@ -36,8 +32,7 @@ BODIES: tuple[type[BaseModel], ...] = (
 WITHOUT_KEY = frozenset(
     {
         *(row.name for row in OPERATIONS if row.repeat != "key"),
-        *("whatIf", "makePageCode", "tradePageCode"),
-        *("startVerification", "stopVerification"),
+        "whatIf",
     }
 )
 """What may be repeated as it is: it changes nothing, by its epoch and numbers nothing twice, or is
@@ -79,6 +74,16 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
 }
 
 
+IF_MATCH: dict[str, Any] = {
+    "name": "If-Match",
+    "in": "header",
+    "required": True,
+    "description": "The `ETag` of what was read, or `*`.",
+    "schema": {"type": "string", "maxLength": 21, "pattern": rf"^(\*|{VERSION_PATTERN})$"},
+    "example": '"52"',
+}
+
+
 def documented_route(row: Operation) -> APIRoute:
     """Return a route that only the document is made of: it has the parameters, the answers and the
     problems of an operation. Requests go to `OperationRoute`."""
@@ -97,6 +102,17 @@ def documented_route(row: Operation) -> APIRoute:
         )
     endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     body = row.body if row.body is not Body else None
+    responses = endpoint_responses(
+        *row.errors,
+        *(BODY_PROBLEMS if row.body is not None else ()),
+        *(KEY_PROBLEMS if row.repeat == "key" else ()),
+        status=row.status,
+        description=row.status_description,
+        needs_token=row.token,
+    )
+    is_text = row.answer is str
+    if is_text:
+        responses[row.status]["content"] = {"text/plain": {"schema": {"type": "string"}}}
     return APIRoute(
         row.path,
         endpoint,
@@ -105,21 +121,16 @@ def documented_route(row: Operation) -> APIRoute:
         tags=[row.tag],
         summary=row.summary,
         description=row.description,
-        response_model=row.answer,
+        response_model=None if is_text else row.answer,
+        response_class=Response if is_text else JSONResponse,
         status_code=row.status,
         responses={
             **{status: dict(more) for status, more in row.other_answers.items()},
-            **endpoint_responses(
-                *row.errors,
-                *(BODY_PROBLEMS if row.body is not None else ()),
-                *(KEY_PROBLEMS if row.repeat == "key" else ()),
-                status=row.status,
-                description=row.status_description,
-                needs_token=row.token,
-            ),
+            **responses,
         },
         openapi_extra={
             **({} if row.token else {"security": []}),
+            **({"parameters": [IF_MATCH]} if row.if_match else {}),
             **(request_body_schema(body, required=row.body_required) if body is not None else {}),
         },
     )

@@ -6,35 +6,34 @@ from types import ModuleType
 from application.commands import (
     announcements,
     external_runs,
+    health,
     messages,
+    page_access,
     preamble,
     respawn,
+    shared_context,
     spawn,
     stop,
     transcript,
+    verify,
     yielding,
 )
-from application.queries import agents, explain, inbox, lanes, revisions, runs, sessions
+from application.queries import agents, caller, explain, inbox, lanes, revisions, runs, sessions
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
 from application.queries.search import find
 from application.queries.timeline import bars, histogram, moments, tree
 from infrastructure.inbound.http.routes import (
-    access,
     events,
-    health,
+    metrics,
     run_records,
-    shared_context,
     what_if,
 )
 
 ROUTERS = (
     run_records.router,
-    shared_context.router,
     events.router,
     what_if.router,
-    access.router,
-    health.router,
 )
 
 MODULES: tuple[ModuleType, ...] = (
@@ -55,6 +54,7 @@ MODULES: tuple[ModuleType, ...] = (
     inbox,
     announcements,
     transcript,
+    shared_context,
     histogram,
     bars,
     moments,
@@ -62,6 +62,11 @@ MODULES: tuple[ModuleType, ...] = (
     revisions,
     agents,
     lanes,
+    caller,
+    page_access,
+    health,
+    metrics,
+    verify,
 )
 
 

@@ -1,5 +1,6 @@
 """Routes of operations: each reads a request as its row says, calls the handler and answers."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, get_origin
 
@@ -15,7 +16,7 @@ from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller, require_scope
 from application.queries.errors import invalid_value
 from application.queries.operation import Operation, Parameters, Read
-from application.queries.views.view import Answer
+from application.queries.views.view import Answer, View
 from application.queries.wait import reach_position
 from infrastructure.contract.json_values import VALUES_MAX
 from infrastructure.inbound.http.middleware.disconnects import presence_check
@@ -26,6 +27,7 @@ from infrastructure.inbound.http.requests.caller import (
     position_headers,
     reservation_of,
     services_of,
+    token_of,
     traceparent_of,
     view_response,
 )
@@ -35,6 +37,7 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 ERRORS_SHOWN_MAX = 20
+VERSION_PATTERN = '"(0|[1-9][0-9]{0,18})"'
 
 
 class OperationRoute(Route):
@@ -94,6 +97,8 @@ class _Endpoint:
         result = await self._call(given)
         if isinstance(result, Response):
             return result
+        if isinstance(result, View):
+            return Response(result.json_bytes(), operation.status, media_type="application/json")
         return self._answer(request, services, result)
 
     async def _call(self, given: Mapping[str, Any]) -> Any:
@@ -127,6 +132,8 @@ class _Endpoint:
             reservation=reservation,
             traceparent=traceparent_of(request),
             is_there=presence_check(request.scope),
+            token=token_of(request) if services.tokens is not None else "",
+            if_match=_version_given(request) if self._operation.if_match else None,
         )
         headers = {}
         try:
@@ -228,6 +235,19 @@ def _faults(failure: ValidationError, place: str) -> list[dict[str, str]]:
         {"pointer": place + "".join(f"/{part}" for part in fault["loc"]), "detail": fault["msg"]}
         for fault in failure.errors(include_url=False, include_input=False)
     ]
+
+
+def _version_given(request: Request) -> int | None:
+    """Return the version in `If-Match`; None for any."""
+    given = request.headers.get("if-match", "").strip()
+    if given == "*":
+        return None
+    version = re.fullmatch(VERSION_PATTERN, given)
+    if version is None:
+        raise invalid_value(
+            "/headers/If-Match", 'must be the ETag that was read, such as "52", or *'
+        )
+    return int(version[1])
 
 
 def _is_known(request: Request, etag: str) -> bool:

@@ -1,0 +1,67 @@
+"""Whether the server is alive, and whether it is ready."""
+
+from typing import Literal
+
+from application.commands.services import CommandServices
+from application.concurrency.tasks import with_timeout
+from application.log.envelope import WRITER_VERSION
+from application.queries.errors import QueryError
+from application.queries.operation import operation
+from application.queries.views.view import Answer, View
+
+ANSWER_SECONDS = 2.0
+"""How long the database may take: who asks whether it is ready does not wait for long."""
+
+
+class HealthAnswer(View):
+    """The process answers; `version` is its release."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class ReadinessAnswer(View):
+    """Where the log ends, and how far this server has read it."""
+
+    status: Literal["ready"]
+    head: int
+    tail: int
+
+
+@operation(
+    "GET",
+    "/healthz",
+    name="getHealth",
+    tag="health",
+    scope=None,
+    token=False,
+    essential=True,
+    summary="Alive",
+    description="The process answers.",
+)
+async def get_health() -> HealthAnswer:
+    """Return that the process answers, whatever the log does."""
+    return HealthAnswer(status="ok", version=WRITER_VERSION)
+
+
+@operation(
+    "GET",
+    "/readyz",
+    name="getReadiness",
+    tag="health",
+    scope=None,
+    token=False,
+    essential=True,
+    summary="Ready",
+    description="The database answers, its schema and format are known, the tail is not behind.",
+)
+async def get_readiness(services: CommandServices) -> Answer[ReadinessAnswer]:
+    """Return how far this server has read the log. `QueryError` if it cannot serve well."""
+    readiness = await services.readiness()
+    if not readiness.ready:
+        raise QueryError("unavailable", "; ".join(readiness.reasons))
+    try:
+        head = await with_timeout(services.work.log.head(), ANSWER_SECONDS)
+    except TimeoutError:
+        raise QueryError("unavailable", "the database does not answer in time") from None
+    return Answer(ReadinessAnswer(status="ready", head=head, tail=services.tail.position), head)

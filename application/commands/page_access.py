@@ -1,0 +1,123 @@
+"""Signing in to the page: a code that works once is traded for a token of the page."""
+
+from pydantic import Field
+
+from application.commands.context import CommandContext
+from application.commands.services import CommandServices
+from application.ports.page_tokens import CODE_SECONDS, TOKEN_SECONDS
+from application.queries.errors import QueryError
+from application.queries.operation import Body, operation
+from application.queries.views.view import Answer, View
+
+
+class PageCodeAnswer(View):
+    """A code that signs in to the page once: at `/ui/#code=…`. None is needed, and `code` is null,
+    where authentication is switched off."""
+
+    code: str | None
+    expires_in_seconds: int
+
+
+class PageTokenAnswer(View):
+    """A token of the page, as good as the one that asked for its code, for as long as that is."""
+
+    token: str
+    expires_in_seconds: int
+
+
+class RevokedAnswer(View):
+    """The token is good for nothing any more; `wasKnown` when it was one of the page."""
+
+    was_known: bool
+
+
+class PageTokenBody(Body):
+    """`POST /v1/page-tokens`."""
+
+    code: str = Field(max_length=200, description="The code, as it was given.")
+
+
+@operation(
+    "POST",
+    "/v1/page-codes",
+    name="makePageCode",
+    tag="access",
+    # The page's tokens decide who may: `make_code`.
+    scope=None,
+    summary="Make a code that signs in to the page",
+    description=(
+        "For the administrator's token and those of the configuration. The code works once and for"
+        f" {CODE_SECONDS} seconds, at any server of the log; `spawnlog open` opens the page with"
+        " it. It stands behind the `#` of the address, which browsers send to nobody."
+    ),
+    status=201,
+)
+async def make_page_code(
+    services: CommandServices, command: CommandContext
+) -> Answer[PageCodeAnswer]:
+    """Return a code for the caller's token."""
+    position = services.tail.position
+    if services.page_tokens is None:
+        return Answer(PageCodeAnswer(code=None, expires_in_seconds=0), position)
+    code = await services.page_tokens.make_code(command.token)
+    if code is None:
+        raise QueryError(
+            "not_permitted",
+            "a child's token, or one of the page, makes no codes; use the administrator's token"
+            " or one of the configuration",
+        )
+    return Answer(PageCodeAnswer(code=code, expires_in_seconds=CODE_SECONDS), position)
+
+
+@operation(
+    "POST",
+    "/v1/page-tokens",
+    name="tradePageCode",
+    tag="access",
+    scope=None,
+    token=False,
+    summary="Trade a code for a token of the page",
+    description=(
+        "Without a token: the code says who asks. The token has the id, the scopes and the sessions"
+        " of the one that asked for the code, for as long as that one has them, and for"
+        f" {TOKEN_SECONDS // 3600} hours at most. 401 for a code that was used or is too old."
+    ),
+    status=201,
+    errors=("unauthorized",),
+    repeat="once",
+    body_required=True,
+)
+async def trade_page_code(
+    services: CommandServices, body: PageTokenBody
+) -> Answer[PageTokenAnswer]:
+    """Return a token of the page for a code."""
+    token = await services.page_tokens.trade_code(body.code) if services.page_tokens else None
+    if token is None:
+        raise QueryError(
+            "unauthorized",
+            "this code was used, or is older than a minute; run spawnlog open once more",
+        )
+    answer = PageTokenAnswer(token=token, expires_in_seconds=TOKEN_SECONDS)
+    return Answer(answer, services.tail.position)
+
+
+@operation(
+    "DELETE",
+    "/v1/page-tokens/current",
+    name="revokePageToken",
+    tag="access",
+    scope=None,
+    summary="Revoke a token of the page",
+    description=(
+        "The token that is sent, when it is one of the page: signing out of it. Other tokens are"
+        " revoked in the configuration."
+    ),
+    repeat="once",
+)
+async def revoke_page_token(
+    services: CommandServices, command: CommandContext
+) -> Answer[RevokedAnswer]:
+    """Revoke the caller's token if it is one of the page."""
+    tokens = services.page_tokens
+    known = tokens is not None and await tokens.revoke(command.token)
+    return Answer(RevokedAnswer(was_known=known), services.tail.position)

@@ -1,0 +1,37 @@
+"""`/metrics`: what the server measures, for Prometheus."""
+
+import asyncio
+
+from fastapi import Response
+
+from application.commands.services import CommandServices
+from application.queries.access import Caller, require_whole_log
+from application.queries.operation import operation
+from application.telemetry.measurements import measure
+from infrastructure.inbound.http.responses.metrics_text import MEDIA_TYPE, metrics_text
+
+
+@operation(
+    "GET",
+    "/metrics",
+    name="getMetrics",
+    tag="health",
+    scope="read",
+    essential=True,
+    summary="Metrics",
+    description=(
+        "Counts and durations in the text format of Prometheus: what this server has recorded and"
+        " answered since it started, and how much of the whole log is open now. It needs a token"
+        " with the scope `read` and the sessions `*`. While the database does not answer,"
+        " `spawnlog_database_up` is 0 and what is counted there is left out."
+    ),
+    answer=str,
+    status_description="The metrics",
+)
+async def get_metrics(services: CommandServices, caller: Caller) -> Response:
+    """Return what the server measures."""
+    require_whole_log(caller)
+    measured = await measure(services.measurements)
+    # The first time a library is loaded, and each time some hundred lines are written.
+    text = await asyncio.to_thread(metrics_text, measured)
+    return Response(text, headers={"Content-Type": MEDIA_TYPE})
