@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 AGAIN_SECONDS = 0.2
 
 
-async def cancel_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+async def cancel_all(tasks: Iterable["asyncio.Future[Any]"]) -> None:
     """Cancel them until all have ended; what came of them is not asked.
 
     A pool that gives out a connection in the very moment of a cancellation forgets that one.

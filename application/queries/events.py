@@ -11,8 +11,8 @@ from application.log.event_log import EventLog
 from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError, invalid_value
-from application.queries.operation import Parameters
-from application.queries.paging import LIMIT_DEFAULT
+from application.queries.operation import POSITION_MAX, Parameters, ReadAsOf, operation
+from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
 from application.queries.run_filter import RUN_ID_SCHEMA, TEXT_CHARACTERS_MAX, TREE_DESCRIPTION
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
@@ -189,20 +189,47 @@ async def event_filter(
     )
 
 
-EventOrder = Literal["asc", "desc"]
+class ListEvents(EventParameters, ReadAsOf):
+    """Parameters of `list_events`."""
+
+    after: int | None = Field(
+        None, ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."
+    )
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    before: int | None = Field(
+        None, ge=1, le=POSITION_MAX, description="Before this position, the newest first."
+    )
+    order: Literal["asc", "desc"] | None = Field(
+        None, description="`desc` for the newest first, which is so with `before` anyway."
+    )
 
 
+@operation(
+    "GET",
+    "/v1/events",
+    name="listEvents",
+    tag="log",
+    scope="read",
+    summary="The log",
+    description=(
+        "A page of events behind `after`, or of the newest ones with `before` or `order=desc`, as"
+        " of `at`. With `Accept: text/event-stream` it is a live stream that resumes from"
+        " `Last-Event-ID`, else `after`, else the head. With filters the stream sends `checkpoint`"
+        " events, so that a resume skips what was filtered. A reader that is too slow is"
+        " disconnected and resumes where it was. One request for a page looks at a bounded number"
+        " of events, so a page may be short or empty: go on behind `nextAfter` until it is `head`,"
+        " and with the newest first before `nextBefore` until that is null."
+    ),
+    errors=("not_found", "foreign_cursor"),
+    streams=True,
+)
 async def list_events(
-    services: QueryServices,
-    criteria: EventFilter,
-    *,
-    after: int = 0,
-    before: int | None = None,
-    order: EventOrder | None = None,
-    limit: int = LIMIT_DEFAULT,
+    services: QueryServices, caller: Caller, query: ListEvents
 ) -> Answer[EventListView]:
-    """A page of the log: the first events behind `after`, or, with `before` or in the order `desc`,
-    the last ones before it, the newest first."""
+    """Return a page of the log: the first events after `after`, or, with `before` or in the order
+    `desc`, the last ones before it, the newest first."""
+    criteria = await event_filter(services, caller, query, at=query.at)
+    after, before, order = query.after or 0, query.before, query.order
     if before is not None and order == "asc":
         raise invalid_value(
             "/query/order",
@@ -215,7 +242,7 @@ async def list_events(
         services.work.log,
         criteria,
         after=after,
-        limit=limit,
+        limit=query.limit,
         head=end,
         newest_first=newest_first,
     )

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -26,7 +26,6 @@ from application.queries.operation import (
     operation,
 )
 from application.queries.paging import (
-    LIMIT_DEFAULT,
     LIMIT_MAX,
     Cursor,
     encode_cursor,
@@ -76,6 +75,7 @@ from application.session.waiting_messages import find_run
 from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
+from domain.values.moments import DURATION_FORMS
 from domain.values.record import run_stream
 
 SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
@@ -552,30 +552,60 @@ async def _reused_scripts(services: QueryServices, run: Run) -> dict[str, UUID]:
     }
 
 
+class GetRunTranscript(PageAfter, ReadAsOf):
+    """Parameters of `get_run_transcript`."""
+
+    tools: bool = Field(False, description="With tool calls and token counts.")
+    last: int | None = Field(
+        None, ge=1, le=LIMIT_MAX, description="The last entries, so many; not with `after`."
+    )
+    wait: str | None = Field(
+        None,
+        max_length=16,
+        description=(
+            "How long to wait for an entry behind `after`, or for the end of the run, 60 s at"
+            f" most: {DURATION_FORMS}. Not with `at` or `last`."
+        ),
+        examples=["30s"],
+    )
+
+
+@operation(
+    "GET",
+    "/v1/runs/{runId}/transcript",
+    name="getRunTranscript",
+    tag="runs",
+    scope="content",
+    summary="What the child said",
+    description=(
+        "Entries as they came, also while the run goes on; the first one of its own is what it was"
+        " told. Tool calls and token counts are shown with `tools=true`. An entry `session` in"
+        " front says that those behind it, as many as its `entries`, are those of the requester's"
+        " session that the child began with. With `at` it has the entries that had come when that"
+        " position was recorded, all of them once the run had ended. To follow a run at work, ask"
+        " again with `wait` and with `nextAfter`, else `lastSequence`, as `after`, until `complete`"
+        " is true and `nextAfter` is null; or ask with `Accept: text/event-stream`: each entry is"
+        " an event `entry` whose `id` is its number, and an event `end` follows the last one. The"
+        " stream resumes from `Last-Event-ID`, else `after`, else the first entry."
+    ),
+    errors=("not_found", "erased"),
+    streams=True,
+)
 async def get_run_transcript(
-    services: QueryServices,
-    caller: Caller,
-    run_id: str,
-    *,
-    after: int = 0,
-    limit: int = LIMIT_DEFAULT,
-    tools: bool = False,
-    last: int | None = None,
-    at: str | None = None,
-    wait: str | None = None,
+    services: QueryServices, caller: Caller, run_id: str, query: GetRunTranscript
 ) -> Answer[TranscriptView]:
-    """A page of what was said, or its `last` entries; with tool calls and token counts for
-    `tools`. As of a position it has the entries that had come when that was recorded. With `wait`
-    a page without entries waits for the first one behind `after`, or for the end of the run."""
+    """Return a page of the transcript, or its `last` entries. With `wait` a page without entries
+    waits for the first one after `after`, or for the end of the run."""
     require_scope(caller, "content")
+    after, limit, last, wait = query.after, query.limit, query.last, query.wait
     seconds = wait_seconds(wait)
-    if wait is not None and (at is not None or last is not None):
+    if wait is not None and (query.at is not None or last is not None):
         raise invalid_value("/query/wait", "is for entries to come; leave at and last out")
     if last is not None and after:
         raise invalid_value("/query/last", "is for the end; leave after out")
-    moment = await resolve_as_of(services, caller, at)
+    moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
-    kinds = None if tools else SPOKEN_KINDS
+    kinds = None if query.tools else SPOKEN_KINDS
     await require_transcript(services, run, moment.position)
     if moment.now and last is None:
         position = moment.position
@@ -684,11 +714,10 @@ FOLLOW_ENTRIES = 50
 
 
 async def follow_transcript(
-    services: QueryServices, caller: Caller, run_id: str, *, after: int = 0, tools: bool = False
-) -> AsyncIterator[EntryPage]:
+    services: QueryServices, caller: Caller, run_id: str, *, after: int, tools: bool
+) -> AsyncGenerator[EntryPage]:
     """Return the pages of a transcript as it grows, until the run is over or the service stops; an
     empty one now and then while nothing comes."""
-    require_scope(caller, "content")
     moment = await resolve_as_of(services, caller, None)
     run = await readable_run(services, caller, run_id, moment)
     await require_transcript(services, run, moment.position)
@@ -697,7 +726,7 @@ async def follow_transcript(
 
 async def _follow(
     services: QueryServices, run: Run, after: int, kinds: Sequence[str] | None
-) -> AsyncIterator[EntryPage]:
+) -> AsyncGenerator[EntryPage]:
     while not services.closing():
         page = await newest_entries(services, run, after=after, limit=FOLLOW_ENTRIES, kinds=kinds)
         yield page

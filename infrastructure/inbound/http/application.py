@@ -21,16 +21,15 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.openapi import describe
-from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
+from infrastructure.inbound.http.operations import ROUTERS, operation_routes
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
-from infrastructure.inbound.http.requests.endpoint import OperationRoute
+from infrastructure.inbound.http.requests.event_stream import OpenStreams
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import (
     HttpProblem,
     problem_response,
 )
-from infrastructure.inbound.http.routes.event_stream import OpenStreams
 
 _NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
@@ -66,7 +65,7 @@ def create_application(
     application.state.streams = OpenStreams(streams_max)
     if models is not None:
         application.router.routes += tuple(protocol_routes(services, models))
-    application.router.routes += tuple(map(OperationRoute, OPERATIONS))
+    application.router.routes += tuple(operation_routes())
     for router in ROUTERS:
         application.include_router(router)
     application.router.routes += tuple(page)
@@ -156,7 +155,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
 def _allowed(scope: Scope, of_one_route: str) -> str:
     """The methods of a path: it may have several routes, and the framework names those of one."""
     methods = set(of_one_route.split(", "))
-    for route in (*map(OperationRoute, OPERATIONS), *(one for r in ROUTERS for one in r.routes)):
+    for route in (*operation_routes(), *(one for r in ROUTERS for one in r.routes)):
         if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
             methods |= route.methods or set()
     return ", ".join(sorted(methods))

@@ -13,6 +13,7 @@ from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
 from application.queries.operation import Body, Operation
 from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
 from infrastructure.inbound.http.requests.endpoint import VERSION_PATTERN
+from infrastructure.inbound.http.requests.event_stream import MEDIA_TYPE as EVENT_STREAM
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -113,6 +114,10 @@ def documented_route(row: Operation) -> APIRoute:
     is_text = row.answer is str
     if is_text:
         responses[row.status]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    if row.streams:
+        example = EXAMPLES[row.name]["stream"]
+        content = {EVENT_STREAM: {"schema": {"type": "string"}, "example": example}}
+        responses[row.status]["content"] = content
     return APIRoute(
         row.path,
         endpoint,

@@ -1,6 +1,6 @@
 """The table of operations: every `@operation` of these modules, in the order of the document."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from application.commands import (
@@ -18,23 +18,29 @@ from application.commands import (
     verify,
     yielding,
 )
-from application.queries import agents, caller, explain, inbox, lanes, revisions, runs, sessions
+from application.queries import (
+    agents,
+    caller,
+    events,
+    explain,
+    inbox,
+    lanes,
+    revisions,
+    runs,
+    sessions,
+)
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
 from application.queries.search import find
 from application.queries.timeline import bars, histogram, moments, tree
+from infrastructure.inbound.http.requests.endpoint import OperationRoute, StreamFunction
 from infrastructure.inbound.http.routes import (
-    events,
     metrics,
-    run_records,
+    streams,
     what_if,
 )
 
-ROUTERS = (
-    run_records.router,
-    events.router,
-    what_if.router,
-)
+ROUTERS = (what_if.router,)
 
 MODULES: tuple[ModuleType, ...] = (
     spawn,
@@ -55,6 +61,7 @@ MODULES: tuple[ModuleType, ...] = (
     announcements,
     transcript,
     shared_context,
+    events,
     histogram,
     bars,
     moments,
@@ -79,3 +86,14 @@ def _operations() -> Iterator[Operation]:
 
 
 OPERATIONS: tuple[Operation, ...] = tuple(_operations())
+
+STREAMS: Mapping[str, StreamFunction] = {
+    "getRunTranscript": streams.stream_transcript,
+    "listEvents": streams.stream_events,
+}
+"""What answers the operations that stream, if a live stream is asked for."""
+
+
+def operation_routes() -> list[OperationRoute]:
+    """Return a route for each operation."""
+    return [OperationRoute(row, STREAMS[row.name] if row.streams else None) for row in OPERATIONS]

@@ -17,6 +17,7 @@ from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf
 from application.queries.runs import (
     GetRun,
+    GetRunTranscript,
     ListRuns,
     get_run,
     get_run_prompt,
@@ -97,7 +98,10 @@ async def _view(services: CommandServices, caller: Caller, run_id: str, part: st
             return (await get_run_prompt(services, caller, run_id, ReadAsOf())).view
         case "transcript":
             answer = await get_run_transcript(
-                services, caller, run_id, last=TRANSCRIPT_ENTRIES_MAX, tools=True
+                services,
+                caller,
+                run_id,
+                GetRunTranscript(last=TRANSCRIPT_ENTRIES_MAX, tools=True),
             )
             return answer.view
         case _:

@@ -8,7 +8,7 @@ from application.log.envelope import Actor
 from application.queries.access import AccessScope, Caller
 from application.queries.agents import ListAgents, list_agents
 from application.queries.errors import QueryError
-from application.queries.events import EventParameters, event_filter, list_events
+from application.queries.events import ListEvents, list_events
 from application.queries.runs import GetRun, ListRuns, get_run, list_runs
 from application.queries.services import QueryServices
 from application.queries.views.run import RunMetadataView, RunView
@@ -44,11 +44,7 @@ async def test_agents_runs_and_events_are_asked_for_by_a_caller(
     assert isinstance(
         (await get_run(services, caller("read"), run_id, GetRun())).view, RunMetadataView
     )
-    events = (
-        await list_events(
-            services, await event_filter(services, own, EventParameters(run_id=run_id))
-        )
-    ).view
+    events = (await list_events(services, own, ListEvents(run_id=run_id))).view
     assert {event.run_id for event in events.items} == {family.id("reviewer")}
 
 

@@ -18,13 +18,13 @@ from application.queries.changes import compare, history
 from application.queries.changes.compare import CompareRuns
 from application.queries.changes.history import GetRunHistory
 from application.queries.errors import QueryError
-from application.queries.events import EventParameters
+from application.queries.events import ListEvents
 from application.queries.inbox import ListAnnouncements, ListLedger
 from application.queries.lanes import ListLanes
 from application.queries.operation import ReadAsOf
 from application.queries.paging import LIMIT_MAX
 from application.queries.revisions import ListRevisions
-from application.queries.runs import GetRun, ListRunEvents, ListRuns
+from application.queries.runs import GetRun, GetRunTranscript, ListRunEvents, ListRuns
 from application.queries.services import QueryServices
 from application.queries.timeline import bars, tree
 from application.queries.timeline.bars import ListTimeline
@@ -49,15 +49,12 @@ Question = Callable[[QueryServices, Caller, str, str | None], Awaitable[Answer[V
 EVENTS_ASKED = 5
 
 
-async def _events(to: QueryServices, by: Caller, _: str, at: str | None) -> Answer[View]:
-    wanted = await events.event_filter(to, by, EventParameters(), at=at)
-    return await events.list_events(to, wanted, order="desc", limit=EVENTS_ASKED)
-
-
 OF_ALL: Mapping[str, Question] = {
     "listRuns": lambda to, by, _, at: runs.list_runs(to, by, ListRuns(at=at, limit=LIMIT_MAX)),
     "listLanes": lambda to, by, _, at: lanes.list_lanes(to, by, ListLanes(at=at)),
-    "listEvents": _events,
+    "listEvents": lambda to, by, _, at: events.list_events(
+        to, by, ListEvents(at=at, order="desc", limit=EVENTS_ASKED)
+    ),
     "listTimeline": lambda to, by, _, at: bars.list_timeline(to, by, ListTimeline(at=at)),
     "listLedger": lambda to, by, _, at: inbox.list_ledger(
         to, by, ListLedger(at=at, limit=LIMIT_MAX)
@@ -100,7 +97,7 @@ OF_RUNS: Mapping[str, Question] = {
     ),
     "getRunPrompt": lambda to, by, run, at: runs.get_run_prompt(to, by, run, ReadAsOf(at=at)),
     "getRunTranscript": lambda to, by, run, at: runs.get_run_transcript(
-        to, by, run, tools=True, limit=LIMIT_MAX, at=at
+        to, by, run, GetRunTranscript(tools=True, limit=LIMIT_MAX, at=at)
     ),
     "getRunSharedContext": lambda to, by, run, at: sessions.get_run_shared_context(
         to, by, run, ReadAsOf(at=at)

@@ -1,7 +1,7 @@
 """Routes of operations: each reads a request as its row says, calls the handler and answers."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_origin
 
 from pydantic import TypeAdapter, ValidationError
@@ -31,6 +31,7 @@ from infrastructure.inbound.http.requests.caller import (
     traceparent_of,
     view_response,
 )
+from infrastructure.inbound.http.requests.event_stream import MEDIA_TYPE as EVENT_STREAM
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.requests.replies import REFUSALS, refusal_response
 from infrastructure.inbound.http.requests.services import Services
@@ -38,15 +39,16 @@ from infrastructure.inbound.http.responses.problems import HttpProblem
 
 ERRORS_SHOWN_MAX = 20
 VERSION_PATTERN = '"(0|[1-9][0-9]{0,18})"'
+StreamFunction = Callable[..., Awaitable[Response]]
+"""Answers an operation as a live stream. It takes the request and all that the handler may take."""
 
 
 class OperationRoute(Route):
     """The route of an operation."""
 
-    def __init__(self, operation: Operation) -> None:
-        super().__init__(
-            operation.path, _Endpoint(operation), methods=[operation.method], name=operation.name
-        )
+    def __init__(self, operation: Operation, stream: StreamFunction | None = None) -> None:
+        endpoint = _Endpoint(operation, stream)
+        super().__init__(operation.path, endpoint, methods=[operation.method], name=operation.name)
         # Without `HEAD`, which Starlette adds to `GET`.
         self.methods = {operation.method}
         self.operation = operation
@@ -60,8 +62,9 @@ class OperationRoute(Route):
 class _Endpoint:
     """The ASGI application of an operation: a class, so that Starlette hands on the request."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, stream: StreamFunction | None) -> None:
         self._operation = operation
+        self._stream = stream
         self._reads_parameters = _parameter_reader(operation)
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
@@ -94,6 +97,8 @@ class _Endpoint:
         if "command" in operation.takes:
             assert caller is not None
             return await self._command(request, services, caller, given, raw)
+        if self._stream is not None and EVENT_STREAM in request.headers.get("accept", ""):
+            return await self._stream(**given)
         result = await self._call(given)
         if isinstance(result, Response):
             return result

@@ -9,7 +9,7 @@ from application.queries.access import require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf
-from application.queries.runs import ListRuns, get_run_transcript, list_runs
+from application.queries.runs import GetRunTranscript, ListRuns, get_run_transcript, list_runs
 from application.queries.session_reference import resolve_session_key
 from application.queries.sessions import get_session, visible_session
 from application.queries.views.run import RecordedStage, RunSummary
@@ -120,7 +120,7 @@ async def _last_entries(
     """What was said last in a run; None when it was erased."""
     try:
         answer = await get_run_transcript(
-            call.services, call.caller, str(run_id), last=count, tools=tools
+            call.services, call.caller, str(run_id), GetRunTranscript(last=count, tools=tools)
         )
     except QueryError as error:
         if error.code != "erased":

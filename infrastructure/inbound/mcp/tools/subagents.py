@@ -8,7 +8,7 @@ from uuid import UUID
 from application.commands.control import addressed_run, controlled_run, require_control
 from application.queries.access import require_scope
 from application.queries.errors import QueryError
-from application.queries.runs import GetRun, get_run, get_run_transcript
+from application.queries.runs import GetRun, GetRunTranscript, get_run, get_run_transcript
 from application.queries.views.inbox import AnnouncementView, announcement_views
 from application.queries.views.run import RunMetadataView, RunSummary, RunView, run_summaries
 from application.queries.views.run_records import TranscriptEntryView
@@ -211,7 +211,7 @@ async def _log(call: McpCall) -> ToolAnswer:
     tools = flag_argument(call.arguments, "tools") or flag_argument(call.arguments, "includeTools")
     one = await _target(call)
     answer = await get_run_transcript(
-        call.services, call.caller, one.run_id, last=limit, tools=tools
+        call.services, call.caller, one.run_id, GetRunTranscript(last=limit, tools=tools)
     )
     entries = answer.view.items
     text = log_text(one, [members_of(entry) for entry in entries], limit)

@@ -9,18 +9,18 @@ import pytest
 from starlette.types import Message
 
 from application.log.envelope import RecordedEvent
+from infrastructure.inbound.http.requests.event_stream import EventStream, OpenStreams
 from infrastructure.inbound.http.responses.problems import HttpProblem
-from infrastructure.inbound.http.routes.event_stream import (
+from infrastructure.inbound.http.routes.streams import (
     CHECKPOINT_EVENTS,
-    EventStream,
     Frames,
-    OpenStreams,
-    StreamLimits,
+    StreamPace,
+    event_frames,
 )
 from tests.support.http.tail import GrowingLog
 
 SECONDS_MAX = 10.0
-PACE = StreamLimits(comment_seconds=5, stuck_seconds=5, closing_look_seconds=0.02)
+PACE = StreamPace(comment_seconds=5, closing_look_seconds=0.02)
 
 
 class Reader:
@@ -79,13 +79,17 @@ async def reading(
     takes: Callable[[RecordedEvent], bool] = everything,
     after: int = 0,
     closing: Callable[[], bool] = lambda: False,
-    pace: StreamLimits = PACE,
+    pace: StreamPace = PACE,
+    stuck_seconds: float = 5,
     streams: OpenStreams | None = None,
 ) -> AsyncIterator[tuple[Reader, "asyncio.Task[None]"]]:
     reader = Reader()
     frames = Frames(takes, after=after, filtered=takes is not everything)
     response = EventStream(
-        frames, log, after, closing, headers={}, streams=streams or OpenStreams(1), pace=pace
+        event_frames(frames, log, after, closing, pace),
+        headers={},
+        streams=streams or OpenStreams(1),
+        stuck_seconds=stuck_seconds,
     )
     serving = asyncio.create_task(response({"type": "http"}, reader.receive, reader.send))
     try:
@@ -114,7 +118,7 @@ async def test_events_come_in_order_as_they_are_recorded() -> None:
 
 async def test_silence_is_filled_with_comments() -> None:
     log = GrowingLog()
-    pace = StreamLimits(comment_seconds=0.05, stuck_seconds=5)
+    pace = StreamPace(comment_seconds=0.05)
     async with reading(log, pace=pace) as (reader, _):
         await reader.until(b": nothing new\n\n: nothing new\n\n")
         await log.grow()
@@ -123,7 +127,7 @@ async def test_silence_is_filled_with_comments() -> None:
 
 async def test_silence_behind_a_filter_is_filled_with_a_checkpoint_once() -> None:
     log = GrowingLog()
-    pace = StreamLimits(comment_seconds=0.05, stuck_seconds=5)
+    pace = StreamPace(comment_seconds=0.05)
     async with reading(log, takes=nothing, pace=pace) as (reader, _):
         await log.grow(3)
         await reader.until(b'id: 3\nevent: checkpoint\ndata: {"position":3}\n\n: nothing new')
@@ -132,7 +136,7 @@ async def test_silence_behind_a_filter_is_filled_with_a_checkpoint_once() -> Non
 
 async def test_what_is_filtered_does_not_put_the_comments_off() -> None:
     log = GrowingLog()
-    pace = StreamLimits(comment_seconds=0.2, stuck_seconds=5, closing_look_seconds=5)
+    pace = StreamPace(comment_seconds=0.2, closing_look_seconds=5)
     async with reading(log, takes=nothing, pace=pace) as (reader, _):
 
         async def grow_on() -> None:
@@ -168,23 +172,21 @@ async def test_a_resume_far_behind_the_beginning_is_not_taken_for_a_long_gap() -
     assert reader.taken.count(b"checkpoint") == 1
 
 
-async def test_a_reader_that_takes_nothing_is_left_and_its_buffer_is_bounded() -> None:
+async def test_reader_that_takes_nothing_is_left_and_nothing_is_read_ahead() -> None:
     log = GrowingLog()
-    pace = StreamLimits(buffer_events_max=10, stuck_seconds=0.1)
-    async with reading(log, pace=pace) as (reader, serving):
+    async with reading(log, stuck_seconds=0.1) as (reader, serving):
         await reader.until(b"retry: 1000")
         reader.stop_taking()
         await log.grow(100)
         await ended(serving)
     assert not reader.complete
-    assert log.read <= 12
+    assert log.read <= 2
 
 
 async def test_a_slow_reader_of_a_long_past_gets_all_of_it() -> None:
     log = GrowingLog()
     await log.grow(60)
-    pace = StreamLimits(buffer_events_max=5, stuck_seconds=5)
-    async with reading(log, pace=pace) as (reader, serving):
+    async with reading(log) as (reader, serving):
         for _ in range(3):
             reader.stop_taking()
             await log.grow(10)

@@ -14,12 +14,8 @@ from starlette.types import Receive, Scope, Send
 from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
-from infrastructure.inbound.http.routes.event_stream import (
-    EventStream,
-    Frames,
-    OpenStreams,
-    StreamLimits,
-)
+from infrastructure.inbound.http.requests.event_stream import EventStream, OpenStreams
+from infrastructure.inbound.http.routes.streams import Frames, event_frames
 from tests.support.http.tail import GrowingLog
 from tests.support.http.wire import head
 
@@ -53,9 +49,11 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
     @application.get("/v1/events")
     async def events() -> EventStream:
         frames = Frames(lambda _: True, after=0, filtered=False)
-        pace = StreamLimits(buffer_events_max=100, stuck_seconds=0.3)
         return EventStream(
-            frames, log, 0, lambda: False, headers={}, streams=OpenStreams(1), pace=pace
+            event_frames(frames, log, 0, lambda: False),
+            headers={},
+            streams=OpenStreams(1),
+            stuck_seconds=0.3,
         )
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:

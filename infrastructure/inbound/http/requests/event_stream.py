@@ -1,0 +1,114 @@
+"""Server-sent events for one reader, as they are made."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+
+from starlette.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from infrastructure.inbound.http.middleware.disconnects import connection_dropper
+from infrastructure.inbound.http.responses.problems import HttpProblem
+
+MEDIA_TYPE = "text/event-stream"
+COMMENT = b": nothing new\n\n"
+STUCK_SECONDS_MAX = 10.0
+_log = logging.getLogger("spawnlog.http")
+
+
+def frame(number: int, name: str, data: bytes) -> bytes:
+    """Return an event as it is sent. A reader that resumes sends `number` as `Last-Event-ID`."""
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), data)
+
+
+class OpenStreams:
+    """How many streams are open, and how many may be: the rest of the files is for others."""
+
+    def __init__(self, streams_max: int) -> None:
+        self._streams_max = streams_max
+        self._open = 0
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Count a stream as long as the block lasts. Raises `HttpProblem` when there are too
+        many."""
+        if self._open >= self._streams_max:
+            raise HttpProblem(
+                "unavailable",
+                f"this server has {self._streams_max} event streams open, half of the files that it"
+                " may open (ulimit -n), and takes no more; close one, or start it with a higher"
+                " limit",
+                headers={"Retry-After": "10"},
+            )
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+
+
+class EventStream(StreamingResponse):
+    """Response that sends frames until there are no more, the reader leaves, or it takes nothing
+    for `stuck_seconds`. A frame is made when the reader has taken the one before it."""
+
+    def __init__(
+        self,
+        frames: AsyncGenerator[bytes],
+        *,
+        headers: Mapping[str, str],
+        streams: OpenStreams,
+        stuck_seconds: float = STUCK_SECONDS_MAX,
+    ) -> None:
+        self._chunks = _chunks(frames)
+        self._streams = streams
+        self._stuck_seconds = stuck_seconds
+        super().__init__(
+            self._chunks, media_type=MEDIA_TYPE, headers={**headers, "X-Accel-Buffering": "no"}
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send, and listen for the reader's leaving, until one of the two is over."""
+        with self._streams.slot():
+            async with aclosing(self._chunks):
+                await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        drop = connection_dropper(scope)
+
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(self._stuck_seconds):
+                    await send(message)
+            except TimeoutError:
+                _log.info("a stream ends: its reader is too slow")
+                if drop is None:
+                    raise
+                drop()
+                # A reader whose connection was dropped has left.
+                await asyncio.Event().wait()
+
+        tasks = [
+            asyncio.create_task(self.stream_response(send_in_time)),
+            asyncio.create_task(self.listen_for_disconnect(receive)),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for one in ended:
+            if isinstance(one, Exception) and not isinstance(one, TimeoutError):
+                raise one
+
+
+async def _chunks(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    yield b"retry: 1000\n: spawnlog\n\n"
+    async with aclosing(frames):
+        try:
+            async for one in frames:
+                yield one
+        except Exception as error:
+            # The reader gets the frames before it, and an end by which it knows to resume.
+            _log.warning("a stream ends: %r", error)
