@@ -45,6 +45,7 @@ class SessionStoppedAnswer(View):
     name="stopRun",
     tag="control",
     scope=None,
+    essential=True,
     summary="Stop a run and its descendants",
     description=(
         "A run that is prepared or queued is over at once; one that executes is over when its"
@@ -74,6 +75,7 @@ async def stop_run(
     name="stopSession",
     tag="control",
     scope=None,
+    essential=True,
     summary="Stop a session's run and all below it",
     description=(
         "Its own run, if it has one that is not over, and all its descendants. A child that stays"

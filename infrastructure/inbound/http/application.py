@@ -21,7 +21,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.openapi import describe
-from infrastructure.inbound.http.operations import ROUTERS, operation_routes
+from infrastructure.inbound.http.operations import ROUTERS, is_essential, operation_routes
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
 from infrastructure.inbound.http.requests.event_stream import OpenStreams
@@ -82,6 +82,7 @@ def create_application(
             now=log.now,
         ),
         on_answer=services.measurements.requests.take,
+        is_essential=is_essential,
     )
     application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application

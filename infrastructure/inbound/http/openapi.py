@@ -30,14 +30,8 @@ BODIES: tuple[type[BaseModel], ...] = (
     *dict.fromkeys(row.body for row in OPERATIONS if row.body is not None and row.body is not Body),
     *_ROUTED_BODIES,
 )
-WITHOUT_KEY = frozenset(
-    {
-        *(row.name for row in OPERATIONS if row.repeat != "key"),
-        "whatIf",
-    }
-)
-"""What may be repeated as it is: it changes nothing, by its epoch and numbers nothing twice, or is
-never done twice at once. And what gives a secret, which is kept for no repetition."""
+WITH_KEY = frozenset(row.name for row in OPERATIONS if row.repeat == "key")
+"""Operations that honor an `Idempotency-Key`."""
 
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
@@ -168,8 +162,8 @@ def describe(application: FastAPI) -> dict[str, Any]:
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"bearer": []}]
         for path in document["paths"].values():
-            for method, operation in path.items():
-                _complete(method, operation)
+            for operation in path.values():
+                _complete(operation)
         application.openapi_schema = document
     return application.openapi_schema
 
@@ -192,14 +186,14 @@ def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
     return {**kinds[0], **{name: value for name, value in schema.items() if name != "anyOf"}}
 
 
-def _complete(method: str, operation: dict[str, Any]) -> None:
+def _complete(operation: dict[str, Any]) -> None:
     """What all operations have: examples, headers, parameters as they are sent."""
     for response in operation["responses"].values():
         for content in response.get("content", {}).values():
             if "oneOf" in content.get("schema", {}):
                 # An answer in lines is taken for one text; each line is one of these.
                 content["schema"].pop("type", None)
-    if method in ("post", "put") and operation["operationId"] not in WITHOUT_KEY:
+    if operation["operationId"] in WITH_KEY:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _of_what_is_sent(parameter["schema"])

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
+from starlette.routing import Match
+from starlette.types import Scope
+
 from application.commands import (
     announcements,
     external_runs,
@@ -97,3 +100,11 @@ STREAMS: Mapping[str, StreamFunction] = {
 def operation_routes() -> list[OperationRoute]:
     """Return a route for each operation."""
     return [OperationRoute(row, STREAMS[row.name] if row.streams else None) for row in OPERATIONS]
+
+
+_ESSENTIAL = tuple(OperationRoute(row) for row in OPERATIONS if row.essential)
+
+
+def is_essential(scope: Scope) -> bool:
+    """Return True if a request is answered past the limit of open files too."""
+    return any(route.matches(scope)[0] is Match.FULL for route in _ESSENTIAL)

@@ -40,14 +40,13 @@ def host_of(authority: str) -> str:
 
 
 METHOD_NOT_ALLOWED = 405
-HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-STOP_ENDING = "/stop"
 
 
 class RequestGuard:
     """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
     over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
-    Every answer but a file of the page is marked with its log and a position.
+    Every answer but a file of the page is marked with its log and a position. Past the limit of
+    open files only requests that `is_essential` are answered.
     """
 
     def __init__(
@@ -57,12 +56,14 @@ class RequestGuard:
         marks: PositionHeaders,
         budget: BodyBudget | None = None,
         on_answer: OnAnswer = lambda *_: None,
+        is_essential: Callable[[Scope], bool] = lambda _: False,
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._marks = marks
         self._budget = budget or BodyBudget()
         self._on_answer = on_answer
+        self._is_essential = is_essential
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
@@ -109,7 +110,7 @@ class RequestGuard:
         self._on_answer(scope["method"], route, status, seconds)
 
     def _check_request(self, scope: Scope, intake: BodyIntake) -> None:
-        if uses_reserved_file(scope) and not _is_essential(scope):
+        if uses_reserved_file(scope) and not self._is_essential(scope):
             raise HttpProblem(
                 "unavailable",
                 "nearly all files that the server may open are in use; ask again in a moment",
@@ -131,12 +132,6 @@ class RequestGuard:
             if name == b"content-length":
                 intake.declare(value)
         _require_usable_path(scope)
-
-
-def _is_essential(scope: Scope) -> bool:
-    """Return True for requests about health, and for stops."""
-    path: str = scope["path"]
-    return path in HEALTH_PATHS or (scope["method"] == "POST" and path.endswith(STOP_ENDING))
 
 
 def _route_of(scope: Scope) -> str | None:

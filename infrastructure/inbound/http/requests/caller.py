@@ -8,7 +8,6 @@ import orjson
 from fastapi import Depends, Path, Request, Response
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
-from pydantic import AfterValidator
 
 from application.commands.once import require_usable_key
 from application.log.envelope import Actor
@@ -20,10 +19,8 @@ from application.queries.wait import reach_position
 from infrastructure.inbound.http.middleware.body_limits import note_owner
 from infrastructure.inbound.http.requests.parameters import RUN_ID_SCHEMA, MinPosition
 from infrastructure.inbound.http.requests.services import Services
-from infrastructure.inbound.http.responses.path_encoding import restore_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
-SESSION_KEY_CHARS_MAX = 512
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
 """Who asks when authentication is switched off."""
@@ -103,17 +100,6 @@ AT_POSITION = [Depends(_reach_min_position)]
 
 
 RunInPath = Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)]
-KeyInPath = Annotated[
-    str,
-    Path(
-        max_length=SESSION_KEY_CHARS_MAX,
-        description=(
-            "The session's key in any spelling, its id, or `current` for the one session that the"
-            " token acts for. A slash in it goes as `%2F`."
-        ),
-    ),
-    AfterValidator(restore_slashes),
-]
 
 
 def view_response(

@@ -18,6 +18,7 @@ from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.middleware.timed_connection import ArrivalLimits, TimedConnection
+from infrastructure.inbound.http.operations import is_essential
 
 pytestmark = pytest.mark.server
 
@@ -104,7 +105,8 @@ class Line:
 async def serving(
     files: OpenFiles = MANY, limits: ArrivalLimits = QUICK
 ) -> AsyncIterator[tuple[str, int]]:
-    guard = RequestGuard(application, {"127.0.0.1"}, PositionHeaders("a-log", head, lambda: 0))
+    marks = PositionHeaders("a-log", head, lambda: 0)
+    guard = RequestGuard(application, {"127.0.0.1"}, marks, is_essential=is_essential)
     config = uvicorn.Config(
         guard,
         log_config=None,
