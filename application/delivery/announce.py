@@ -322,13 +322,5 @@ def stats_of(run: Run) -> RunStats:
 
 
 def estimated_cost_usd(run: Run) -> float | None:
-    """What the tokens cost, as it was recorded with the end; before that was recorded, by the
-    prices in the plan. None without a price or without tokens."""
-    plan, usage = run.plan, run.usage
-    if usage is not None and usage.models is not None:
-        return cost_of_usage(usage)
-    if plan is None or usage is None or plan.cost_input_usd_per_million is None:
-        return None
-    output = plan.cost_output_usd_per_million or 0.0
-    spent = usage.input_tokens * plan.cost_input_usd_per_million + usage.output_tokens * output
-    return spent / 1_000_000
+    """What the tokens cost, as recorded with the end. None without a price or without tokens."""
+    return cost_of_usage(run.usage) if run.usage is not None else None

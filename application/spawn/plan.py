@@ -10,7 +10,7 @@ from domain.configuration.configuration import EffectiveAgent
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
+from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.run.events import SpawnRequested
 from domain.run.facts import Plan
 from domain.run.plan_facts import WorkspaceFacts
@@ -39,7 +39,7 @@ def plan_spawn(
     request = PlanRequest(
         run=run,
         agent=agent,
-        requester_sandboxed=requester_sandboxed(run, pinned.configuration),
+        requester_sandboxed=run.requester.sandboxed,
         thinking_argument=texts.thinking,
         credentials=credentials,
         choose_workspace=lambda: choose_workspace(run, agent, pinned, workspaces, texts.workspace),
@@ -68,7 +68,7 @@ def plan_continuation(
     request = PlanRequest(
         run=run,
         agent=agent,
-        requester_sandboxed=requester_sandboxed(run, pinned.configuration),
+        requester_sandboxed=run.requester.sandboxed,
         thinking_argument=thinking,
         credentials=credentials,
         choose_workspace=lambda: ChosenWorkspace(facts),

@@ -158,6 +158,5 @@ def output_bytes(kept: str, encoding: OutputEncoding | None) -> bytes:
 
 
 def decode_output(kept: str, encoding: OutputEncoding | None) -> str:
-    """The text of an output from how it is kept; before version 2 of `ScriptsResolved` it was kept
-    as that text."""
-    return kept if encoding is None else decode_printed_text(output_bytes(kept, encoding))
+    """Return the text of an output from how it is kept."""
+    return decode_printed_text(output_bytes(kept, encoding))

@@ -54,7 +54,7 @@ def usage_by_models(
 
 def cost_of_usage(usage: Usage) -> float | None:
     """What all shares with a price cost together; None when none has one."""
-    costs = [one.cost_usd for one in usage.models or () if one.cost_usd is not None]
+    costs = [one.cost_usd for one in usage.models if one.cost_usd is not None]
     return sum(costs) if costs else None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.runtimes import provides_sandbox
 from domain.plan.agent import plan_agent_model, plan_agent_thinking
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
@@ -88,12 +88,3 @@ class PlanRequest:
 
     def _inherited(self, value: str | None) -> str | None:
         return value if self.is_of_same_agent else None
-
-
-def requester_sandboxed(run: Run, configuration: Configuration) -> bool:
-    """Whether the requester of a run is in a sandbox: as it is on record, else as it is configured
-    for one whose request was recorded before that was."""
-    requester = run.requester
-    if requester.sandboxed is None:
-        return configuration.is_sandboxed(requester.agent_id, requester.session_key)
-    return requester.sandboxed

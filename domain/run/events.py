@@ -52,7 +52,7 @@ class SpawnRequested(Event):
     `shared` is what is shared with the child, `dependencies` what it waits for; only with these
     there are `ancestors`, the runs above it, its requester's own first. When one of the names that
     it was to wait for stands for no run, or for several, there are none of them:
-    `dependencies_argument` has all the names as they were given, as JSON; None before version 8.
+    `dependencies_argument` has all the names as they were given, as JSON.
     `batch` names the others that were asked for in the same request, `respawn` the earlier run that
     it was made from.
     """
@@ -191,8 +191,7 @@ class MessageReceived(Event):
     `continues` is the run before it, `opened_by` the one that the session began with. Who asked for
     the child, its key, options and where its results go are those of the run that is continued.
     `by` is who sent the message; with `cause` "wake" it tells the `completions` of these children.
-    `queued` are the messages that wait still, `opened_at` is when the session began. The last four
-    are absent before version 2.
+    `queued` are the messages that wait still, `opened_at` is when the session began.
     """
 
     run_id: UUID
@@ -218,7 +217,7 @@ class MessageReceived(Event):
     cause: MessageCause = "message"
     completions: tuple[UUID, ...] = ()
     queued: tuple[QueuedMessage, ...] = ()
-    opened_at: datetime | None = None
+    opened_at: datetime
 
 
 class ContinuationPlanned(Event):
@@ -410,7 +409,7 @@ class AgentOverridden(Event):
 class PreparationStarted(Event):
     """The child's key is minted; `steps` are those that will be taken for it, in their order.
 
-    `resources` names what they make in the words of version 1, in which there were no steps.
+    `resources` is always empty.
     """
 
     child_session_key: str
@@ -422,7 +421,7 @@ class PreparationStarted(Event):
 class SessionCreated(Event):
     """The child exists and its plan is fixed: the requester is answered.
 
-    `facts` is what the plan was decided from; None before version 2 of the event. `hooks` are those
+    `facts` is what the plan was decided from. `hooks` are those
     that are told of the run, `delivery_origin` is where its results go by the word of who bound its
     thread, as JSON; None when that is for the requester to say. With `direct_delivery` the runtime
     brings them there, and the requester is not told. `preamble` is how much of the parent's words

@@ -19,12 +19,11 @@ class AdmissionFacts(Fact):
     `target_agent_id` is normalised; the requester's own when no id was given, None when what was
     given is no agent id. `mode` is the effective one. `allow_agents` is the list that holds for
     the requester, as configured; None when none is. `depth_from` says where the caller's depth was
-    found, and the last two where in the configuration their values stand; None when neither was
-    recorded (before version 2 of the event) nor, for those two, configured. `places` is how many
-    children were asked for at once. `shared_bytes` and `shared_keys` are how much its family would
-    share with what the request adds; None when it shares nothing. `spawn_tool` is whether the tool
-    policy of the requester's own run has `sessions_spawn`; None when it has no run here, and before
-    version 6.
+    found. `require_agent_id_from` and `allow_agents_from` say where in the configuration their
+    values stand; None when they are not configured. `places` is how many children were asked for at
+    once. `shared_bytes` and `shared_keys` are how much its family would share with what the request
+    adds; None when it shares nothing. `spawn_tool` is whether the tool policy of the requester's
+    own run has `sessions_spawn`; None when it has no run here.
     """
 
     requester_agent_id: str
@@ -38,7 +37,7 @@ class AdmissionFacts(Fact):
     max_children: int
     require_agent_id: bool
     allow_agents: tuple[str, ...] | None
-    depth_from: DepthSource | None = None
+    depth_from: DepthSource
     require_agent_id_from: ConfiguredAt | None = None
     allow_agents_from: ConfiguredAt | None = None
     places: int = 1
@@ -58,8 +57,8 @@ class Requester(Fact):
 
     `sandboxed` is what held for it at this moment; `workspace_dir`, `model` (`provider/name`) and
     `thinking` are those of its own run, None for a session that was not spawned. A sub-agent
-    inherits them. All four are None before version 2 of `SpawnRequested`. `may_yield` is whether
-    its own run has the tool `sessions_yield`; None when it has no run here, and before version 6.
+    inherits them. `may_yield` is whether its own run has the tool `sessions_yield`; None when it
+    has no run here.
     """
 
     session_key: str
@@ -70,7 +69,7 @@ class Requester(Fact):
     run_id: UUID | None = None
     spawned_by: str | None = None
     origin: ContentRef | None = None
-    sandboxed: bool | None = None
+    sandboxed: bool
     workspace_dir: str | None = None
     model: str | None = None
     thinking: str | None = None
@@ -155,9 +154,8 @@ class ScriptReceipt(Fact):
 
     `output` is what it printed or answered, byte by byte: as text, or in base64 where
     `output_encoding` says so; `output_hmac` is the keyed hash of these bytes. `status_code` is that
-    of a script at a URL. All three are None before version 2 of `ScriptsResolved`, in which
-    `output` was the text without the blanks around it. `reused_from` is the run for which it
-    printed that: it was not run again; None when it was run, and before version 3.
+    of a script at a URL. `reused_from` is the run for which it printed that: it was not run again;
+    None when it was run.
     """
 
     id: str
@@ -271,14 +269,14 @@ class ModelUsage(Fact):
 
 class Usage(Fact):
     """Tokens as the runtime reported them, those of the cache beside the input; `total_tokens` is
-    input and output. `models` are the shares of the models; None before version 2 of `RunEnded`."""
+    input and output. `models` are the shares of the models."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
-    models: tuple[ModelUsage, ...] | None = None
+    models: tuple[ModelUsage, ...]
 
 
 class TranscriptSeal(Fact):
@@ -331,7 +329,7 @@ class QueuedMessage(Fact):
     message: ContentRef
     by: str
     cause: MessageCause = "message"
-    queued_at: datetime | None = None
+    queued_at: datetime
     traceparent: str | None = None
 
 

@@ -18,7 +18,7 @@ class SessionObserved(Event):
     `asserted_by` says on whose word the facts stand: `spawn` for a child, else the session that the
     token acts for, or the token's id. `assertions` names the facts that rest on that word alone
     (`agentId`, `sandboxed`); `depth_from` says where the depth was found. `sandboxed` and
-    `workspace_dir` are those of the plan for a child. All four are absent before version 2.
+    `workspace_dir` are those of the plan for a child.
     """
 
     session_id: UUID
@@ -32,9 +32,9 @@ class SessionObserved(Event):
     root_session_key: str
     run_id: UUID | None = None
     asserted_by: str
-    sandboxed: bool | None = None
+    sandboxed: bool
     workspace_dir: str | None = None
-    depth_from: Literal["spawn", "chain", "shape"] | None = None
+    depth_from: Literal["spawn", "chain", "shape"]
     assertions: tuple[Assertion, ...] = ()
 
 
@@ -55,7 +55,7 @@ class ChildReleased(Event):
 class ChildSettled(Event):
     """The child is announced or refused; recorded where an orchestrator may be waiting for it.
     `reports` are the children of which its session may be told from now on: this one, all of a
-    batch whose last one this is, or none; absent before version 2."""
+    batch whose last one this is, or none."""
 
     run_id: UUID
     reports: tuple[UUID, ...] = ()
@@ -64,8 +64,7 @@ class ChildSettled(Event):
 class SessionContinued(Event):
     """Another run goes on with the session, in the place of the one before it. `role` and
     `control_scope` are those of its plan. `settled` are the children of which is told no more: they
-    were told to this run, or with the announcement of the one before it; absent before version
-    2."""
+    were told to this run, or with the announcement of the one before it."""
 
     run_id: UUID
     role: Role

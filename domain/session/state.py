@@ -94,8 +94,8 @@ class Session(Fact):
     run_id: UUID | None = None
     asserted_by: str | None = None
     assertions: tuple[Assertion, ...] = ()
-    depth_from: str | None = None
-    sandboxed: bool | None = None
+    depth_from: str
+    sandboxed: bool
     workspace_dir: str | None = None
     created_position: int
     created_at: datetime

@@ -183,7 +183,7 @@ def message_received(message: Message, last: Run, requester: Session) -> Message
         cause=message.cause,
         completions=message.completions,
         queued=tuple(one for one in last.queue or () if one.run_id != message.run_id),
-        opened_at=last.opened_at or (last.created_at if last.continues is None else None),
+        opened_at=last.opened_at or last.created_at,
     )
 
 

@@ -107,7 +107,7 @@ def requester_of(
 ) -> Requester:
     """What the plan will inherit, as it is on record now."""
     # What is on record, what is configured now, what the request says: each only tightens.
-    sandboxed = bool(session.sandboxed) or command.requester_in_sandbox
+    sandboxed = session.sandboxed or command.requester_in_sandbox
     plan = own.plan if own is not None else None
     return Requester(
         session_key=session.session_key,

@@ -22,7 +22,7 @@ from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_wit
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.plan.model import storable_model_name
-from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
+from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
@@ -567,15 +567,15 @@ class _DecisionAgain:
         run = self._run
         if run.continues is not None:
             # As it was when it spawned the child.
-            return run.options.requester_sandboxed or requester_sandboxed(run, self._now)
+            return run.options.requester_sandboxed or run.requester.sandboxed
         if run.options.requester_sandboxed or _is_configured_sandboxed(run, self._now):
             return True
         session = self._question.requester
         if session is None or self._question.requester_now.plan is not None:
-            return bool(run.requester.sandboxed)
+            return run.requester.sandboxed
         members = run.batch.index if run.batch is not None else 0
         is_first_seen = session.created_position >= run.created_position - 1 - members
-        return bool(session.sandboxed) and not is_first_seen
+        return session.sandboxed and not is_first_seen
 
     def _credentials(self, agent: EffectiveAgent) -> FoundCredentials:
         record = self._record

@@ -30,7 +30,12 @@ def spawned(given: Given) -> Answer:
     leaves on record; `order` is that of the events in the log."""
     if "mode" in given:
         requester = Requester(
-            session_key=ROOT, display_key=ROOT, agent_id="main", depth=0, root_session_key=ROOT
+            session_key=ROOT,
+            display_key=ROOT,
+            agent_id="main",
+            depth=0,
+            root_session_key=ROOT,
+            sandboxed=False,
         )
         return {"note": accepted_note(SpawnOptions(mode=given["mode"]), requester)}
     request = asked(given)

@@ -88,19 +88,6 @@ def test_a_request_only_tightens_what_is_on_record(workspaces: Workspaces) -> No
     assert isinstance(decided(workspaces, asked(asks={"sandboxed": False}), outside), PlannedChild)
 
 
-def test_without_a_record_the_mode_of_the_requesters_agent_counts(workspaces: Workspaces) -> None:
-    """A run from before version 2 of the event has no record of it."""
-    configured = configuration({"id": "main", **BOXED}, {"id": "helper"})
-    refused = unfit(workspaces, asked("helper", {"sandboxed": None}), configured)
-    assert refused.refusal.status == "forbidden"
-    peer = {"session_key": "agent:main:mail:peer", "root_session_key": "agent:main:mail:peer"}
-    non_main = configuration(
-        {"id": "main", "sandbox": {"mode": "non-main"}}, {"id": "helper"}, {"id": "other"}
-    )
-    assert isinstance(decided(workspaces, asked("helper", peer), non_main), IneligiblePlan)
-    assert isinstance(decided(workspaces, asked("other"), non_main), PlannedChild)
-
-
 @pytest.mark.parametrize("mode", ["all", "non-main"])
 def test_a_sandbox_needs_a_runtime_that_provides_it(workspaces: Workspaces, mode: str) -> None:
     agent = {"id": "main", "sandbox": {"mode": mode}}

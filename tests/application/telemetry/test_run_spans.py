@@ -24,7 +24,7 @@ from tests.support.builders.storytelling import at, plan, requested, run_id
 
 TOP = TraceContext(7, None, False, True)
 BELOW = TraceContext(7, 70, False, True)
-USAGE = Usage(input_tokens=10, output_tokens=2, total_tokens=12, cache_read_tokens=4)
+USAGE = Usage(input_tokens=10, output_tokens=2, total_tokens=12, cache_read_tokens=4, models=())
 
 
 def test_a_run_is_a_span_with_a_span_for_each_stage() -> None:

@@ -24,6 +24,7 @@ def requester(key: str = "agent:main:main", *, may_yield: bool | None = None) ->
         agent_id="main",
         depth=0,
         root_session_key=key,
+        sandboxed=False,
         may_yield=may_yield,
     )
 

@@ -154,7 +154,8 @@ def ref(text: str) -> ContentRef:
 def requester(**changes: Any) -> Requester:
     """A root session that asks."""
     plain = {"session_key": ROOT, "display_key": "main", "agent_id": "main", "depth": 0}
-    return Requester.model_validate(plain | {"root_session_key": ROOT} | changes)
+    more = {"root_session_key": ROOT, "sandboxed": False}
+    return Requester.model_validate(plain | more | changes)
 
 
 def facts(**changes: Any) -> AdmissionFacts:
@@ -171,6 +172,7 @@ def facts(**changes: Any) -> AdmissionFacts:
         "max_children": 5,
         "require_agent_id": False,
         "allow_agents": None,
+        "depth_from": "record",
     }
     return AdmissionFacts.model_validate(plain | changes)
 
@@ -216,6 +218,8 @@ def observed(**changes: Any) -> SessionObserved:
         "control_scope": "children",
         "root_session_key": ROOT,
         "asserted_by": "admin",
+        "sandboxed": False,
+        "depth_from": "shape",
     }
     return SessionObserved.model_validate(plain | changes)
 

@@ -14,7 +14,7 @@ from application.spawn.request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
 from domain.plan.eligibility import ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
+from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.run.events import SpawnRequested
 from domain.run.evolve import initial_run
 from domain.run.facts import SpawnOptions
@@ -134,7 +134,7 @@ class CaseSpawn:
         request = PlanRequest(
             run=self.run,
             agent=agent,
-            requester_sandboxed=requester_sandboxed(self.run, self.configuration),
+            requester_sandboxed=self.run.requester.sandboxed,
             thinking_argument=self.texts.of(self.run.thinking_argument),
             choose_workspace=lambda: ChosenWorkspace(workspace),
         )

@@ -25,7 +25,6 @@ def refusal_response(
         runId=refusal.body["runId"],
         current=refusal.body["current"],
         limit=refusal.body["limit"],
-        # Not in what earlier releases have kept.
         childSessionKey=refusal.body.get("childSessionKey"),
         batchId=refusal.body.get("batchId"),
         headers=position_headers(services, position),
