@@ -64,7 +64,7 @@ def plan_continuation(
     """The plan of a run that goes on with a session, by the configuration of today: but it works
     where the run before it did, whose plan is `last`."""
     folder = last.workspace_dir
-    facts = WorkspaceFacts(source=last.workspace_source or "agent", recorded=folder, chosen=folder)
+    facts = WorkspaceFacts(source=last.workspace_source, recorded=folder, chosen=folder)
     request = PlanRequest(
         run=run,
         agent=agent,
@@ -76,9 +76,7 @@ def plan_continuation(
     planned = plan_child(CONTINUED_ELIGIBILITY, request)
     if isinstance(planned, IneligiblePlan):
         return planned
-    # Before sources were recorded, links were not resolved either: there is none to make up.
-    plan = planned.plan.changed({"workspace_source": last.workspace_source})
-    return replace(planned, plan=plan_with_hours(plan, run, pinned.configuration))
+    return replace(planned, plan=plan_with_hours(planned.plan, run, pinned.configuration))
 
 
 # The folder that a child works in: its requester's for a child of the same agent, else its agent's

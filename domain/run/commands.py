@@ -219,7 +219,7 @@ class CreateSession:
     warnings: tuple[str, ...]
     note: str | None
     lane: str
-    facts: PlanFacts | None = None
+    facts: PlanFacts
     hooks: tuple[HookName, ...] = ()
     direct_delivery: bool = False
     preamble: PreambleSizes | None = None

@@ -439,7 +439,7 @@ class SessionCreated(Event):
     ingredients: tuple[Ingredient, ...]
     warnings: tuple[str, ...] = ()
     note: str | None = None
-    facts: PlanFacts | None = None
+    facts: PlanFacts
     hooks: tuple[HookName, ...] = ()
     delivery_origin: ContentRef | None = None
     context_mode: ContextMode = "isolated"

@@ -214,8 +214,8 @@ class Plan(Fact):
     cost_input_usd_per_million: float | None = None
     cost_output_usd_per_million: float | None = None
     thinking_source: str | None = None
-    run_timeout_source: Literal["argument", "defaults"] | None = None
-    workspace_source: Literal["agent", "requester"] | None = None
+    run_timeout_source: Literal["argument", "defaults"]
+    workspace_source: Literal["agent", "requester"]
     sandboxed: bool = False
     auth_profiles: tuple[str, ...] = ()
     idle_hours: float | None = None

@@ -19,7 +19,7 @@ from tests.support.builders.explained_spawns import (
     plan_facts,
 )
 from tests.support.builders.run_histories import refused
-from tests.support.builders.storytelling import CHILD, plan, ref, requester, run_id
+from tests.support.builders.storytelling import CHILD, at, plan, ref, requester, run_id
 
 RULES = ("active_children", *CONTINUATION_RULES, "tool_policy", "capabilities")
 ADMITTED = ChildAdmitted(run_id=run_id(2), active_children=1, max_children=5)
@@ -40,6 +40,7 @@ def message(**changes: Any) -> MessageReceived:
         "facts": {"active_children": 1, "max_children": 5},
         "config_revision": REVISION,
         "by": "admin",
+        "opened_at": at(1),
     }
     return MessageReceived.model_validate(plain | changes)
 

@@ -96,8 +96,8 @@ def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
 
 def test_rule_without_recorded_facts_is_not_recorded() -> None:
     events = requested(), ADMITTED, resolved()
-    assert {results(*events, created(facts=None))[one] for one in PLAN_RULES} == {"not_recorded"}
-    one = the("model", *events, created(facts=None))
+    assert {results(*events, created())[one] for one in PLAN_RULES} == {"not_recorded"}
+    one = the("model", *events, created())
     assert (one.compared, one.text) == (None, NOT_RECORDED)
     one = the("thinking", *events, refused(rule="thinking", facts=None))
     assert (one.result, one.compared) == ("refused", None)

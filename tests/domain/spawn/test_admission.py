@@ -26,6 +26,7 @@ def facts(**changes: object) -> AdmissionFacts:
         "max_children": 5,
         "require_agent_id": False,
         "allow_agents": None,
+        "depth_from": "record",
     }
     return AdmissionFacts.model_validate(plain | changes)
 

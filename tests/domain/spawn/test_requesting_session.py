@@ -89,9 +89,7 @@ def test_a_session_that_was_not_spawned_hands_on_nothing() -> None:
         (True, False, False, True),
         (False, True, False, True),
         (False, False, True, True),
-        (None, True, False, True),
-        (None, False, False, False),
-        (None, False, True, True),
+        (False, False, False, False),
     ],
 )
 def test_the_record_says_whether_a_requester_is_in_a_sandbox_and_its_word_only_tightens(

@@ -82,7 +82,7 @@ def test_but_it_works_where_its_session_began() -> None:
     """However the agent's folder, or the roots, are configured now."""
     own = but(BASE, {"agents": {"list": [{"id": "main"}, {"id": "writer", "workspace": "/srv/w"}]}})
     roots = but(BASE, {"spawnlog": {"workspaceRoots": ["/srv"]}})
-    for source in ("agent", "requester", None):
+    for source in ("agent", "requester"):
         sent = SENT.changed(before_plan={"workspace_source": source, "workspace_dir": "/srv/old"})
         for now in (own, roots):
             assert sent.again(BASE, now).verdict == SAME

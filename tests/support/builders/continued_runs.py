@@ -49,6 +49,7 @@ def message_received(**changes: Any) -> MessageReceived:
         "facts": ContinuationFacts(active_children=0, max_children=5),
         "config_revision": 1,
         "by": "admin",
+        "opened_at": at(1),
     }
     return MessageReceived.model_validate(plain | changes)
 

@@ -546,7 +546,7 @@ class Sent(Spawn):
     def _workspace(self, run: Run, under: Configuration) -> ChosenWorkspace:
         plan = self._before().plan
         assert plan is not None
-        folder, source = plan.workspace_dir, plan.workspace_source or "agent"
+        folder, source = plan.workspace_dir, plan.workspace_source
         return ChosenWorkspace(WorkspaceFacts(source=source, recorded=folder, chosen=folder))
 
 

@@ -20,6 +20,7 @@ from domain.run.commands import (
     StopRun,
     TakeStep,
 )
+from domain.run.plan_facts import PlanFacts
 from tests.support.builders.storytelling import CHILD, plan, ref
 
 
@@ -75,6 +76,7 @@ def create(epoch: int, **changes: Any) -> CreateSession:
         "warnings": (),
         "note": None,
         "lane": "subagent",
+        "facts": PlanFacts(),
     }
     return CreateSession(**{**plain, "epoch": epoch, **changes})
 

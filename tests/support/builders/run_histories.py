@@ -29,6 +29,7 @@ from domain.run.events import (
     StopRequested,
 )
 from domain.run.facts import Ingredient, StepName, step_key
+from domain.run.plan_facts import PlanFacts
 from tests.support.builders.storytelling import CHILD, plan, ref, requested, run_id
 
 History = tuple[RunEvent, ...]
@@ -95,6 +96,7 @@ def created(**changes: Any) -> SessionCreated:
         "control_scope": "children",
         "plan": plan(),
         "ingredients": (Ingredient(source="task", position="task", content=ref("task")),),
+        "facts": PlanFacts(),
     }
     return SessionCreated.model_validate(plain | changes)
 

@@ -186,6 +186,8 @@ def plan(**changes: Any) -> Plan:
         "tools_deny": (),
         "runtime": "scripted",
         "archive_after_minutes": 60,
+        "run_timeout_source": "defaults",
+        "workspace_source": "agent",
     }
     return Plan.model_validate(plain | changes)
 
