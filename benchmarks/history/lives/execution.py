@@ -215,7 +215,7 @@ def _end(society: Society, child: Child, run: Run, text_store: TextStore) -> End
         text = "NO_REPLY" if child.fate is Fate.SILENT else society.texts.text(2, 16)
         child.result = freeze_result(text)
     taken, given = society.random.randint(400, 9_000), society.random.randint(50, 2_000)
-    usage = Usage(input_tokens=taken, output_tokens=given, total_tokens=taken + given)
+    usage = Usage(input_tokens=taken, output_tokens=given, total_tokens=taken + given, models=())
     return EndRun(
         epoch=run.epoch,
         outcome=outcome,

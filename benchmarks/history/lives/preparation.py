@@ -21,7 +21,7 @@ from domain.context.fork import accepted_note
 from domain.context.script_output import ScriptReading, read_script_output
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
 from domain.plan.eligibility import ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
+from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -149,7 +149,7 @@ def _finished(
         PlanRequest(
             run=run,
             agent=configuration.effective_agent(agent_id),
-            requester_sandboxed=requester_sandboxed(run, configuration),
+            requester_sandboxed=run.requester.sandboxed,
             thinking_argument=argument,
             choose_workspace=lambda: ChosenWorkspace(_workspace(run, agent_id)),
         ),
