@@ -143,7 +143,7 @@ ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 .PHONY: $(INSTALLED)
 endif
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml client/pyproject.toml constraints.txt
 	@set -e; \
 	python=; \
 	for each in $(PYTHONS); do \
@@ -163,12 +163,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 		echo "apt install python3-venv" >&2; \
 		exit 1; \
 	fi; \
-	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e .; \
+	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e client -e .; \
 	printf '%s\n' "$(CURDIR)" > $(INSTALLED)
 
 .venv/.with-%: $(INSTALLED)
 	@echo "Installing the extra $* into .venv (once) ..."
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[$*]'
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e client -e '.[$*]'
 	@touch $@
 
 $(ADAPTERS): examples/adapters/requirements.txt | $(INSTALLED)

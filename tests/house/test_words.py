@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FLOORS = ("domain", "application", "infrastructure", "spawnlog")
+FLOORS = ("domain", "application", "infrastructure", "client/spawnlog")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 ENTRIES = re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \| (.+?) \|$", GLOSSARY, re.M)
 

@@ -18,7 +18,7 @@ from tests.support.client.methods import HEAD, body_module, method_module, reque
 from tests.support.client.sync import blocking_modules
 
 ROOT = Path(__file__).parents[3]
-PACKAGE = ROOT / "spawnlog"
+PACKAGE = ROOT / "client" / "spawnlog"
 
 
 def generated(package: Path = PACKAGE) -> dict[str, str]:

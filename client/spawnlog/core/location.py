@@ -1,4 +1,4 @@
-"""Where the server is, and the token that opens it.
+"""Finding the server and its token.
 
 The address: `--url`, else SPAWNLOG_URL, else that of a server that runs on the data directory (the
 one that started last), else the default port of this machine. The token: SPAWNLOG_TOKEN, else the
@@ -37,7 +37,7 @@ class ServerAddress:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether the address is a loopback one."""
+        """True if the address is a loopback one."""
         host = urlsplit(self.url).hostname or ""
         if host == "localhost":
             return True
@@ -54,9 +54,10 @@ def locate_server(
     *,
     token: str | None = None,
 ) -> ServerAddress:
-    """The server for these flags (None: not given) and this environment.
+    """Return the server for these flags (None: not given) and this environment.
 
-    Raises InvalidSetting when an address, a token or a file cannot be one.
+    Raises:
+        InvalidSetting: The address, the token or a file is invalid.
     """
     directory = data_directory(data_dir, variables)
     entries = server_entries(directory)
@@ -100,7 +101,7 @@ def _describe_default(directory: Path, killed: list[ServerEntry]) -> str:
 
 
 def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
-    """The data directory: the flag, else SPAWNLOG_DATA_DIR, else this user's."""
+    """Return the data directory: the flag, else SPAWNLOG_DATA_DIR, else this user's."""
     if data_dir is not None:
         return data_dir.expanduser()
     if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
@@ -109,7 +110,7 @@ def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
 
 
 def _read_small_file(file: Path) -> str:
-    """The text of a small file; empty when it is not there or is another user's."""
+    """Return the text of a small file, empty if it is missing or belongs to another user."""
     try:
         with file.open("rb") as opened:
             content = opened.read(_FILE_BYTES_MAX + 1)
@@ -143,12 +144,12 @@ def _validate_url(text: str) -> str:
 
 
 def _labels(host: str) -> list[str]:
-    """The parts of a name; an address of IPv6 is one."""
+    """Return the labels of a host name; an IPv6 address is one."""
     return [host] if ":" in host else host.removesuffix(".").split(".")
 
 
 def validate_token(token: str, source: str) -> str:
-    """The token. InvalidSetting, without it, when it cannot be one."""
+    """Return the token. Raise InvalidSetting, without its text, if it is invalid."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidSetting(f"{source} does not hold a token: it must be one word of ASCII signs")
     return token

@@ -1,16 +1,15 @@
-"""What a call can end in, other than its answer."""
+"""Errors of the client."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 UNREADY_STATUSES = frozenset({502, 503, 504})
-"""A server, or what stands before it, that may answer in a moment."""
+"""A server, or a proxy before it, that may answer in a moment."""
 
 
 class SpawnlogError(Exception):
-    """The base of everything that the client raises by itself. `message` says what to do next; no
-    token is ever in it."""
+    """Base of all errors of the client. `message` says what to do next, and never has a token."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -18,13 +17,13 @@ class SpawnlogError(Exception):
 
 
 class InvalidSetting(SpawnlogError):
-    """An address, a token, a file or an argument that can be none."""
+    """An invalid address, token, file or argument. Nothing was sent."""
 
 
 class ServerUnreachable(SpawnlogError):
-    """Nobody answered in time, or the connection was lost. `idempotency_key` is that of the
-    request, if it had one: with it the same request can be made again, and does nothing twice.
-    `is_sent` is False if there was no connection, so that nothing of the request was sent."""
+    """The server did not answer in time, or the connection was lost. `idempotency_key` is that of
+    the request, if it had one: with it the request can be repeated safely. `is_sent` is False if
+    there was no connection, so that nothing was sent."""
 
     def __init__(
         self, message: str, idempotency_key: str | None = None, *, is_sent: bool = True
@@ -35,28 +34,28 @@ class ServerUnreachable(SpawnlogError):
 
 
 class ForeignAnswer(SpawnlogError):
-    """The answer is not one that this version understands: another server, a much newer one, or
-    more bytes than are taken."""
+    """An answer that this version does not understand: of another server, of a much newer one, or
+    too long."""
 
 
 class StreamCutShort(SpawnlogError):
-    """An answer in lines that ended before it was whole; what came until then is right."""
+    """An answer in lines that ended early. The lines until then are right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a request: where, as a JSON pointer, and what."""
+    """One fault of a request: where, as a JSON pointer, and what."""
 
     pointer: str
     detail: str
 
 
 class Problem(SpawnlogError):
-    """The server understood the request and answered with a problem (RFC 9457).
+    """A problem (RFC 9457) that the server answered.
 
-    `code` is stable, and null only when something in between answered; `rule` is the one that
-    refused, `limit` and `current` what it compared, `run_id` the run on record. `retry_after` are
-    seconds. `members` is the whole document, also what this version does not know.
+    `code` is stable; it is None only if a proxy answered. `rule` refused, and compared `limit` with
+    `current`; `run_id` is the refused run. `retry_after` is in seconds. `members` is the whole
+    document, with members that this version does not know.
     """
 
     def __init__(
@@ -90,19 +89,19 @@ class Problem(SpawnlogError):
 
 
 class NotFoundProblem(Problem):
-    """Nothing has that name, or this token does not see it."""
+    """Nothing has that name, or this token may not see it."""
 
 
 class PermissionProblem(Problem):
-    """The token is missing, unknown, or not good for this."""
+    """The token is missing, unknown, or does not permit this."""
 
 
 class RefusalProblem(Problem):
-    """A rule refused a spawn or a message; `rule` names it, and the refusal is on record."""
+    """A rule refused a spawn or a message. `rule` names it; the refusal is recorded."""
 
 
 class UnsuccessfulRun(SpawnlogError):
-    """The run that was waited for came to an end that is no success. `run` is how it reads."""
+    """The run did not end with success. `run` is its last state."""
 
     def __init__(self, message: str, run: Any) -> None:
         super().__init__(message)
@@ -110,7 +109,7 @@ class UnsuccessfulRun(SpawnlogError):
 
 
 class WaitTimeout(SpawnlogError):
-    """The run did not come so far in the time that was given. It goes on; `run` is how it read."""
+    """The run did not reach the stage in time. It continues; `run` is its last state."""
 
     def __init__(self, message: str, run: Any) -> None:
         super().__init__(message)
@@ -118,7 +117,7 @@ class WaitTimeout(SpawnlogError):
 
 
 def problem_of(status: int, members: Mapping[str, Any], retry_after: float | None) -> Problem:
-    """The problem for an answer with this status. Also one whose code is unknown here."""
+    """Return the problem for an answer with this status, also if its code is unknown here."""
     kind: type[Problem] = Problem
     if members.get("rule") is not None:
         kind = RefusalProblem

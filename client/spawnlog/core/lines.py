@@ -1,4 +1,4 @@
-"""An answer in lines: each is read as it comes, and the last one says that it is whole."""
+"""Reading answers in lines. The last line says that the answer is whole."""
 
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
@@ -20,8 +20,8 @@ class LineReader(Generic[T]):
         self._bytes = 0
 
     def feed(self, content: bytes) -> Iterator[T]:
-        """The lines that are whole with these bytes. StreamCutShort for the one that says why the
-        answer goes no further."""
+        """Yield the lines that these bytes complete. Raise StreamCutShort at a line that says why
+        the answer ends early."""
         *ends, rest = content.split(b"\n")
         for end in ends:
             self._add(end)
@@ -52,8 +52,8 @@ class LineReader(Generic[T]):
         return value  # type: ignore[no-any-return]
 
     def end(self) -> list[T]:
-        """The answer is over: what stood behind the last line feed. StreamCutShort when the answer
-        is not whole."""
+        """Return what followed the last line feed. Raise StreamCutShort if the answer is not
+        whole."""
         rest = self._taken()
         try:
             lines = [self._line(rest)] if rest.strip() else []

@@ -1,4 +1,4 @@
-"""The live stream of events as it is resumed: where it is, and how long a server may be away."""
+"""Resuming the live stream of events: its position, and how long a server may be away."""
 
 import json
 import time
@@ -53,11 +53,11 @@ def event_stream_request(
 
 
 class Feed(Generic[T]):
-    """One stream of events over as many connections as it takes. It reads messages and gives the
-    request for the next connection; it sends nothing and waits for nothing by itself.
+    """One stream of events over as many connections as it takes. It reads messages and makes the
+    request for the next connection. It sends nothing and does not sleep.
 
-    `position` is that up to which everything was given: kept by a program, it is the `after` with
-    which another one goes on.
+    All events up to `position` were returned or filtered. It is the `after` with which another
+    program continues.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Feed(Generic[T]):
         self._absent_since = 0.0
 
     def request(self) -> Request[Any]:
-        """The request for the next connection."""
+        """Return the request for the next connection."""
         self._opened = None
         if not self._resumes:
             return self._request
@@ -89,14 +89,14 @@ class Feed(Generic[T]):
         return replace(self._request, headers=headers)
 
     def opened(self, headers: Mapping[str, str]) -> None:
-        """The server began to answer."""
+        """Note that the server began to answer."""
         self._connected, self._opened = True, time.monotonic()
         if self.position is None:
             self.position = number_in(headers, "spawnlog-position")
         self._resumes = self.position is not None
 
     def take(self, name: str, id: str, data: str) -> T | None:
-        """The event of a message, if it has one that was not given before."""
+        """Return the event of a message, None if it has none or one that was returned before."""
         if not data:
             return None
         self._tries = 0
@@ -120,9 +120,9 @@ class Feed(Generic[T]):
         return read_value(self._request.answers, data.encode())
 
     def pause_seconds(self, failure: SpawnlogError) -> float:
-        """How long to wait before the next connection, as this one ended like this. Raises it when
-        that passes not, when
-        the server was never there, or when it is away for too long."""
+        """Return how long to wait before the next connection. Raise `failure`, which ended the last
+        one, if it is permanent, if there was no connection yet, or if the server is away for too
+        long."""
         if not _passes(failure):
             raise failure
         now = time.monotonic()

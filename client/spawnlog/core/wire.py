@@ -1,5 +1,4 @@
-"""What clients of both kinds share of HTTP: how a request is put on the wire, and what a failure of
-the connection is to a caller."""
+"""HTTP requests of both clients, and errors for failures of the connection."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,7 +15,8 @@ H = TypeVar("H")
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 SILENCE_SECONDS_MAX = 45.0
-"""A live stream says something every 15 seconds; three times that is a lost connection."""
+"""A live stream sends something every 15 seconds; silence for three times that is a lost
+connection."""
 
 NO_HTTP = "that is no answer of HTTP"
 _CUT_SHORT = ("peer closed connection", "Server disconnected", "no response line")
@@ -27,7 +27,7 @@ CONNECTIONS_IDLE_MAX = 20
 
 
 class Wire:
-    """Requests to one server, as HTTP has them. Its token is in no text of it."""
+    """Maker of HTTP requests to one server. Its token is in no text."""
 
     def __init__(self, address: ServerAddress, answer_seconds: float, agent: str) -> None:
         if not (agent.isascii() and agent.isprintable()):
@@ -44,7 +44,7 @@ class Wire:
             self._headers["Authorization"] = f"Bearer {address.token}"
 
     def opened(self, kind: Callable[..., H]) -> H:
-        """A client of httpx2, of either kind. InvalidSetting when the environment has a proxy or
+        """Return a client of httpx2. Raise InvalidSetting if the environment has a proxy or
         certificates that cannot be used."""
         try:
             return kind(**self._settings())
@@ -53,7 +53,7 @@ class Wire:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the server is on this machine and wants no encryption."""
+        """True if the server is on this machine, without encryption."""
         return self.address.is_on_this_machine and self.address.url.startswith("http:")
 
     def _settings(self) -> dict[str, Any]:
@@ -69,8 +69,8 @@ class Wire:
         }
 
     def request(self, request: Request[Any], *, streams: bool = False) -> httpx2.Request:
-        """The request as httpx2 sends it; with `streams` its answer goes on while something is
-        said."""
+        """Return the request of httpx2. With `streams` its answer has no limit in time, only in
+        silence."""
         seconds = SILENCE_SECONDS_MAX if streams else self.silence_seconds_max(request)
         # A request that waits for a connection of its own is not answered late: it is sent late.
         timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None)
@@ -86,7 +86,7 @@ class Wire:
         )
 
     def silence_seconds_max(self, request: Request[Any]) -> float:
-        """How long a server may say nothing before it has answered."""
+        """Return how long the server may send nothing before it has answered."""
         return min(self._answer_seconds, request.answer_seconds_max) + request.wait_seconds
 
     def _all_headers(self, request: Request[Any]) -> dict[str, str]:
@@ -96,7 +96,7 @@ class Wire:
         return {**self._headers, **request.headers}
 
     def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
-        """What a failure of httpx2 is to a caller."""
+        """Return the error for a failure of httpx2."""
         url, key = self.address.url, request.idempotency_key
         done = "" if request.method == "GET" else "; what was asked for may have been done"
         match error:
@@ -140,9 +140,9 @@ def _reason(error: BaseException) -> str:
 
 @lru_cache(maxsize=64)
 def _url(text: str) -> httpx2.URL:
-    """Reading an address takes longer than what is sent to it; commands go to a few."""
+    """Return a parsed address. Parsing takes longer than sending."""
     return httpx2.URL(text)
 
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL)
-"""What httpx2 raises when a request comes to nothing."""
+"""Errors of httpx2 for a request without an answer."""

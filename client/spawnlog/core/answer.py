@@ -28,7 +28,7 @@ RETRY_AFTER_SECONDS_MAX = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came over the wire."""
+    """Status, headers and body of an answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,8 +37,8 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer(Generic[T]):
-    """A value, and the position of the log at which it is true. `replayed`: a command was done by
-    an earlier attempt."""
+    """A value, and the position of the log at which it is true. `replayed` is True if an earlier
+    attempt has done the command."""
 
     value: T
     position: int | None
@@ -47,7 +47,7 @@ class ServerAnswer(Generic[T]):
 
     @property
     def sent_at(self) -> datetime | None:
-        """When it was sent by the server's clock, to the second."""
+        """When the server sent it, by its clock, to the second."""
         try:
             return parsedate_to_datetime(self.date).astimezone(UTC)
         except ValueError:
@@ -55,7 +55,7 @@ class ServerAnswer(Generic[T]):
 
 
 def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
-    """The answer in a reply. A Problem when it is none of success."""
+    """Return the answer in a reply. Raise Problem if it is not a success."""
     require_success(reply)
     value: Any = (
         read_value(request.answers, reply.content)
@@ -71,7 +71,7 @@ def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
 
 
 def read_value(names: tuple[str, ...], content: bytes) -> Any:
-    """JSON as the model of these that fits best, or a text. ForeignAnswer when none does."""
+    """Return JSON as the model that fits best, or a text. Raise ForeignAnswer if none fits."""
     from pydantic import ValidationError
 
     if names == (TEXT,):
@@ -91,12 +91,12 @@ _ADAPTERS: dict[tuple[str, ...], "TypeAdapter[Any]"] = {}
 
 
 def is_prepared(names: tuple[str, ...]) -> bool:
-    """Whether an answer of these models is read without building them first."""
+    """Return True if these models are built."""
     return not names or names == (TEXT,) or names in _ADAPTERS
 
 
 def prepare(names: tuple[str, ...]) -> None:
-    """Build these models, which takes some tenths of a second when they are the first."""
+    """Build these models, which takes a tenth of a second for the first ones."""
     if not is_prepared(names):
         _adapter(names)
 
@@ -121,20 +121,20 @@ def model(name: str) -> Any:
 
 
 def require_success(reply: Reply) -> None:
-    """Raise the problem in a reply that is none of success."""
+    """Raise the problem in a reply that is not a success."""
     if not 200 <= reply.status < 300:
         raise read_problem(reply)
 
 
 class AnswerContent:
-    """The bytes of one answer as they come, up to a limit."""
+    """Bytes of one answer, collected up to a limit."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
         self._bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        """Take some more. ForeignAnswer when it is too much."""
+        """Add a chunk. Raise ForeignAnswer if the answer is too long."""
         self._bytes += len(chunk)
         if self._bytes > ANSWER_BYTES_MAX:
             raise ForeignAnswer(
@@ -143,12 +143,12 @@ class AnswerContent:
         self._chunks.append(chunk)
 
     def whole(self) -> bytes:
-        """All that came."""
+        """Return all bytes."""
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
 
 def read_object(content: bytes) -> dict[str, Any]:
-    """A JSON object. ForeignAnswer for anything else."""
+    """Return a JSON object. Raise ForeignAnswer for anything else."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -159,7 +159,7 @@ def read_object(content: bytes) -> dict[str, Any]:
 
 
 def read_problem(reply: Reply) -> Problem:
-    """The problem in a reply; also in one that something between here and the server has made."""
+    """Return the problem in a reply of the server, or of a proxy before it."""
     try:
         members = read_object(reply.content)
     except ForeignAnswer:
@@ -168,7 +168,7 @@ def read_problem(reply: Reply) -> Problem:
 
 
 def number_in(headers: Mapping[str, str], name: str) -> int | None:
-    """The number in a header."""
+    """Return the number in a header, None if it has none."""
     text = headers.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 

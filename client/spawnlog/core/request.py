@@ -26,10 +26,12 @@ WAIT_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[T]):
-    """A request whose answer reads as `T`: one of the models named in `answers`, or the JSON object
-    as it is when there is none. `again`: a second one does nothing more than the first. It may
-    be answered within `answer_seconds_max`, if a client has that much patience, and `wait_seconds`
-    more."""
+    """A request whose answer is read as `T`.
+
+    `answers` names the models; without any it is the JSON object. `again` says that a second
+    request does no more than the first. The server may take `answer_seconds_max`, unless the client
+    has a shorter limit, and `wait_seconds` more.
+    """
 
     operation: str
     method: str
@@ -44,12 +46,12 @@ class Request(Generic[T]):
 
     @property
     def target(self) -> str:
-        """Path and query, as they stand in the first line of the request."""
+        """Path and query."""
         return f"{self.path}?{urlencode(self.query, doseq=True)}" if self.query else self.path
 
     @property
     def idempotency_key(self) -> str | None:
-        """The key that all attempts of this request have."""
+        """The idempotency key, the same for all attempts."""
         return self.headers.get("Idempotency-Key")
 
 
@@ -60,7 +62,7 @@ class PageRequest(Request[PageT], Generic[PageT, ItemT]):
     lists: tuple[str, ...] = ("items",)
 
     def items(self, page: PageT) -> list[ItemT]:
-        """The items of a page. ForeignAnswer when it lists none."""
+        """Return the items of a page. Raise ForeignAnswer if it lists none."""
         found: list[ItemT] = []
         for name in self.lists:
             items = _member(page, name)
@@ -73,8 +75,8 @@ class PageRequest(Request[PageT], Generic[PageT, ItemT]):
         return found
 
     def following(self, page: PageT, position: int | None) -> "PageRequest[PageT, ItemT] | None":
-        """The request for the page behind `page`, which was true at `position`; None behind the
-        last one. What was a time ago for the first page is so for all of them."""
+        """Return the request for the page after `page`, None after the last one. A relative `at` of
+        the first page is the moment of `position` for all later ones."""
         cursor = _member(page, "nextCursor")
         if cursor:
             return self._at({"cursor": str(cursor)})
@@ -104,7 +106,7 @@ class LinesRequest(Request[T]):
 
 
 def _member(page: object, name: str) -> object:
-    """A member of a page by its name in JSON, whether the page was read as a model or not."""
+    """Return a member of a page by its name in JSON, from a model or a JSON object."""
     if isinstance(page, Mapping):
         return page.get(name)
     snake = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
@@ -112,13 +114,13 @@ def _member(page: object, name: str) -> object:
 
 
 TEXT = "str"
-"""In the place of a model: the answer is a text."""
+"""In place of a model: the answer is a text."""
 
 
 def read_request(
     operation: str, path: str, query: Mapping[str, QueryValue], *answers: str
 ) -> Request[Any]:
-    """A read."""
+    """Return a read."""
     wait = query.get("wait")
     return Request(
         operation=operation,
@@ -139,7 +141,7 @@ def page_request(
     *,
     lists: tuple[str, ...] = ("items",),
 ) -> PageRequest[Any, Any]:
-    """A read of a page."""
+    """Return a read of a page."""
     wait = query.get("wait")
     return PageRequest(
         operation=operation,
@@ -161,7 +163,7 @@ def command_request(
     *answers: str,
     idempotency_key: str | None = None,
 ) -> Request[Any]:
-    """A command. It gets a key of its own when none is given, so that it can be sent again."""
+    """Return a command. Without a key it gets one of its own, so that it can be repeated."""
     key = idempotency_key or str(uuid.uuid4())
     if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
         raise InvalidSetting(
@@ -220,7 +222,7 @@ def requester_object(requester: str | Json) -> Json:
 
 
 def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
-    """The members as JSON; those that are None were not given, unless None says something."""
+    """Return the members as JSON, without those that are None unless `drop_none` is False."""
     given = {name: one for name, one in body.items() if one is not None or not drop_none}
     try:
         return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
@@ -239,7 +241,7 @@ def _plain(value: object) -> object:
 
 
 def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]]:
-    """The parameters that were given, as text. `wait` is in seconds."""
+    """Return the parameters that are given, as text. `wait` is in seconds."""
     sent: dict[str, str | Sequence[str]] = {}
     for name, value in query.items():
         match value:
@@ -276,10 +278,8 @@ def _instant(value: datetime) -> str:
 
 
 def path_of(*segments: str | int | uuid.UUID) -> str:
-    """A path under `/v1`, each segment quoted whole.
-
-    InvalidSetting for a segment that is empty or that a path would swallow.
-    """
+    """Return a path under `/v1`, each segment quoted. Raise InvalidSetting for a segment that is
+    empty or that a path would drop."""
     texts = [str(segment) for segment in segments]
     for text in texts:
         if text in ("", ".", ".."):
