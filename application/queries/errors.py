@@ -23,6 +23,7 @@ QueryErrorCode = Literal[
     "unavailable",
     "idempotency_key_reused",
     "idempotency_in_flight",
+    "what_if_busy",
 ]
 
 

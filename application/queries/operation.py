@@ -160,6 +160,7 @@ class Operation:
         if_match: True if the request names the version that it was made for, which is a number.
         media_types: What the body may be declared as; the first one is named in problems.
         essential: True if it is answered past the limit of open files too.
+        lines: True if the handler returns `Lines`; `answer` is the union of their models.
         streams: True if `Accept: text/event-stream` gets a live stream.
         other_answers: Descriptions and models of further statuses, for the document.
         values_max: How many JSON values a body may hold, if that is not the common limit.
@@ -186,6 +187,7 @@ class Operation:
     etag: Callable[[Any], str] | None = None
     if_none_match: bool = False
     if_match: bool = False
+    lines: bool = False
     streams: bool = False
     media_types: tuple[str, ...] = ("application/json",)
     values_max: int | None = None

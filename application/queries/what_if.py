@@ -8,11 +8,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
+from pydantic import Field
+
+from application.concurrency.bulkhead import BulkheadFull
 from application.log.envelope import RecordedEvent
 from application.ports.configurations import NothingInForce, PinnedConfiguration, RevisionErased
 from application.ports.registry import RunQuery
@@ -21,10 +24,12 @@ from application.queries.as_of import AsOf, resolve_as_of, resolve_range
 from application.queries.changes.json_patch import PatchError, apply_patch
 from application.queries.configuration import revision_on_record
 from application.queries.errors import QueryError, invalid_value
+from application.queries.operation import Body, operation
 from application.queries.revisions import revision_at
 from application.queries.runs import run_id_of, visible_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
+from application.queries.views.view import Lines
 from application.queries.views.what_if import (
     DifferenceView,
     TotalsView,
@@ -51,6 +56,7 @@ from domain.session.events import ChildReleased
 from domain.session.state import Session
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.json_text import compact_json
+from domain.values.moments import MOMENT_CHARACTERS_MAX
 from domain.values.record import ContentRef, run_stream, session_key_of
 from domain.values.text import quote_name
 from domain.what_if.batch import decide_batch_again
@@ -104,25 +110,41 @@ _PROMPTED_BEHIND = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfRequest:
-    """One of the three says the configuration: `config` or `config_text` the whole of it, `patch`
-    (RFC 6902) what is to be changed of the revision that each decision was made under.
-    `config_name` is what a text is called where something is wrong in it. `since` and `until` are
-    as-ofs: the first position, or what is recorded behind that instant, and the last. `only` are
-    the verdicts that are given out; the totals are of all."""
+CONFIG_CHARACTERS_MAX = 512 * 1024
+NAME_CHARACTERS_MAX = 4096
+PATCH_OPERATIONS_MAX = 1_000
+AGENTS_MAX = 100
+_Moment = Annotated[str | None, Field(max_length=MOMENT_CHARACTERS_MAX)]
+_Name = Annotated[str | None, Field(max_length=2048)]
 
-    config: Mapping[str, Any] | None = None
-    config_text: str | None = None
-    config_name: str | None = None
-    patch: Sequence[Mapping[str, Any]] | None = None
-    since: str | None = None
-    until: str | None = None
-    run_id: str | None = None
-    tree: str | None = None
-    requester: str | None = None
-    agent_ids: tuple[str, ...] = ()
-    only: tuple[VerdictName, ...] = ()
+
+class WhatIfFilter(Body):
+    """Which decisions: of one run, of the tree below a root session, of one requester, for any of
+    these agents. With `cascade` the others are decided too, and not given out."""
+
+    run_id: _Name = None
+    tree: _Name = None
+    requester: _Name = None
+    agent_ids: Annotated[list[str], Field(alias="agentId", max_length=AGENTS_MAX)] = Field(
+        default_factory=list
+    )
+
+
+class WhatIfBody(Body):
+    """One of `config`, `configText` (JSON5) and `patch` (RFC 6902, of the revision that each
+    decision was made under). `configName` is what `configText` is called where something is wrong
+    in it: the name of its file. `from` and `to` are as-ofs. `only` are the verdicts that are given
+    out, all when it is empty. `cascade` counts as if what is newly refused had never run, `prompts`
+    composes the prompts again."""
+
+    config: dict[str, Any] | None = None
+    config_text: Annotated[str | None, Field(max_length=CONFIG_CHARACTERS_MAX)] = None
+    config_name: Annotated[str | None, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] = None
+    patch: Annotated[list[dict[str, Any]] | None, Field(max_length=PATCH_OPERATIONS_MAX)] = None
+    begin: Annotated[_Moment, Field(alias="from")] = None
+    end: Annotated[_Moment, Field(alias="to")] = None
+    filter: WhatIfFilter = Field(default_factory=WhatIfFilter)
+    only: list[VerdictName] = Field(default_factory=list, max_length=20)
     cascade: bool = False
     prompts: bool = False
 
@@ -215,68 +237,95 @@ def _read(
         ) from None
 
 
-async def what_if(
-    services: QueryServices, caller: Caller, request: WhatIfRequest
-) -> "WhatIfAnswer":
-    """The decisions of a range, decided again. What is wrong with the request is found before the
-    first of them. `QueryError`."""
-    require_scope(caller, "read")
+@operation(
+    "POST",
+    "/v1/what-if",
+    name="whatIf",
+    tag="log",
+    scope="read",
+    summary="What another configuration would have decided",
+    description=(
+        "Decides recorded spawns and messages again under another configuration, each from the"
+        " facts that were recorded for it: no script, runtime or hook is asked, nothing is looked"
+        " up and nothing is written. A line of JSON for each decision with its verdict, one about"
+        " once a second with how far it is, the totals last; an answer that ends with `failure`,"
+        " or without totals, is not whole. It goes over the whole log, so it needs a token for"
+        ' sessions "*", and scope `content` for `prompts`.'
+    ),
+    errors=("not_found", "what_if_busy"),
+    answer=WhatIfLine,
+    lines=True,
+    body_required=True,
+)
+async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> "WhatIfAnswer":
+    """Decide the decisions of a range again.
+
+    Raises:
+        QueryError: Something is wrong with the request, or too many such questions are answered.
+    """
     if not caller.sees_everything:
         raise QueryError(
             "not_permitted", 'what-if goes over the whole log: that needs a token for sessions "*"'
         )
-    if request.prompts:
+    if body.prompts:
         require_scope(caller, "content")
-    given = [one for one in (request.config, request.config_text, request.patch) if one is not None]
+    given = [one for one in (body.config, body.config_text, body.patch) if one is not None]
     if len(given) != 1:
         raise QueryError(
             "invalid_request", "give one of config, configText and patch: what is to be tried"
         )
-    if request.config_name is not None and request.config_text is None:
+    if body.config_name is not None and body.config_text is None:
         raise invalid_value("/configName", "is the name of a configText; leave it out")
     whole = None
-    if request.config_text is not None:
-        name = request.config_name or SOURCE
-        whole = _read(services, request.config_text, "/configText", name)
-    elif request.config is not None:
-        whole = _read(services, compact_json(request.config), "/config")
-    candidates = _Candidates(services, whole, request.patch)
-    first, last_moment = await resolve_range(services, caller, request.since, request.until)
-    until, after = last_moment.position, _after(request.since, first)
-    if request.patch is not None:
+    if body.config_text is not None:
+        name = body.config_name or SOURCE
+        whole = _read(services, body.config_text, "/configText", name)
+    elif body.config is not None:
+        whole = _read(services, compact_json(body.config), "/config")
+    candidates = _Candidates(services, whole, body.patch)
+    first, last_moment = await resolve_range(services, caller, body.begin, body.end)
+    until, after = last_moment.position, _after(body.begin, first)
+    if body.patch is not None:
         await _must_fit_in_force(services, candidates, until)
-    tree = requester = None
-    if request.tree is not None:
-        session = await _session_on_record(services, caller, request.tree, "/filter/tree", until)
+    wanted, tree, requester = body.filter, None, None
+    if wanted.tree is not None:
+        session = await _session_on_record(services, caller, wanted.tree, "/filter/tree", until)
         tree = session.session_key
         if session.root_session_key != tree:
             text = f"is below another session: the root of its tree is {session.root_session_key}"
             raise invalid_value("/filter/tree", text)
-    if request.requester is not None:
+    if wanted.requester is not None:
         pointer = "/filter/requester"
-        session = await _session_on_record(services, caller, request.requester, pointer, until)
+        session = await _session_on_record(services, caller, wanted.requester, pointer, until)
         requester = session.session_key
     run_id, last = None, until
-    if request.run_id is not None:
+    if wanted.run_id is not None:
         moment = await resolve_as_of(services, caller, None)
-        run = await visible_run(services, caller, request.run_id, moment)
-        run_id = run_id_of(request.run_id)
+        run = await visible_run(services, caller, wanted.run_id, moment)
+        run_id = run_id_of(wanted.run_id)
         # Only a cascade depends on what was decided before.
-        if not request.cascade:
+        if not body.cascade:
             after = max(after, run.created_position - 1)
         last = min(until, run.created_position + BATCH_POSITIONS_MAX)
-    unknown = [one for one in request.only if one not in VERDICTS]
-    if unknown:
-        raise invalid_value("/only", f"there are {', '.join(VERDICTS)}")
-    agent_ids = await _agents_on_record(services, candidates, request.agent_ids, until)
+    agent_ids = await _agents_on_record(services, candidates, wanted.agent_ids, until)
+    room = AsyncExitStack()
+    try:
+        await room.enter_async_context(services.processor_room.of("what-if"))
+    except BulkheadFull:
+        raise QueryError(
+            "what_if_busy",
+            f"this server answers {AT_ONCE_MAX} such questions at once; ask again when one of them"
+            " is done",
+        ) from None
     return WhatIfAnswer(
         services,
         candidates,
         _Filter(run_id, tree, requester, agent_ids),
-        request,
+        body,
         after=after,
         until=until,
         last=last,
+        room=room,
     )
 
 
@@ -401,7 +450,7 @@ class _Item:
     namesakes: Mapping[str, Sequence[UUID]] = field(default_factory=dict)
 
 
-class WhatIfAnswer:
+class WhatIfAnswer(Lines):
     """The lines of the answer, as they are made. It is gone through once."""
 
     def __init__(
@@ -409,18 +458,20 @@ class WhatIfAnswer:
         services: QueryServices,
         candidates: _Candidates,
         criteria: _Filter,
-        request: WhatIfRequest,
+        request: WhatIfBody,
         *,
         after: int,
         until: int,
         last: int,
+        room: AsyncExitStack,
     ) -> None:
         self._services = services
         self._candidates = candidates
         self._criteria = criteria
         self._request = request
         self.after = after
-        self.until = until
+        self.position = until
+        self.room = room
         self._last = last
         self._counts = CascadeCounts() if request.cascade else None
         self._unaffected: dict[int, UnaffectedAgents | None] = {}
@@ -441,7 +492,7 @@ class WhatIfAnswer:
                     if time.monotonic() - told >= PROGRESS_SECONDS:
                         told = time.monotonic()
                         count = self._totals.verdicts.total()
-                        lines.append(WhatIfProgressView.of(position, self.until, count))
+                        lines.append(WhatIfProgressView.of(position, self.position, count))
                     yield lines
                     if self._services.closing():
                         text = "the service is stopping; ask again in a moment"
@@ -450,7 +501,7 @@ class WhatIfAnswer:
         except (QueryError, CascadeTooLarge) as error:
             yield [WhatIfFailureView.of(str(error))]
             return
-        yield [self._totals.view(self.after, self.until)]
+        yield [self._totals.view(self.after, self.position)]
 
     async def _decided(self) -> AsyncGenerator[tuple[list[tuple[_Item, Verdict]], int]]:
         after = self.after
@@ -641,7 +692,7 @@ class WhatIfAnswer:
         if not streams:
             return found
         log = self._services.work.log
-        for one in await log.read_streams(list(streams), types=types, until=self.until):
+        for one in await log.read_streams(list(streams), types=types, until=self.position):
             found.setdefault(one.envelope.stream, []).append(one)
         return found
 
@@ -766,7 +817,7 @@ class WhatIfAnswer:
 
     async def _announcing_under(self) -> tuple[Configuration, ...]:
         """Every configuration that a run may have been announced under."""
-        current = (await self._services.work.configurations.in_force(self.until)).revision
+        current = (await self._services.work.configurations.in_force(self.position)).revision
         if current > REVISIONS_REMEMBERED_MAX:
             raise RevisionErased("too many revisions to compare them all")
         found = [await self._candidates.then(one) for one in range(1, current + 1)]

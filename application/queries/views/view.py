@@ -1,6 +1,8 @@
 """The form of all views: typed values with a fixed order of members in JSON."""
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
@@ -62,3 +64,15 @@ class Answer(Generic[V]):
 
     view: V
     position: int
+
+
+class Lines(ABC):
+    """Views that are given out as they are made. `position` is the one at which they are true;
+    whoever asked for them closes `room`, which holds what they take of the server."""
+
+    position: int
+    room: AsyncExitStack
+
+    @abstractmethod
+    def pages(self) -> AsyncGenerator[Sequence[View]]:
+        """Make the views, as many at a time as come at once."""

@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import BaseRoute, Match, Route
-from starlette.types import Scope
+from starlette.routing import BaseRoute, Match
 
 from application.commands.errors import ERROR_CODES
 from application.log.envelope import WRITER_VERSION
@@ -21,9 +19,10 @@ from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.openapi import describe
-from infrastructure.inbound.http.operations import ROUTERS, is_essential, operation_routes
+from infrastructure.inbound.http.operations import is_essential, operation_routes
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
+from infrastructure.inbound.http.requests.endpoint import OperationRoute
 from infrastructure.inbound.http.requests.event_stream import OpenStreams
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import (
@@ -66,8 +65,6 @@ def create_application(
     if models is not None:
         application.router.routes += tuple(protocol_routes(services, models))
     application.router.routes += tuple(operation_routes())
-    for router in ROUTERS:
-        application.include_router(router)
     application.router.routes += tuple(page)
     log = services.work.log
     application.add_middleware(
@@ -97,7 +94,6 @@ def _handlers() -> dict[int | type[Exception], Any]:
         **{kind: _handler(code) for kind, code in PROBLEM_CODES.items()},
         HttpProblem: _handle_problem,
         QueryError: _handle_query_error,
-        RequestValidationError: _handle_invalid,
         HTTPException: _handle_http_exception,
         ClientDisconnect: _handle_disconnect,
     }
@@ -128,16 +124,6 @@ async def _handle_query_error(request: Request, error: Exception) -> Response:
     return problem_response(problem, request.scope)
 
 
-async def _handle_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    errors = [
-        {"pointer": "".join(f"/{part}" for part in one["loc"]), "detail": one["msg"]}
-        for one in error.errors()[:20]
-    ]
-    detail = f"{errors[0]['pointer']}: {errors[0]['detail']}"
-    return problem_response(HttpProblem("invalid_request", detail, errors=errors), request.scope)
-
-
 async def _handle_disconnect(request: Request, _: Exception) -> Response:
     # It left in the middle of its body, so nobody reads this.
     return problem_response(HttpProblem("malformed_json", "the body is incomplete"), request.scope)
@@ -149,14 +135,14 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     text = "there is nothing here; see /openapi.json for what there is"
     headers = dict(error.headers or {})
     if "Allow" in headers:
-        headers["Allow"] = _allowed(request.scope, headers["Allow"])
+        headers["Allow"] = _allowed(request, headers["Allow"])
     return problem_response(HttpProblem(code, text, headers=headers), request.scope)
 
 
-def _allowed(scope: Scope, of_one_route: str) -> str:
+def _allowed(request: Request, of_one_route: str) -> str:
     """The methods of a path: it may have several routes, and the framework names those of one."""
     methods = set(of_one_route.split(", "))
-    for route in (*operation_routes(), *(one for r in ROUTERS for one in r.routes)):
-        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
-            methods |= route.methods or set()
+    for route in request.app.routes:
+        if isinstance(route, OperationRoute) and route.matches(request.scope)[0] != Match.NONE:
+            methods.add(route.operation.method)
     return ", ".join(sorted(methods))

@@ -1,19 +1,19 @@
 """The description of the API as a document."""
 
 import inspect
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import FastAPI, Query
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
 from application.queries.operation import Body, Operation
-from infrastructure.inbound.http.operations import OPERATIONS, ROUTERS
+from infrastructure.inbound.http.operations import OPERATIONS
 from infrastructure.inbound.http.requests.endpoint import VERSION_PATTERN
 from infrastructure.inbound.http.requests.event_stream import MEDIA_TYPE as EVENT_STREAM
+from infrastructure.inbound.http.requests.lines import MEDIA_TYPE as LINES
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -23,16 +23,9 @@ from infrastructure.inbound.http.responses.described import (
     request_body_schema,
 )
 from infrastructure.inbound.http.responses.examples import EXAMPLES
-from infrastructure.inbound.http.routes.what_if import LINES, WhatIfBody
 
-_ROUTED_BODIES: tuple[type[BaseModel], ...] = (WhatIfBody,)
-BODIES: tuple[type[BaseModel], ...] = (
-    *dict.fromkeys(row.body for row in OPERATIONS if row.body is not None and row.body is not Body),
-    *_ROUTED_BODIES,
-)
+SCHEMAS = "#/components/schemas/"
 WITH_KEY = frozenset(row.name for row in OPERATIONS if row.repeat == "key")
-"""Operations that honor an `Idempotency-Key`."""
-
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
         "description": "Which log the answer is of.",
@@ -112,6 +105,11 @@ def documented_route(row: Operation) -> APIRoute:
         example = EXAMPLES[row.name]["stream"]
         content = {EVENT_STREAM: {"schema": {"type": "string"}, "example": example}}
         responses[row.status]["content"] = content
+    if row.lines:
+        schema = {"oneOf": [{"$ref": SCHEMAS + one.__name__} for one in get_args(row.answer)]}
+        content = {LINES: {"schema": schema, "example": EXAMPLES[row.name]["lines"]}}
+        responses[row.status]["content"] = content
+    is_json = not is_text and not row.lines
     return APIRoute(
         row.path,
         endpoint,
@@ -120,8 +118,8 @@ def documented_route(row: Operation) -> APIRoute:
         tags=[row.tag],
         summary=row.summary,
         description=row.description,
-        response_model=None if is_text else row.answer,
-        response_class=Response if is_text else JSONResponse,
+        response_model=row.answer if is_json else None,
+        response_class=JSONResponse if is_json else Response,
         status_code=row.status,
         responses={
             **{status: dict(more) for status, more in row.other_answers.items()},
@@ -133,12 +131,6 @@ def documented_route(row: Operation) -> APIRoute:
             **(request_body_schema(body, required=row.body_required) if body is not None else {}),
         },
     )
-
-
-def documented_routes() -> list[APIRoute]:
-    """Return a route for each operation, in the order of the document."""
-    described = [one for router in ROUTERS for one in router.routes if isinstance(one, APIRoute)]
-    return [*map(documented_route, OPERATIONS), *described]
 
 
 def document() -> dict[str, Any]:
@@ -154,7 +146,7 @@ def describe(application: FastAPI) -> dict[str, Any]:
             version=application.version,
             openapi_version="3.1.0",
             summary="Control plane and black-box recorder for AI sub-agent runs",
-            routes=documented_routes(),
+            routes=[documented_route(row) for row in OPERATIONS],
         )
         components = document.setdefault("components", {})
         components["schemas"] = components.get("schemas", {}) | _schemas()
@@ -170,8 +162,10 @@ def describe(application: FastAPI) -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     schemas: dict[str, Any] = {"Problem": PROBLEM_SCHEMA}
-    for model in (*BODIES, *LINES):
-        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    bodies = [row.body for row in OPERATIONS if row.body is not None and row.body is not Body]
+    lines = [model for row in OPERATIONS if row.lines for model in get_args(row.answer)]
+    for model in (*bodies, *lines):
+        schema = model.model_json_schema(ref_template=SCHEMAS + "{model}")
         schemas |= schema.pop("$defs", {})
         schemas[model.__name__] = schema
     return schemas
@@ -188,11 +182,6 @@ def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _complete(operation: dict[str, Any]) -> None:
     """What all operations have: examples, headers, parameters as they are sent."""
-    for response in operation["responses"].values():
-        for content in response.get("content", {}).values():
-            if "oneOf" in content.get("schema", {}):
-                # An answer in lines is taken for one text; each line is one of these.
-                content["schema"].pop("type", None)
     if operation["operationId"] in WITH_KEY:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):

@@ -31,6 +31,7 @@ from application.queries import (
     revisions,
     runs,
     sessions,
+    what_if,
 )
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
@@ -40,10 +41,7 @@ from infrastructure.inbound.http.requests.endpoint import OperationRoute, Stream
 from infrastructure.inbound.http.routes import (
     metrics,
     streams,
-    what_if,
 )
-
-ROUTERS = (what_if.router,)
 
 MODULES: tuple[ModuleType, ...] = (
     spawn,
@@ -65,6 +63,7 @@ MODULES: tuple[ModuleType, ...] = (
     transcript,
     shared_context,
     events,
+    what_if,
     histogram,
     bars,
     moments,

@@ -12,7 +12,7 @@ from application.queries.changes.diff import GetDiff, get_diff
 from application.queries.search.find import FindEvents, find_events
 from application.queries.services import QueryServices
 from application.queries.timeline.histogram import CountEvents, count_events
-from application.queries.what_if import WhatIfRequest, what_if
+from application.queries.what_if import WhatIfBody, what_if
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
@@ -50,19 +50,21 @@ async def _found_of_session(services: QueryServices, session: str, at: str) -> A
     return await _found(services, query)
 
 
-async def _decided(services: QueryServices, request: WhatIfRequest) -> Any:
-    answer = await what_if(services, EVERYTHING, request)
-    lines = [one async for page in answer.pages() for one in page]
+async def _decided(services: QueryServices, at: str, **criteria: str) -> Any:
+    body = WhatIfBody.model_validate({"patch": [], "filter": criteria, "to": at})
+    answer = await what_if(services, EVERYTHING, body)
+    async with answer.room:
+        lines = [one async for page in answer.pages() for one in page]
     found = [one.model_dump(mode="json", by_alias=True) for one in lines]
     return [one for one in found if "verdict" in one]
 
 
 async def _decided_in_tree(services: QueryServices, tree: str, at: str) -> Any:
-    return await _decided(services, WhatIfRequest(patch=[], tree=tree, until=at))
+    return await _decided(services, at, tree=tree)
 
 
 async def _decided_for(services: QueryServices, requester: str, at: str) -> Any:
-    return await _decided(services, WhatIfRequest(patch=[], requester=requester, until=at))
+    return await _decided(services, at, requester=requester)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from application.log.envelope import Actor
 from application.queries import what_if as queries
 from application.queries.services import QueryServices
-from application.queries.what_if import WhatIfRequest, what_if
+from application.queries.what_if import WhatIfBody, what_if
 from domain.what_if.unaffected import UnaffectedAgents
 from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.builders.loaded_configurations import load_values
@@ -51,8 +51,9 @@ FEWER = {"op": "add", "path": "/agents/defaults/subagents/maxChildrenPerAgent", 
 
 async def lines(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
     """What is answered."""
-    answer = await what_if(services, EVERYTHING, WhatIfRequest(**request))
-    pages = [page async for page in answer.pages()]
+    answer = await what_if(services, EVERYTHING, WhatIfBody.model_validate(request))
+    async with answer.room:
+        pages = [page async for page in answer.pages()]
     return [one.model_dump(mode="json", by_alias=True) for page in pages for one in page]
 
 
@@ -142,9 +143,10 @@ async def test_one_run_is_found_without_a_look_at_what_came_later(
     run_id = family.id("second")
     position = family.run("second").created_position
     monkeypatch.setattr(queries, "BATCH_POSITIONS_MAX", 1)
-    (found,) = await verdicts(services, patch=[FEWER], run_id=str(run_id))
+    (found,) = await verdicts(services, patch=[FEWER], filter={"runId": str(run_id)})
     assert (found["runId"], found["verdict"]) == (str(run_id), "newly-refused")
-    assert await verdicts(services, patch=[], run_id=str(run_id), until=f"pos:{position - 1}") == []
+    about = {"filter": {"runId": str(run_id)}, "to": f"pos:{position - 1}"}
+    assert await verdicts(services, patch=[], **about) == []
 
 
 async def test_with_a_cascade_what_is_below_goes_with_what_is_above(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from application.queries import what_if as queries
-from application.queries.what_if import WhatIfAnswer, WhatIfRequest, what_if
+from application.queries.what_if import WhatIfAnswer, WhatIfBody, what_if
 from benchmarks.generate import generate
 from domain.what_if import cascade as cascades
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
@@ -44,8 +44,9 @@ async def lines(url: str, folder: Path, **request: Any) -> list[dict[str, Any]]:
     """What another process answers, which remembers nothing."""
     async with running_on(url) as running:
         services = queries_on(running, ServerConfigurations(running, folder), folder)
-        answer = await what_if(services, EVERYTHING, WhatIfRequest(**request))
-        pages = [page async for page in answer.pages()]
+        answer = await what_if(services, EVERYTHING, WhatIfBody.model_validate(request))
+        async with answer.room:
+            pages = [page async for page in answer.pages()]
     return [one.model_dump(mode="json", by_alias=True) for page in pages for one in page]
 
 
@@ -161,10 +162,12 @@ async def used(url: str, folder: Path, **request: Any) -> Used:
         services = queries_on(running, ServerConfigurations(running, folder), folder)
 
         async def answered(**more: Any) -> tuple[WhatIfAnswer, int]:
-            answer = await what_if(services, EVERYTHING, WhatIfRequest(**request, **more))
-            return answer, sum([len(page) async for page in answer.pages()])
+            body = WhatIfBody.model_validate(request | more)
+            answer = await what_if(services, EVERYTHING, body)
+            async with answer.room:
+                return answer, sum([len(page) async for page in answer.pages()])
 
-        await answered(until="pos:1000")
+        await answered(to="pos:1000")
         gc.collect()
         tracemalloc.start()
         try:
@@ -174,7 +177,7 @@ async def used(url: str, folder: Path, **request: Any) -> Used:
             kept, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert answer.until > 0
+        assert answer.position > 0
     return Used(count, peak, kept)
 
 

@@ -2,22 +2,17 @@
 
 import hashlib
 import re
-from typing import Annotated, Any, get_origin
+from typing import Any
 
 import orjson
-from fastapi import Depends, Path, Request, Response
-from fastapi._compat import ModelField
-from fastapi.dependencies.models import Dependant
+from fastapi import Request, Response
 
 from application.commands.once import require_usable_key
 from application.log.envelope import Actor
 from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, Caller
-from application.queries.errors import invalid_value
 from application.queries.views.view import Answer, View
-from application.queries.wait import reach_position
 from infrastructure.inbound.http.middleware.body_limits import note_owner
-from infrastructure.inbound.http.requests.parameters import RUN_ID_SCHEMA, MinPosition
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
@@ -50,56 +45,6 @@ def token_of(request: Request) -> str:
     if scheme.lower() != "bearer" or not token.strip():
         raise HttpProblem("unauthorized", "send a token as Authorization: Bearer …")
     return token.strip()
-
-
-async def caller_with_known_parameters(request: Request) -> Caller:
-    """Who asks; 422 when it asks with parameters that the endpoint does not have, or says twice
-    what may be said once. A parameter that may be repeated is declared as a tuple."""
-    caller = await caller_of(request)
-    declared = parameters_of(request.scope["route"].dependant)
-    for name in request.query_params:
-        if name not in declared:
-            raise HttpProblem(
-                "invalid_request",
-                f"there is no parameter {name[:100]} here; there is"
-                f" {', '.join(declared) or 'none'}",
-                errors=({"pointer": f"/query/{name[:100]}", "detail": "unknown parameter"},),
-            )
-        is_repeated = len(request.query_params.getlist(name)) > 1
-        if is_repeated and get_origin(declared[name].field_info.annotation) is not tuple:
-            raise invalid_value(f"/query/{name}", "may be given once only")
-    return caller
-
-
-def parameters_of(dependant: Dependant) -> dict[str, ModelField]:
-    """Those of the endpoint, and of what it depends on."""
-    declared = {one.alias: one for one in dependant.query_params}
-    for below in dependant.dependencies:
-        declared |= parameters_of(below)
-    return declared
-
-
-async def _request_services(request: Request) -> Services:
-    """Not a plain function: one would be called in a thread of its own for every request."""
-    return services_of(request)
-
-
-InjectedServices = Annotated[Services, Depends(_request_services)]
-ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
-
-
-async def _reach_min_position(
-    services: InjectedServices, _: ByCaller, minPosition: MinPosition = None
-) -> None:
-    if minPosition is not None:
-        await reach_position(services, minPosition)
-
-
-AT_POSITION = [Depends(_reach_min_position)]
-"""For reads: they are answered once the position that their caller names is known here."""
-
-
-RunInPath = Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)]
 
 
 def view_response(

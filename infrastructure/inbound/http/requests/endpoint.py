@@ -16,7 +16,7 @@ from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller, require_scope
 from application.queries.errors import invalid_value
 from application.queries.operation import Operation, Parameters, Read
-from application.queries.views.view import Answer, View
+from application.queries.views.view import Answer, Lines, View
 from application.queries.wait import reach_position
 from infrastructure.contract.json_values import VALUES_MAX
 from infrastructure.inbound.http.middleware.disconnects import presence_check
@@ -32,6 +32,7 @@ from infrastructure.inbound.http.requests.caller import (
     view_response,
 )
 from infrastructure.inbound.http.requests.event_stream import MEDIA_TYPE as EVENT_STREAM
+from infrastructure.inbound.http.requests.lines import LinesResponse
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.requests.replies import REFUSALS, refusal_response
 from infrastructure.inbound.http.requests.services import Services
@@ -102,6 +103,8 @@ class _Endpoint:
         result = await self._call(given)
         if isinstance(result, Response):
             return result
+        if isinstance(result, Lines):
+            return LinesResponse(services, result)
         if isinstance(result, View):
             return Response(result.json_bytes(), operation.status, media_type="application/json")
         return self._answer(request, services, result)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import AfterValidator
 
-from infrastructure.inbound.http.requests.parameters import RUN_ID_SCHEMA
+from application.queries.run_filter import RUN_ID_SCHEMA
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
 
 SESSION_KEY_CHARS_MAX = 512
