@@ -1,23 +1,17 @@
 """The fields of a run's or a session's state by which one can search, by the names of their
 views."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import cast, get_args
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 from uuid import UUID
 
 import orjson
 from pydantic import JsonValue
 
-from application.queries.views.run import (
-    AnnouncementStateName,
-    RecordedStage,
-    RunStatus,
-    RunView,
-    announcement_state,
-    status_of,
-)
-from domain.run.facts import Cleanup, ContextMode, MessageCause, RunOutcome, SpawnMode
+from application.queries.views.run import READERS, RunView
+from application.queries.views.view import View
 from domain.run.state import Run
 from domain.session.events import ControlScope, Role
 from domain.session.state import Session, SessionStage
@@ -30,51 +24,52 @@ def _text(value: UUID | datetime | None) -> str | None:
     return None if value is None else str(value)
 
 
-RUN_FIELDS: Mapping[str, Callable[[Run], object]] = {
-    "stage": lambda run: run.stage,
-    "status": status_of,
-    "outcome": lambda run: run.outcome,
-    "agentId": lambda run: run.agent_id,
-    "childSessionKey": lambda run: run.child_session_key,
-    "depth": lambda run: run.depth,
-    "role": lambda run: run.role,
-    "modelProvider": lambda run: run.plan.model_provider if run.plan else None,
-    "model": lambda run: run.plan.model if run.plan else None,
-    "thinking": lambda run: run.plan.thinking if run.plan else None,
-    "runTimeoutSeconds": lambda run: run.plan.run_timeout_seconds if run.plan else None,
-    "workspaceDir": lambda run: run.plan.workspace_dir if run.plan else None,
-    "sandboxed": lambda run: run.plan.sandboxed if run.plan else None,
-    "lane": lambda run: run.lane,
-    "rule": lambda run: run.refusal.rule if run.refusal else None,
-    "configRevision": lambda run: run.config_revision,
-    "runtimeMs": lambda run: run.runtime_ms,
-    "yielded": lambda run: run.yielded_by is not None,
-    "continuedBy": lambda run: str(run.continued_by) if run.continued_by else None,
-    "announcement.state": lambda run: announcement_state(run).state,
-    "runId": lambda run: _text(run.run_id),
-    "requestedAgentId": lambda run: run.requested_agent_id,
-    "requesterSessionKey": lambda run: run.requester.session_key,
-    "controllerSessionKey": lambda run: run.requester.session_key,
-    "sessionId": lambda run: _text(run.session_id),
-    "label": lambda run: run.label,
-    "mode": lambda run: run.options.mode,
-    "cleanup": lambda run: run.cleanup,
-    "contextMode": lambda run: run.context_mode,
-    "continues": lambda run: _text(run.continues),
-    "respawnedFrom": lambda run: _text(run.respawn.run_id) if run.respawn else None,
-    "batchId": lambda run: _text(run.batch.batch_id) if run.batch else None,
-    "cause": lambda run: run.cause or ("message" if run.continues is not None else None),
-    "createdAt": lambda run: _text(run.created_at),
-    "startedAt": lambda run: _text(run.started_at),
-    "endedAt": lambda run: _text(run.ended_at),
-    "announcedAt": lambda run: _text(run.announced_at),
-    "archiveAt": lambda run: _text(run.archive_at),
-    "archivedAt": lambda run: _text(run.archived_at),
-    "transcriptPath": lambda run: run.transcript_path,
-    "version": lambda run: run.version,
-}
-"""Those that are one value. Texts may be erased; lists and parts of their own are compared by
-the history of a run and by a diff."""
+def _kinds(annotation: Any) -> frozenset[Any]:
+    """Return the types of a value without null; a word of several is `Literal`."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _kinds(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return frozenset().union(*map(_kinds, get_args(annotation)))
+    return frozenset({annotation if origin is None else origin} - {NoneType})
+
+
+def _words(annotation: Any) -> tuple[str, ...] | None:
+    if _kinds(annotation) == {bool}:
+        return ("true", "false")
+    words = [one for one in (annotation, *get_args(annotation)) if get_origin(one) is Literal]
+    return get_args(words[0]) if words else None
+
+
+def _part(read: Callable[[Run], Any], name: str) -> Callable[[Run], object]:
+    return lambda run: getattr(part, name) if (part := read(run)) is not None else None
+
+
+def _printed(read: Callable[[Run], Any]) -> Callable[[Run], object]:
+    return lambda run: _text(read(run))
+
+
+def _searched() -> Iterator[tuple[str, Any, Callable[[Run], object]]]:
+    """Yield the path, the annotation and a getter of each field that is searched: one value, or a
+    word of a part."""
+    for name, read in READERS.items():
+        field = RunView.model_fields[name]
+        path, kinds = field.alias or name, _kinds(field.annotation)
+        if kinds & {UUID, datetime}:
+            yield path, field.annotation, _printed(read)
+        elif kinds <= {str, int, bool, Literal}:
+            yield path, field.annotation, read
+        for view in kinds:
+            if isinstance(view, type) and issubclass(view, View):
+                for inner, one in view.model_fields.items():
+                    if _words(one.annotation) is not None:
+                        of_part = f"{path}.{one.alias or inner}"
+                        yield of_part, one.annotation, _part(read, inner)
+
+
+RUN_FIELDS: Mapping[str, Callable[[Run], object]] = {path: read for path, _, read in _searched()}
+"""Paths into the document of a run. Texts may be erased; lists and parts of their own are compared
+by the history of a run and by a diff."""
 FIELDS_OF_A_RUN = tuple(one.alias or name for name, one in RunView.model_fields.items())
 """All of a run's state."""
 OF_ANY_EVENT = frozenset({"version", "contextMode", "archiveAt", "transcriptPath"})
@@ -87,19 +82,9 @@ SESSION_FIELDS: Mapping[str, Callable[[Session], object]] = {
     "activeChildren": lambda session: session.active_children,
     "preamblePosition": lambda session: session.preamble_position,
 }
-_FLAG = ("true", "false")
 RUN_VALUES: Mapping[str, tuple[str, ...]] = {
-    "stage": get_args(RecordedStage),
-    "status": get_args(RunStatus),
-    "outcome": get_args(RunOutcome),
+    **{path: words for path, kind, _ in _searched() if (words := _words(kind)) is not None},
     "role": get_args(Role),
-    "sandboxed": _FLAG,
-    "yielded": _FLAG,
-    "announcement.state": get_args(AnnouncementStateName),
-    "mode": get_args(SpawnMode),
-    "cleanup": get_args(Cleanup),
-    "contextMode": get_args(ContextMode),
-    "cause": get_args(MessageCause),
 }
 SESSION_VALUES: Mapping[str, tuple[str, ...]] = {
     "stage": get_args(SessionStage),

@@ -1,13 +1,15 @@
 """How a run reads."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
 import orjson
 from pydantic import JsonValue
+from pydantic.fields import FieldInfo
 
 from application.delivery.announce import estimated_cost_usd
 from application.log.event_log import EventLog
@@ -465,7 +467,6 @@ def _summary(
     run: Run, previews: Mapping[UUID, str], stages: Sequence[ReachedStage]
 ) -> dict[str, Any]:
     return {
-        **_identity(run),
         "task_preview": previews.get(run.task.id),
         "task_bytes": run.task.bytes,
         **_life(run, previews, {}, stages),
@@ -523,7 +524,6 @@ def run_view_of(
     """A run with those of its texts (`view_texts`) that are there; `errors` as `undo_errors` gives
     them, `stages` are those that it has come to, `respawns` the runs that were made from it."""
     return RunView(
-        **_identity(run),
         task=texts.get(run.task.id),
         **_life(run, texts, errors, stages)
         | {"depends_on": [*dependency_views(run), *_unbound_views(run, texts)]},
@@ -559,25 +559,6 @@ def summary_texts(run: Run) -> list[ContentRef]:
     return [ref for ref in (run.task, run.error, refused) if ref is not None]
 
 
-def _identity(run: Run) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id,
-        "stage": run.stage,
-        "status": status_of(run),
-        "outcome": run.outcome,
-        "agent_id": run.agent_id,
-        "requested_agent_id": run.requested_agent_id,
-        "requester_session_key": run.requester.session_key,
-        "child_session_key": run.child_session_key,
-        "session_id": run.session_id,
-        "controller_session_key": run.requester.session_key,
-        "continues": run.continues,
-        "respawned_from": run.respawn.run_id if run.respawn is not None else None,
-        "batch_id": run.batch.batch_id if run.batch is not None else None,
-        "label": run.label,
-    }
-
-
 def _life(
     run: Run,
     texts: Mapping[UUID, str],
@@ -586,42 +567,15 @@ def _life(
 ) -> dict[str, Any]:
     plan, usage = run.plan, run.usage
     return {
-        "depth": run.depth,
-        "role": run.role,
-        "model_provider": plan.model_provider if plan else None,
-        "model": plan.model if plan else None,
-        "thinking": plan.thinking if plan else None,
-        "run_timeout_seconds": plan.run_timeout_seconds if plan else None,
-        "mode": run.options.mode,
-        "cleanup": run.cleanup,
-        "context_mode": run.context_mode,
-        "workspace_dir": plan.workspace_dir if plan else None,
-        "sandboxed": plan.sandboxed if plan else None,
+        **{name: read(run) for name, read in READERS.items()},
         "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,
-        "warnings": run.warnings,
-        "lane": run.lane,
         "attachments": attachments_view(run, texts),
         "undoing": pending_undo_views(run, errors),
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
-        "announced_at": run.announced_at,
-        "archived_at": run.archived_at,
-        "archive_at": run.archive_at,
         "stages": stage_views(stages),
-        "runtime_ms": run.runtime_ms,
         "error": _text(run.refusal.text if run.refusal is not None else run.error, texts),
-        "rule": run.refusal.rule if run.refusal else None,
         "usage": usage.model_dump(by_alias=False) if usage else None,
         "estimated_cost_usd": estimated_cost_usd(run),
-        "transcript_path": run.transcript_path,
-        "announcement": announcement_state(run),
         "depends_on": dependency_views(run),
-        "config_revision": run.config_revision,
-        "version": run.version,
-        "cause": run.cause or ("message" if run.continues is not None else None),
-        "continued_by": run.continued_by,
-        "yielded": run.yielded_by is not None,
     }
 
 
@@ -663,3 +617,54 @@ def announcement_state(run: Run) -> AnnouncementStateView:
         attempts=attempts,
         last_error=None,
     )
+
+
+def _cause(run: Run) -> MessageCause | None:
+    return run.cause or ("message" if run.continues is not None else None)
+
+
+_SOURCES: Mapping[str, str | Callable[[Run], Any]] = {
+    "stage": "stage",
+    "status": status_of,
+    "requester_session_key": "requester.session_key",
+    "controller_session_key": "requester.session_key",
+    "respawned_from": "respawn.run_id",
+    "batch_id": "batch.batch_id",
+    "model_provider": "plan.model_provider",
+    "model": "plan.model",
+    "thinking": "plan.thinking",
+    "run_timeout_seconds": "plan.run_timeout_seconds",
+    "workspace_dir": "plan.workspace_dir",
+    "sandboxed": "plan.sandboxed",
+    "mode": "options.mode",
+    "cleanup": "cleanup",
+    "context_mode": "context_mode",
+    "warnings": "warnings",
+    "rule": "refusal.rule",
+    "announcement": announcement_state,
+    "cause": _cause,
+    "yielded": lambda run: run.yielded_by is not None,
+}
+"""Where fields of a run's document are in its state, if not by the same name and type."""
+
+
+def _reader(source: str | Callable[[Run], Any]) -> Callable[[Run], Any]:
+    if not isinstance(source, str):
+        return source
+    part, _, name = source.partition(".")
+    if not name:
+        return attrgetter(part)
+    return lambda run: getattr(found, name) if (found := getattr(run, part)) is not None else None
+
+
+def _is_same(name: str, view: FieldInfo) -> bool:
+    state = Run.model_fields.get(name)
+    return state is not None and state.annotation == view.annotation
+
+
+READERS: Mapping[str, Callable[[Run], Any]] = {
+    name: _reader(_SOURCES.get(name, name))
+    for name, field in RunView.model_fields.items()
+    if name in _SOURCES or _is_same(name, field)
+}
+"""The fields of a run's document that follow from its state alone."""

@@ -521,7 +521,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"field": "stage", "becomes": "ended", "changes": True}, "becomes=VALUE"),
     ({"when": "running > 1", "changes": True}, "belongs to a field"),
     ({"field": "outcom", "changes": True}, 'did you mean "outcome"'),
-    ({"field": "tools", "changes": True}, "tools is not searched: .* there are stage,"),
+    ({"field": "tools", "changes": True}, "tools is not searched: .* there are runId, stage,"),
     ({"field": "outcome", "becomes": "eror"}, 'no outcome "eror"; did you mean "error"'),
     ({"field": "yielded", "becomes": "yes"}, "there are true, false, null"),
     ({"field": "stage", "becomes": "opn", "session": ROOT}, 'did you mean "open"'),
