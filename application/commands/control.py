@@ -1,4 +1,4 @@
-"""Who may control which runs and sessions: what is asked before a command is carried out."""
+"""Checks before a command: who may control which runs and sessions."""
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller, require_scope
@@ -13,8 +13,8 @@ from domain.spawn.request import TASK_BYTES_MAX
 
 
 async def require_control(services: CommandServices, caller: Caller, about: str) -> None:
-    """Whether it may control others; what the tool policy of a child denies it is on record, with
-    the run or the session that it is about."""
+    """Refuse a caller that may not control others. If the tool policy of a child denies it, record
+    the denial with the run or the session that it is about."""
     if caller.run_id is not None and not caller.may("control"):
         known = about if UUID_TEXT.fullmatch(about) or about.startswith("agent:") else None
         await services.tool_policy.must_permit(caller.run_id, CONTROL_TOOL, caller.actor, known)
@@ -22,13 +22,13 @@ async def require_control(services: CommandServices, caller: Caller, about: str)
 
 
 def require_service(services: CommandServices) -> None:
-    """`QueryError` while the service stops: what begins now would not be finished here."""
+    """Refuse while the service stops: it would not finish what begins now."""
     if services.closing():
         raise QueryError("unavailable", "the service is stopping; ask again in a moment")
 
 
 async def controlled_run(services: CommandServices, caller: Caller, run_id: str, verb: str) -> Run:
-    """The run, if it is below the session of the caller; 403 for the caller's own."""
+    """Return a run below the session of the caller; refuse the caller's own."""
     run = await visible_run(services, caller, run_id, await resolve_as_of(services, caller, None))
     if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
         raise only_descendants(verb)
@@ -38,7 +38,7 @@ async def controlled_run(services: CommandServices, caller: Caller, run_id: str,
 async def addressed_run(
     services: CommandServices, caller: Caller, run_id: str, message: str, *, steers: bool
 ) -> Run:
-    """The run whose session a message is for; `QueryError` for one that cannot be said."""
+    """Return the run whose session a message is for; refuse a message that is too long."""
     if len(message.encode()) > TASK_BYTES_MAX:
         raise QueryError("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
     if steers and run_id == str(caller.run_id):
@@ -49,7 +49,7 @@ async def addressed_run(
 async def controlled_session(
     services: CommandServices, caller: Caller, session_key: str, verb: str
 ) -> Session:
-    """The session, if it is the caller's or below it; 403 for that of a child itself."""
+    """Return a session that is the caller's or below it; refuse that of a child itself."""
     session = await services.work.registry.session(session_key)
     if session is None or not await services.access.covers_session(caller, session_key):
         raise QueryError("not_found", "there is no such session on record")
@@ -59,5 +59,5 @@ async def controlled_session(
 
 
 def only_descendants(verb: str) -> QueryError:
-    """What is said of the caller's own run, and of those of others."""
+    """Return the error for the caller's own run, and for those of others."""
     return QueryError("not_permitted", f"this token may {verb} the descendants of its session only")

@@ -1,4 +1,4 @@
-"""What a request says that its run is to wait for."""
+"""Dependencies in the body of a spawn: the runs that its run waits for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -50,8 +50,8 @@ ChainAfterField = Annotated[
 def dependency_requests(
     depends_on: Sequence[object], chain_after: object, references: Sequence[DependencyRequest]
 ) -> tuple[DependencyRequest, ...]:
-    """The runs that are to be waited for, by name, with those whose results are referred to. 422
-    for what names none, and for too many."""
+    """Return the runs to wait for by name, with those whose results are referred to. Refuse what
+    names no run, and too many."""
     dependencies = [
         _dependency_request(one, "dependsOn", f"/dependsOn/{index}")
         for index, one in enumerate(depends_on)

@@ -94,7 +94,7 @@ class UsageBody(Body):
     model: Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] | None = None
 
     def entry(self) -> UsageEntry:
-        """As a runtime would tell it."""
+        """Return the entry as a runtime reports it."""
         return UsageEntry(
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,

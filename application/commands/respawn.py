@@ -159,7 +159,7 @@ async def respawn(
 async def _requester_key(
     services: CommandServices, caller: Caller, body: RespawnBody, earlier: Run
 ) -> str:
-    """The session that asks: the one that did, unless the changes name another."""
+    """Return the key of the requester: the earlier one, unless the changes name another."""
     named = requester_named_in(body)
     if named is None:
         return earlier.requester.session_key
@@ -176,7 +176,7 @@ async def _requester_key(
 async def _requested(
     services: CommandServices, earlier: Run, body: RespawnBody, requester_key: str
 ) -> tuple[SpawnRequest, PinnedConfiguration]:
-    """The request, and the revision to decide it under."""
+    """Return the request, and the revision to decide it under."""
     work, revision = services.work, body.config_revision
     pinned = work.configurations.current()
     if revision is not None:
@@ -188,7 +188,7 @@ async def _requested(
 
 
 def requester_named_in(body: RespawnBody) -> str | None:
-    """The session that is to ask in the place of the one that did; None when none is named."""
+    """Return the requester that the changes name; None if they name none."""
     requester = body.changes.get("requester")
     named = requester.get("sessionKey") if isinstance(requester, dict) else None
     return named if isinstance(named, str) else None
@@ -197,8 +197,8 @@ def requester_named_in(body: RespawnBody) -> str | None:
 def respawn_request(
     earlier: EarlierRequest, body: RespawnBody, configuration: Configuration, requester_key: str
 ) -> SpawnRequest:
-    """The request for the new spawn, by the session of that canonical key. 422 for changes that
-    make none of it, with pointers into the changes."""
+    """Return the request for the new spawn by the session of that canonical key. Refuse changes
+    that make no request, with pointers into the changes."""
     if body.transcript is not None and body.changes.get("context") is not None:
         raise invalid_value(
             f"{CHANGES}/context", "a child begins with one conversation: leave this or transcript"
@@ -232,8 +232,8 @@ def respawn_request(
 def _with_unknown(
     members: dict[str, Any], changes: Mapping[str, Any], shape: type[Body]
 ) -> dict[str, Any]:
-    """The members with those of the changes that no request has. One that is taken away is not
-    among them any more, and was not meant when there is no such member."""
+    """Return the members and those of the changes that no request has, so that validation refuses
+    them: merging has dropped a member that is unknown and null."""
     known = {field.alias or name: field.annotation for name, field in shape.model_fields.items()}
     whole = {**members, **{name: None for name in changes if name not in known}}
     for name, changed in changes.items():
@@ -246,7 +246,7 @@ def _with_unknown(
 
 
 def _in_changes(problem: QueryError) -> QueryError:
-    """The same problem where it stands in the body of a respawn."""
+    """Return a problem with its pointers in the body of a respawn."""
     detail = f"{CHANGES}{problem.detail}" if problem.detail.startswith("/") else problem.detail
     errors = [{**one, "pointer": f"{CHANGES}{one['pointer']}"} for one in problem.errors]
     return QueryError(problem.code, detail, errors=errors)

@@ -1,4 +1,4 @@
-"""What a request says of a shared context: its keys, its values, and how much that may be."""
+"""The shared context in a body: its keys, its values and their limits."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -26,8 +26,8 @@ KEY_SHOWN_CHARACTERS_MAX = 128
 
 
 def references_of(values: Mapping[str, Any] | None) -> tuple[DependencyRequest, ...]:
-    """The runs whose results are to arrive, by the names that they are to arrive under. 422 for
-    what refers to none."""
+    """Return the runs whose results the context refers to, by their keys. Refuse a reference to no
+    run."""
     names = [key for key in values or () if key.startswith(REFERENCE_PREFIX)]
     return tuple(_reference(key, values or {}) for key in names)
 
@@ -35,8 +35,8 @@ def references_of(values: Mapping[str, Any] | None) -> tuple[DependencyRequest, 
 def parse_shared_values(
     values: Mapping[str, Any] | None, scope: SharedScope
 ) -> SharedContextInput | None:
-    """What a spawn shares but for the results of others; None when it shares nothing. 422 for what
-    cannot be shared."""
+    """Return the values that a spawn shares, without references; None if it shares none. Refuse
+    values that cannot be shared."""
     plain = {
         key: value for key, value in (values or {}).items() if not key.startswith(REFERENCE_PREFIX)
     }
@@ -44,7 +44,7 @@ def parse_shared_values(
 
 
 def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
-    """Keys with their values as compact JSON. 422 for what cannot be shared."""
+    """Return keys with their values as compact JSON. Refuse values that cannot be shared."""
     if len(values) > SHARED_KEYS_MAX:
         raise invalid_value(at or "/", f"has {len(values)} keys and may have {SHARED_KEYS_MAX}")
     for key, value in values.items():
@@ -63,7 +63,7 @@ def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
 
 
 def pointer_of(key: str, at: str) -> str:
-    """The JSON pointer of a key, cut where it is longer than any key may be."""
+    """Return the JSON pointer of a key, cut if the key is too long."""
     shown = single_line(key, characters_max=KEY_SHOWN_CHARACTERS_MAX)
     return f"{at}/{shown.replace('~', '~0').replace('/', '~1')}"
 
@@ -83,7 +83,8 @@ def _reference(key: str, values: Mapping[str, Any]) -> DependencyRequest:
 
 
 def _require_plain_value(value: object, at: str) -> None:
-    """The whole is the first level, objects and lists in it are the second."""
+    """Refuse infinite numbers and deep nesting. The whole is the first level, the objects and lists
+    in it are the second."""
     level = [value]
     for _ in range(SHARED_DEPTH_MAX):
         if any(isinstance(one, float) and not math.isfinite(one) for one in level):

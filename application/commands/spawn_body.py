@@ -121,7 +121,7 @@ class AttachAsBody(Body):
 
 
 def attachment_requests(files: list[AttachmentBody]) -> tuple[RequestedAttachment, ...]:
-    """The files in the words of the domain."""
+    """Return the files as the domain has them."""
     return tuple(
         RequestedAttachment(
             name=one.name, content=one.content, encoding=one.encoding, mime_type=one.mime_type
@@ -145,7 +145,7 @@ TaskField = Annotated[
 def tasks_of(
     task: object, *, parallel: bool, label: str | None, attached_characters: int
 ) -> tuple[str, ...]:
-    """The tasks of a batch; none for a request with one task by itself. 422 for tasks that cannot
+    """Return the tasks of a batch, none for a request with a single task; refuse tasks that cannot
     be used."""
     if isinstance(task, str):
         if parallel:
@@ -296,7 +296,7 @@ class SpawnBody(Body):
 def spawn_request(
     body: SpawnBody, configuration: Configuration, requester_key: str | None = None
 ) -> SpawnRequest:
-    """The request in the words of the use case. 422 for a key or task that cannot be used.
+    """Return the request of a body; refuse a key or a task that cannot be used.
 
     `requester_key` is the canonical key of a requester that was given by something else than its
     key, such as its session id.
@@ -359,7 +359,7 @@ def _options(body: SpawnBody) -> SpawnOptions:
 
 
 def _origin(requester: RequesterBody) -> str | None:
-    """The addresses of the requester as JSON text; None when it gave none."""
+    """Return the addresses of the requester as JSON text; None if it gave none."""
     names = (
         "channel",
         "account_id",

@@ -93,7 +93,7 @@ class TranscriptBody(Body):
 
 
 def provided_entry(entry: EntryBody) -> ProvidedEntry:
-    """An entry as a runtime's would be kept: what is no string becomes compact JSON."""
+    """Return an entry as one of a runtime is kept: a text as it is, other values as JSON."""
     must, may = _MEMBERS[entry.kind]
     given = entry.members()
     members = {name: given[name] for name in (*must, *may)}
