@@ -151,8 +151,12 @@ async def event_frames(
     spoken = time.monotonic()
     try:
         while not closing():
-            coming = coming or asyncio.ensure_future(anext(events))
-            await asyncio.wait((coming,), timeout=look_seconds)
+            if coming is None:
+                coming = asyncio.ensure_future(anext(events))
+                # Most events are at hand, and a wait with a timeout takes as long as to send one.
+                await asyncio.sleep(0)
+            if not coming.done():
+                await asyncio.wait((coming,), timeout=look_seconds)
             made = None
             if coming.done():
                 recorded, coming = coming.result(), None
