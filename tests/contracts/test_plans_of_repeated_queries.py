@@ -26,7 +26,7 @@ from domain.run.facts import EXTERNAL_LANE
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.read.events import QUEUED_MESSAGE, events_between
+from infrastructure.outbound.log.read.events import EVENTS_BEHIND, QUEUED_MESSAGE, events_between
 from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
 from infrastructure.outbound.log.schema.connections import PLANNING
@@ -103,6 +103,7 @@ REPEATED: Mapping[str, RepeatedQuery] = {
     "files that nobody writes any more": RepeatedQuery(DELETE_EXPIRED, [sorted(PREPARING), 100]),
     "transcripts that nobody wrote as files": RepeatedQuery(DUE_FILES, [50]),
     "answers that are old": RepeatedQuery(FORGET_ANSWERS, [7]),
+    "events behind the tail": RepeatedQuery(EVENTS_BEHIND, [EVENTS, 500]),
     "whether the log went back": RepeatedQuery(HEAD_AND_HASH, [EVENTS]),
     "up to where events are counted": RepeatedQuery(LAST_COUNTED, []),
     "events that are to be counted": RepeatedQuery(

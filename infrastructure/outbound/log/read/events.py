@@ -50,6 +50,10 @@ def _events_query(*clauses: str, order: str = "ASC") -> str:
     )
 
 
+EVENTS_BEHIND = _events_query("position > %s")
+"""The values are the position and how many at most."""
+
+
 class EventRange(TypedDict, total=False):
     """Which events are read, behind `after` and not behind `until`, in order, at most `limit`: the
     first ones, or the last ones in the opposite order. `actor` is a kind, the id of a token or the
