@@ -35,7 +35,7 @@ help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
 
 demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell its story, stop
-	@$(BIN)/spawnlog demo
+	@$(BIN)/python examples/demo.py
 
 demo-model: $(MODEL_CALLS) $(MODEL)/.installed ## one real child of a small real model on this machine (built once)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo-model.sh $(MODEL)/bin/python

@@ -1,7 +1,9 @@
-"""Each screen of the page, now and in the past, on two records: the storm, and the family of
-`spawnlog demo`."""
+"""Each screen of the page, now and in the past, on two records: the storm, and the family of the
+demo."""
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
-from tests.support.servers.preloaded import ROOT, run_command
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import RunningServer
 
@@ -76,8 +78,7 @@ def after_the_demo(made_data_dir: Path) -> Iterator[Record]:
     """The moment is that of the first refusal, when five children were at work."""
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
-        told = run_command("demo", "--data-dir", str(data))
-        assert told.returncode == 0, told.stdout + told.stderr
+        subprocess.run([sys.executable, ROOT / "examples" / "demo.py", data], check=True)
         with RunningServer(data, ROOT / "examples" / "spawnlog.json5") as server:
             yield record_of_demo(server)
 
@@ -91,7 +92,7 @@ def record_of_demo(server: RunningServer) -> Record:
 
     events = server.http.get("/v1/events", params={"types": "SpawnRefused"}).json()["items"]
     refused, position = events[0]["runId"], events[0]["position"]
-    posted = server.http.get("/v1/runs", params={"tree": f"{DEMO}-9"}).json()["items"][0]
+    posted = server.http.get("/v1/runs", params={"tree": f"{DEMO}-6"}).json()["items"][0]
     announced = server.http.get("/v1/announcements", params={"limit": 100}).json()["items"]
     (post,) = [one["position"] for one in announced if one["runId"] == posted["runId"]]
     edition, summary, words = run("edition"), run("summary"), run("harbour-words")
@@ -101,11 +102,11 @@ def record_of_demo(server: RunningServer) -> Record:
         (
             Screen("runs", "once-more", "refused 1"),
             Screen("log", "ConfigurationActivated", "SpawnRefused"),
-            Screen("tree", f"{DEMO}-7"),
-            Screen(f"tree/{DEMO}-7", "edition"),
-            Screen(f"tree/{DEMO}-11", "stopped", "running"),
+            Screen("tree", f"{DEMO}-4"),
+            Screen(f"tree/{DEMO}-4", "edition"),
+            Screen(f"tree/{DEMO}-8", "stopped", "running"),
             Screen("changes", "added"),
-            Screen(f"changes?from=pos:0&tree={DEMO}-7", "edition"),
+            Screen(f"changes?from=pos:0&tree={DEMO}-4", "edition"),
             Screen(f"compare/{refused}", "Which run is"),
             Screen(f"compare/{refused}?with={edition}", "What differs: request"),
             Screen(f"compare/{words}?with={summary}", "What differs: request"),
@@ -117,8 +118,8 @@ def record_of_demo(server: RunningServer) -> Record:
             Screen(f"run/{edition}?part=prompt", "Ask counter"),
             Screen(f"run/{edition}?part=transcript", "sessions_yield"),
             Screen(f"run/{summary}?part=shared", "which text is longer"),
-            Screen("shared-context", f"{DEMO}-11"),
-            Screen(f"shared-context/{DEMO}-4", "which text is longer"),
+            Screen("shared-context", f"{DEMO}-8"),
+            Screen(f"shared-context/{DEMO}-3", "which text is longer"),
             Screen("announcements", "harbour-words"),
             Screen(f"announcements?open={post}", "chat"),
             Screen("lanes", "Nobody is in a lane", "holds a slot"),

@@ -39,7 +39,6 @@ from infrastructure.inbound.command_line.commands.run import (
     subagents,
     trees,
 )
-from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block
@@ -125,7 +124,6 @@ app.command("serve")(serve.serve)
 app.command("status")(status.show_status)
 app.command("version")(status.show_version)
 app.command("migrate")(serve.migrate)
-app.command("demo")(demo.demo)
 app.command("mcp")(mcp.relay_mcp)
 app.command("open")(page.open_page)
 app.command("spawn")(spawn.spawn)
