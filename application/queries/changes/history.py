@@ -43,6 +43,7 @@ from domain.run.state import Run
 
 EVENTS_MAX = 10_000
 """A run has some dozens; one that cannot be undone gets another with each attempt."""
+FIELDS_MAX = 50
 FIELD_CHARACTERS_MAX = 256
 STATES_AT_ONCE = 50
 """So many are made without a pause; each takes some 100 µs."""
@@ -91,6 +92,7 @@ class GetRunHistory(PageAfter, ReadAsOf):
     )
     fields_changed: tuple[Annotated[str, Field(max_length=FIELD_CHARACTERS_MAX)], ...] = Field(
         (),
+        max_length=FIELDS_MAX,
         alias="field",
         description=(
             "Only what changed this field of a run, by its name or by a JSON pointer such as"

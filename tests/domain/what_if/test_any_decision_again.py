@@ -59,11 +59,17 @@ def default(rules: Rules) -> str:
     return marked if marked is not None and marked in rules.agents else next(iter(rules.agents))
 
 
+def folders(rules: Rules) -> object:
+    """Return the configuration that says which requested folder may be used."""
+    own = {name: word.workspace for name, word in rules.agents.items()}
+    return rules.roots, rules.defaults.workspace, own
+
+
 def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
     """Whether what is said to be missing is not on record indeed."""
     changed = {
         "the requester: its key": (then.main_key, default(then)) != (now.main_key, default(now)),
-        "the workspace:": then.roots != now.roots,
+        "the workspace:": folders(then) != folders(now),
         "the model that was requested:": then.aliases != now.aliases,
     }
     return all(

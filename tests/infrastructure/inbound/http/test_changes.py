@@ -49,6 +49,8 @@ def test_the_history_of_a_run_leads_to_what_it_is(house: House) -> None:
         house.http.get(f"{path}/history", params={"field": "colour"}), 422, "invalid_request"
     )
     assert pointers_of(problem) == ["/query/field"]
+    too_many = {"field": ["task"] * 51}
+    problem_of(house.http.get(f"{path}/history", params=too_many), 422, "invalid_request")
 
 
 def test_two_runs_that_were_asked_for_alike_are_the_same(house: House) -> None:
