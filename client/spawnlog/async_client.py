@@ -65,6 +65,6 @@ class AsyncClient(AsyncMethods):
         """
         return AsyncFamily(self, session, stop_on_error=stop_on_error)
 
-    def run(self, run_id: str) -> AsyncSpawnedRun:
+    def run(self, run_id: str | UUID) -> AsyncSpawnedRun:
         """Return a run that exists already, to wait for it or to send it messages."""
-        return AsyncSpawnedRun(self, run_id)
+        return AsyncSpawnedRun(self, str(run_id))

@@ -570,8 +570,7 @@ class AsyncMethods(AsyncSender):
                 another server has told; 503 when it is not known here within a second.
             until: What to wait for; `ended` when left out. A refusal ends every wait.
             version: The run as it was after so many of its events.
-            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
-                as 30s, 10m or 1d; alone it is seconds.
+            wait: How long to wait, 60 seconds at most.
         """
         return (
             await self.answer(
@@ -717,8 +716,7 @@ class AsyncMethods(AsyncSender):
                 another server has told; 503 when it is not known here within a second.
             tools: With tool calls and token counts.
             wait: How long to wait for an entry behind `after`, or for the end of the run,
-                60 s at most: a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone
-                it is seconds. Not with `at` or `last`.
+                60 seconds at most. Not with `at` or `last`.
         """
         return (
             await self.answer(
@@ -877,8 +875,7 @@ class AsyncMethods(AsyncSender):
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
-            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
-                as 30s, 10m or 1d; alone it is seconds.
+            wait: How long to wait, 60 seconds at most.
         """
         return (
             await self.answer(
@@ -2005,8 +2002,7 @@ class AsyncMethods(AsyncSender):
                 another server has told; 503 when it is not known here within a second.
             tools: With tool calls and token counts.
             wait: How long to wait for an entry behind `after`, or for the end of the run,
-                60 s at most: a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone
-                it is seconds. Not with `at` or `last`.
+                60 seconds at most. Not with `at` or `last`.
         """
         return self.items(
             operations.get_run_transcript(
@@ -2048,8 +2044,7 @@ class AsyncMethods(AsyncSender):
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
-            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
-                as 30s, 10m or 1d; alone it is seconds.
+            wait: How long to wait, 60 seconds at most.
         """
         return self.items(
             operations.list_announcements(

@@ -66,6 +66,6 @@ class Client(Methods):
         """
         return Family(self, session, stop_on_error=stop_on_error)
 
-    def run(self, run_id: str) -> SpawnedRun:
+    def run(self, run_id: str | UUID) -> SpawnedRun:
         """Return a run that exists already, to wait for it or to send it messages."""
-        return SpawnedRun(self, run_id)
+        return SpawnedRun(self, str(run_id))

@@ -564,8 +564,7 @@ class Methods(Sender):
                 another server has told; 503 when it is not known here within a second.
             until: What to wait for; `ended` when left out. A refusal ends every wait.
             version: The run as it was after so many of its events.
-            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
-                as 30s, 10m or 1d; alone it is seconds.
+            wait: How long to wait, 60 seconds at most.
         """
         return (
             self.answer(
@@ -709,8 +708,7 @@ class Methods(Sender):
                 another server has told; 503 when it is not known here within a second.
             tools: With tool calls and token counts.
             wait: How long to wait for an entry behind `after`, or for the end of the run,
-                60 s at most: a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone
-                it is seconds. Not with `at` or `last`.
+                60 seconds at most. Not with `at` or `last`.
         """
         return (
             self.answer(
@@ -867,8 +865,7 @@ class Methods(Sender):
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
-            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
-                as 30s, 10m or 1d; alone it is seconds.
+            wait: How long to wait, 60 seconds at most.
         """
         return (
             self.answer(
@@ -1985,8 +1982,7 @@ class Methods(Sender):
                 another server has told; 503 when it is not known here within a second.
             tools: With tool calls and token counts.
             wait: How long to wait for an entry behind `after`, or for the end of the run,
-                60 s at most: a number with ms, s, m, h, d or w, such as 30s, 10m or 1d; alone
-                it is seconds. Not with `at` or `last`.
+                60 seconds at most. Not with `at` or `last`.
         """
         return self.items(
             operations.get_run_transcript(
@@ -2028,8 +2024,7 @@ class Methods(Sender):
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
-            wait: How long to wait, 60 s at most: a number with ms, s, m, h, d or w, such
-                as 30s, 10m or 1d; alone it is seconds.
+            wait: How long to wait, 60 seconds at most.
         """
         return self.items(
             operations.list_announcements(

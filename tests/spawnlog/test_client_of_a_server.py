@@ -63,6 +63,7 @@ def test_a_run_that_goes_wrong_is_told_with_its_reason(house: House, client: Cli
     run = client.session(house.session()).spawn("try", agent_id="failing")
     with pytest.raises(UnsuccessfulRun, match="it went wrong") as failure:
         run.result(seconds=30)
+    assert failure.value.run is not None
     assert failure.value.run.outcome == "error"
 
 
@@ -79,6 +80,7 @@ def test_leaving_a_family_leaves_its_runs_unless_it_is_to_stop_them(
     assert stopped.wait("ended", seconds=30).status == "stopped"
     with pytest.raises(WaitTimeout) as late:
         left.wait("ended", seconds=0.05)
+    assert late.value.run is not None
     assert late.value.run.status == "running"
     assert left.stop("it is over").was_over is False
     assert left.wait("ended", seconds=30).status == "stopped"

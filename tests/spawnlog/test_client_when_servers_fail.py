@@ -265,7 +265,7 @@ async def test_a_server_that_stays_away_ends_following(kind: str, api: RecordedA
 def test_no_server_is_named_with_what_to_do() -> None:
     with (
         Client("http://127.0.0.1:9", retries=RetryLimits(attempts_max=1)) as client,
-        pytest.raises(ServerUnreachable, match="spawnlog serve"),
+        pytest.raises(ServerUnreachable, match=r"spawnlog serve.* SPAWNLOG_URL"),
     ):
         client.get_health()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import UUID
 
 import pytest
 
@@ -18,6 +19,7 @@ from spawnlog.core.request import Request
 from tests.support.client.description import python_name
 from tests.support.client.write import PACKAGE, generated
 
+RUN = "11111111-0000-4000-8000-000000000001"
 DOCUMENT = document()
 OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     operation["operationId"]: (method.upper(), path, operation)
@@ -64,6 +66,20 @@ def test_generated_modules_are_current() -> None:
         name for name, text in generated().items() if (PACKAGE / name).read_text("utf-8") != text
     ]
     assert outdated == [], "write them anew: make client"
+
+
+def test_wait_of_a_method_is_described_in_seconds() -> None:
+    described = [
+        " ".join(text.split())
+        for name in ("get_run", "get_run_transcript", "list_announcements")
+        if (text := (inspect.getdoc(getattr(Client, name)) or "").partition("    wait: ")[2])
+    ]
+    assert len(described) == 3
+    assert [one for one in described if "60 seconds at most" not in one or "30s" in one] == []
+
+
+def test_run_takes_the_id_of_a_summary(silent: SilentClient) -> None:
+    assert silent.run(UUID(RUN)).run_id == RUN
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -1,8 +1,13 @@
 """Errors of the client."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spawnlog.models import RunMetadataView, RunView
 
 UNREADY_STATUSES = frozenset({502, 503, 504})
 """A server, or a proxy before it, that may answer in a moment."""
@@ -101,17 +106,19 @@ class RefusalProblem(Problem):
 
 
 class UnsuccessfulRun(SpawnlogError):
-    """The run did not end with success. `run` is its last state."""
+    """The run did not end with success. `run` is its last state, None if a message was dropped
+    before it became a run."""
 
-    def __init__(self, message: str, run: Any) -> None:
+    def __init__(self, message: str, run: RunView | RunMetadataView | None) -> None:
         super().__init__(message)
         self.run = run
 
 
 class WaitTimeout(SpawnlogError):
-    """The run did not reach the stage in time. It continues; `run` is its last state."""
+    """The run did not reach the stage in time. It continues; `run` is its last state, None if a
+    message waits for the run before it."""
 
-    def __init__(self, message: str, run: Any) -> None:
+    def __init__(self, message: str, run: RunView | RunMetadataView | None) -> None:
         super().__init__(message)
         self.run = run
 

@@ -110,7 +110,8 @@ class Wire:
                 origin = f", {self.address.origin}" if self.address.origin else ""
                 return ServerUnreachable(
                     f"no server answers at {url} ({_reason(error)}){origin}: start one with"
-                    " `spawnlog serve`, or say where it is (--url, --data-dir)",
+                    " `spawnlog serve`, or say where it is (--url or SPAWNLOG_URL, --data-dir or"
+                    " SPAWNLOG_DATA_DIR)",
                     key,
                     is_sent=False,
                 )

@@ -80,7 +80,7 @@ def test_database_of_earlier_format_is_refused(
     _set_revision(database_url, revision)
     told = _refusal_at_every_door(database_url, tmp_path)
     assert told.startswith(f"the database is at revision {revision}, an earlier format")
-    assert "`spawnlog log export` of the release that wrote it" in told
+    assert "`spawnlog log export --contents --transcripts` of the release that wrote it" in told
 
 
 def test_database_of_newer_release_is_refused(database_url: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from domain.values.moments import DURATION_FORMS
 from tests.support.client.description import (
     KEY,
     UNNAMED_SHAPES,
@@ -246,6 +247,8 @@ def _documented(summary: str, operation: Operation, indent: int) -> list[str]:
             text = one.description
             if one.json_name == KEY:
                 text = f"{text} Default: a key of its own for each call."
+            elif one.annotation.startswith("float"):
+                text = text.replace(f" s at most: {DURATION_FORMS}", " seconds at most")
             first, *further = _wrapped(f"{one.name}: {text}", indent + 8)
             lines += [f"    {first}", *(f"        {line}" for line in further)]
     return _docstring(lines)

@@ -90,8 +90,9 @@ def require_known_revision(found: str | None) -> None:
     if _EARLIER_REVISION.fullmatch(found):
         raise UserError(
             f"the database is at revision {found}, an earlier format that this release does not"
-            " read: keep its log as a file with `spawnlog log export` of the release that wrote it,"
-            " and start with another data directory (--data-dir) or database (--database-url)"
+            " read: keep its log as a file with `spawnlog log export --contents --transcripts` of"
+            " the release that wrote it, and start with another data directory (--data-dir) or"
+            " database (--database-url)"
         )
     raise UserError(
         f"the database is at revision {found}, which this release does not know: it knows"
