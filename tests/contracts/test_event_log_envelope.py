@@ -64,7 +64,7 @@ async def test_every_column_is_what_was_submitted(postgres: RunningLog) -> None:
         "stream": run_stream(run_id(1)),
         "version": 1,
         "type": "SpawnRequested",
-        "type_version": 8,
+        "type_version": 1,
         "command_id": command,
         "actor_kind": "token",
         "actor_token": "orchestrator",
