@@ -56,7 +56,7 @@ class RespawnBody(Body):
         dict[str, Any],
         Field(
             description=(
-                "A JSON merge patch (RFC 7386) over the request of the earlier run, in the shape of"
+                "A JSON merge patch (RFC 7396) over the request of the earlier run, in the shape of"
                 " `POST /v1/spawns`: null takes a member away."
             )
         ),

@@ -1447,7 +1447,7 @@ class Methods(Sender):
 
         Args:
             run_id: The run's id.
-            changes: A JSON merge patch (RFC 7386) over the request of the earlier run, in
+            changes: A JSON merge patch (RFC 7396) over the request of the earlier run, in
                 the shape of `POST /v1/spawns`: null takes a member away.
             scripts: `recorded`: no context script runs; what each said for the earlier
                 run is read once more. Refused where that is not on record, or the script is

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import spawnlog
+from infrastructure.inbound.http.openapi import document
 from spawnlog.core import errors
+from tests.support.client.description import operations
 from tests.support.servers.http_server import House
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +33,12 @@ def test_an_example_runs_as_it_stands(number: int, house: House) -> None:
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert done.stdout
+
+
+def test_page_names_commands_that_are_sent_once() -> None:
+    (names,) = re.findall(r"The client sends ([^.]+) once", TEXT)
+    once = {one.name for one in operations(document()) if not one.is_repeatable}
+    assert set(re.findall(r"`(\w+)`", names)) == once
 
 
 def test_every_error_and_every_list_is_told() -> None:
