@@ -1,6 +1,6 @@
 """Waiting for a run to come to a point of its life."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
@@ -30,7 +30,8 @@ def wait_for_run(
         try:
             run: JsonObject = wait.wait_for_run(sender, run_id, until, seconds_max, is_plain=True)
         except WaitTimeout as late:
-            return dict(late.run)
+            # Plain answers are JSON objects, also in the error.
+            return cast(JsonObject, late.run)
         return run
 
     return client.perform(waited)
