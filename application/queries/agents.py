@@ -6,7 +6,7 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
-from application.queries.operation import ReadAsOf, operation
+from application.queries.operation import ReadAsOf, Tool, operation
 from application.queries.run_filter import TEXT_CHARACTERS_MAX
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
@@ -60,6 +60,11 @@ class ListAgents(ReadAsOf):
         " that the token covers. With `at` by the configuration that was in force then."
     ),
     errors=("not_found",),
+    tool=Tool(
+        name="agents_list",
+        title="List agents",
+        description="The agents that sessions_spawn may name in agentId.",
+    ),
 )
 async def list_agents(
     services: QueryServices, caller: Caller, query: ListAgents

@@ -10,7 +10,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.configuration import configuration_of_revision
-from application.queries.operation import ReadAsOf, operation
+from application.queries.operation import ReadAsOf, Tool, operation
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName, RuleName
@@ -102,6 +102,14 @@ class ExplanationView(View):
         " judged again."
     ),
     errors=("not_found",),
+    tool=Tool(
+        name="runs_explain",
+        title="Explain a run",
+        description=(
+            "Why a spawn was accepted or refused, with the rules, what each compared, and the"
+            " configuration that held."
+        ),
+    ),
 )
 async def explain_run(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf

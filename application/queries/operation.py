@@ -138,6 +138,32 @@ class LogPart(Parameters):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """The tool by which models are offered an operation that reads.
+
+    Its arguments are the parameters of the path, and those of the query that `arguments` names.
+    `runId` takes any name of a sub-agent. `key` is `sessionKey`, by default the caller's session,
+    which is also `requester`. If several operations have the same tool, a call is of the one with
+    the most parameters of the path that are all given.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """The resource by which models read an operation of one run, with this query."""
+
+    name: str
+    title: str
+    description: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """A row of the table of operations.
 
@@ -164,6 +190,8 @@ class Operation:
         streams: True if `Accept: text/event-stream` gets a live stream.
         other_answers: Descriptions and models of further statuses, for the document.
         values_max: How many JSON values a body may hold, if that is not the common limit.
+        tool: The tool of the Model Context Protocol, if models are offered the operation as one.
+        resource: Its resource of the Model Context Protocol.
     """
 
     handler: Callable[..., Any]
@@ -193,6 +221,8 @@ class Operation:
     values_max: int | None = None
     body_required: bool = False
     essential: bool = False
+    tool: Tool | None = None
+    resource: Resource | None = None
     path_arguments: Mapping[str, str]
     """The parameters of the path by their names in it, and as the handler names them."""
     query: type[Parameters] | None

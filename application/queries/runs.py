@@ -23,6 +23,8 @@ from application.queries.operation import (
     Page,
     PageAfter,
     ReadAsOf,
+    Resource,
+    Tool,
     operation,
 )
 from application.queries.paging import (
@@ -193,6 +195,14 @@ async def visible_runs(
     return RunPage(found, behind)
 
 
+_RUNS_AT = Tool(
+    name="runs_at",
+    title="Look at a past moment",
+    description="The runs that your session had asked for, or one run, as of any moment.",
+    arguments=("at", "limit", "cursor"),
+)
+
+
 class ListRuns(ReadAsOf, Page, RunFilter):
     """Parameters of `list_runs`."""
 
@@ -226,6 +236,7 @@ class ListRuns(ReadAsOf, Page, RunFilter):
         " is over when `nextCursor` is null, and not before."
     ),
     errors=("not_found", "foreign_cursor"),
+    tool=_RUNS_AT,
 )
 async def list_runs(
     services: QueryServices, caller: Caller, query: ListRuns
@@ -355,6 +366,12 @@ def run_etag(view: RunView | RunMetadataView) -> str:
     errors=("not_found",),
     etag=run_etag,
     if_none_match=True,
+    tool=_RUNS_AT,
+    resource=Resource(
+        name="run",
+        title="A run",
+        description="One run: its stage, plan, result and what it cost.",
+    ),
 )
 async def get_run(
     services: QueryServices, caller: Caller, run_id: str, query: GetRun
@@ -501,6 +518,11 @@ async def events_of_run(
         " offsets within its text, and the SHA-256 of its bytes."
     ),
     errors=("not_found", "not_started", "erased"),
+    resource=Resource(
+        name="prompt",
+        title="A run's prompt",
+        description="What the sub-agent was given, as it got it.",
+    ),
 )
 async def get_run_prompt(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
@@ -590,6 +612,12 @@ class GetRunTranscript(PageAfter, ReadAsOf):
     ),
     errors=("not_found", "erased"),
     streams=True,
+    resource=Resource(
+        name="transcript",
+        title="A run's transcript",
+        description="What was said in it, the last entries.",
+        query={"last": LIMIT_MAX, "tools": True},
+    ),
 )
 async def get_run_transcript(
     services: QueryServices, caller: Caller, run_id: str, query: GetRunTranscript

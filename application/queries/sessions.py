@@ -8,7 +8,7 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
-from application.queries.operation import ReadAsOf, operation
+from application.queries.operation import ReadAsOf, Tool, operation
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import KEY_POINTER, resolve_session_key
@@ -68,6 +68,11 @@ async def visible_session(
         " `ownRuns` those of a child itself, the newest first."
     ),
     errors=("not_found",),
+    tool=Tool(
+        name="session_status",
+        title="Look at a session",
+        description="What is on record of a session: depth, role, children, model, what waits.",
+    ),
 )
 async def get_session(
     services: QueryServices, caller: Caller, key: str, query: ReadAsOf

@@ -1,93 +1,23 @@
-"""The table of operations: every `@operation` of these modules, in the order of the document."""
+"""The operations of HTTP, in the order of the document, and their routes."""
 
-from collections.abc import Iterator, Mapping
-from types import ModuleType
+from collections.abc import Mapping
 
 from starlette.routing import Match
 from starlette.types import Scope
 
-from application.commands import (
-    announcements,
-    external_runs,
-    health,
-    messages,
-    page_access,
-    preamble,
-    respawn,
-    shared_context,
-    spawn,
-    stop,
-    transcript,
-    verify,
-    yielding,
-)
-from application.queries import (
-    agents,
-    caller,
-    events,
-    explain,
-    inbox,
-    lanes,
-    revisions,
-    runs,
-    sessions,
-    what_if,
-)
-from application.queries.changes import compare, diff, history
+from application.commands import verify
+from application.operations import MODULES, operations_of
 from application.queries.operation import Operation
-from application.queries.search import find
-from application.queries.timeline import bars, histogram, moments, tree
 from infrastructure.inbound.http.requests.endpoint import OperationRoute, StreamFunction
 from infrastructure.inbound.http.routes import (
     metrics,
     streams,
 )
 
-MODULES: tuple[ModuleType, ...] = (
-    spawn,
-    respawn,
-    runs,
-    explain,
-    history,
-    compare,
-    diff,
-    stop,
-    messages,
-    preamble,
-    yielding,
-    external_runs,
-    sessions,
-    tree,
-    inbox,
-    announcements,
-    transcript,
-    shared_context,
-    events,
-    what_if,
-    histogram,
-    bars,
-    moments,
-    find,
-    revisions,
-    agents,
-    lanes,
-    caller,
-    page_access,
-    health,
-    metrics,
-    verify,
+_VERIFY = MODULES.index(verify)
+OPERATIONS: tuple[Operation, ...] = tuple(
+    operations_of((*MODULES[:_VERIFY], metrics, *MODULES[_VERIFY:]))
 )
-
-
-def _operations() -> Iterator[Operation]:
-    for module in MODULES:
-        for value in vars(module).values():
-            row = getattr(value, "operation", None)
-            if isinstance(row, Operation) and value.__module__ == module.__name__:
-                yield row
-
-
-OPERATIONS: tuple[Operation, ...] = tuple(_operations())
 
 STREAMS: Mapping[str, StreamFunction] = {
     "getRunTranscript": streams.stream_transcript,

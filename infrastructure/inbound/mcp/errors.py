@@ -1,26 +1,45 @@
-"""Why something is not answered, in the form of the protocol."""
+"""Why something is not answered: one mapping from the codes of problems to the protocol."""
 
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
 from application.commands.errors import ERROR_CODES, error_code
-from application.log.event_log import LogUnavailable
 from application.queries.errors import QueryError
+from infrastructure.inbound.mcp.tools.call import ToolInputError
 
 T = TypeVar("T")
+ANSWERED: tuple[type[Exception], ...] = (QueryError, ToolInputError, *ERROR_CODES)
+"""Errors whose text is an answer."""
+
+
+def failure_of(error: Exception) -> Mapping[str, Any]:
+    """Return what a call of a tool is answered for one of these errors, in words that a model can
+    go by, with the code that HTTP has for it and its details."""
+    if isinstance(error, ToolInputError):
+        return {"status": "error", "error": error.message}
+    code = error.code if isinstance(error, QueryError) else error_code(error)
+    details = error.details if isinstance(error, QueryError) else {}
+    return {
+        "status": "forbidden" if code == "not_permitted" else "error",
+        "error": str(error),
+        "code": code,
+        **{name: value for name, value in details.items() if value is not None},
+    }
 
 
 async def protocol_errors(asked: Awaitable[T], **named: str) -> T:
-    """The answer to what is asked beside a call of a tool, or `MCPError` with what to do: its data
-    has the code that HTTP has for it, and what was `named`."""
+    """Return the answer to a question beside the tools.
+
+    Raises:
+        MCPError: One of these errors; its data has the code that HTTP has for it, and `named`.
+    """
     try:
         return await asked
-    except QueryError as error:
-        data = {"code": error.code, **named}
-        raise MCPError(INVALID_PARAMS, error.detail, data) from None
-    except tuple(ERROR_CODES) as error:
-        kind = INTERNAL_ERROR if isinstance(error, LogUnavailable) else INVALID_PARAMS
-        raise MCPError(kind, str(error), {"code": error_code(error), **named}) from None
+    except ANSWERED as error:
+        failure = failure_of(error)
+        code = failure.get("code", "invalid_request")
+        kind = INTERNAL_ERROR if code == "unavailable" else INVALID_PARAMS
+        raise MCPError(kind, failure["error"], {"code": code, **named}) from None

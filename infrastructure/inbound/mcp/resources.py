@@ -1,6 +1,7 @@
 """Runs, their prompts and their transcripts as resources of the protocol."""
 
 import re
+from collections.abc import Mapping
 
 from mcp_types import (
     ListResourcesResult,
@@ -12,39 +13,28 @@ from mcp_types import (
 )
 
 from application.commands.services import CommandServices
+from application.operations import OPERATIONS
 from application.queries.access import Caller
 from application.queries.errors import QueryError
-from application.queries.operation import ReadAsOf
-from application.queries.runs import (
-    GetRun,
-    GetRunTranscript,
-    ListRuns,
-    get_run,
-    get_run_prompt,
-    get_run_transcript,
-    list_runs,
-)
-from application.queries.views.view import View
+from application.queries.operation import Operation
+from application.queries.runs import ListRuns, list_runs
 from domain.values.text import single_line
+from infrastructure.inbound.mcp.tools.rows import read_row
 
 RUNS_MAX = 50
-TRANSCRIPT_ENTRIES_MAX = 500
 NAME_CHARACTERS_MAX = 72
 JSON = "application/json"
-_URI = re.compile(
-    r"spawnlog://runs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:/(prompt|transcript))?"
-)
-_OF_A_RUN = {
-    "": ("run", "A run", "One run: its stage, plan, result and what it cost."),
-    "/prompt": ("prompt", "A run's prompt", "What the sub-agent was given, as it got it."),
-    "/transcript": ("transcript", "A run's transcript", "What was said in it, the last entries."),
+ROWS: Mapping[str, Operation] = {
+    row.path.replace("/v1/", "spawnlog://"): row for row in OPERATIONS if row.resource is not None
 }
+"""The operations that are resources, by the templates of their addresses."""
+_RUN_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 async def list_resources(
     services: CommandServices, caller: Caller, session_key: str
 ) -> ListResourcesResult:
-    """The newest runs that the caller's session asked for."""
+    """Return the newest runs that the caller's session asked for."""
     page = await list_runs(services, caller, ListRuns(requester=session_key, limit=RUNS_MAX))
     return ListResourcesResult(
         resources=[
@@ -63,46 +53,33 @@ async def list_resources(
 
 
 def resource_templates() -> ListResourceTemplatesResult:
-    """The forms of all addresses."""
+    """Return the forms of all addresses."""
     return ListResourceTemplatesResult(
         resource_templates=[
             ResourceTemplate(
-                uri_template=f"spawnlog://runs/{{runId}}{ending}",
-                name=name,
-                title=title,
-                description=description,
+                uri_template=uri,
+                name=row.resource.name,
+                title=row.resource.title,
+                description=row.resource.description,
                 mime_type=JSON,
             )
-            for ending, (name, title, description) in _OF_A_RUN.items()
+            for uri, row in ROWS.items()
+            if row.resource is not None
         ]
     )
 
 
 async def read_resource(services: CommandServices, caller: Caller, uri: str) -> ReadResourceResult:
-    """One resource as JSON, as it reads over HTTP."""
-    found = _URI.fullmatch(uri)
-    if found is None:
+    """Return one resource as JSON, as it reads over HTTP."""
+    run_id = _RUN_ID.search(uri)
+    row = ROWS.get(_RUN_ID.sub("{runId}", uri, count=1))
+    if row is None or row.resource is None or run_id is None:
         raise QueryError(
             "not_found",
             "there is no such resource; there are spawnlog://runs/{runId}, with /prompt or"
             " /transcript behind it",
         )
-    view = await _view(services, caller, found[1], found[2])
+    path = dict.fromkeys(row.path_arguments.values(), run_id[0])
+    view = await read_row(row, services, caller, path, row.resource.query)
     text = view.json_bytes().decode()
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
-
-
-async def _view(services: CommandServices, caller: Caller, run_id: str, part: str | None) -> View:
-    match part:
-        case "prompt":
-            return (await get_run_prompt(services, caller, run_id, ReadAsOf())).view
-        case "transcript":
-            answer = await get_run_transcript(
-                services,
-                caller,
-                run_id,
-                GetRunTranscript(last=TRANSCRIPT_ENTRIES_MAX, tools=True),
-            )
-            return answer.view
-        case _:
-            return (await get_run(services, caller, run_id, GetRun())).view

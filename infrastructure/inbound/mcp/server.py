@@ -26,15 +26,13 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from application.commands.errors import ERROR_CODES, error_code
 from application.commands.services import CommandServices
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import Reservation
 from application.queries.errors import QueryError
 from domain.plan.tools import SPAWN_TOOL
 from domain.run.facts import Plan
-from domain.values.refusals import ToolDenied
-from infrastructure.inbound.mcp.errors import protocol_errors
+from infrastructure.inbound.mcp.errors import ANSWERED, failure_of, protocol_errors
 from infrastructure.inbound.mcp.requests import (
     IDEMPOTENCY_KEY,
     McpRequest,
@@ -43,19 +41,14 @@ from infrastructure.inbound.mcp.requests import (
 )
 from infrastructure.inbound.mcp.resources import list_resources, read_resource, resource_templates
 from infrastructure.inbound.mcp.tasks import RequestContext, RunTasks
-from infrastructure.inbound.mcp.tools.call import (
-    McpCall,
-    ToolAnswer,
-    ToolInputError,
-    refusal_values,
-)
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer
 from infrastructure.inbound.mcp.tools.catalogue import (
     TOOLS,
     TOOLS_BY_NAME,
-    OfferedTool,
     denied_name,
     offered_tools,
 )
+from infrastructure.inbound.mcp.tools.offered import OfferedTool
 
 NAME = "spawnlog"
 INSTRUCTIONS = (
@@ -125,14 +118,8 @@ class McpMethods:
             call = await self._call(context, request, tool, params.arguments or {})
             await self._require_tool(request, tool)
             answer = await tool.answers(call)
-        except ToolInputError as error:
-            return _failure({"status": "error", "error": error.message})
-        except ToolDenied as error:
-            return _failure({"status": "forbidden", "error": str(error), "code": "not_permitted"})
-        except QueryError as error:
-            return _failure(refusal_values(error))
-        except tuple(ERROR_CODES) as error:
-            return _failure({"status": "error", "error": str(error), "code": error_code(error)})
+        except ANSWERED as error:
+            return _failure(failure_of(error))
         if answer.run_id is not None and call.follows_tasks:
             return await protocol_errors(self._tasks.created(call, answer.run_id))
         return tool_result(answer)
@@ -192,14 +179,13 @@ def tool_result(answer: ToolAnswer) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(type="text", text=answer.shown)],
         structured_content=dict(answer.values),
-        is_error=answer.is_error,
+        is_error=False,
     )
 
 
 def _failure(values: Mapping[str, Any]) -> CallToolResult:
     """A call that cannot be carried out, in words that a model can go by."""
-    known = {name: value for name, value in values.items() if value is not None}
-    text = orjson.dumps(known, default=str).decode()
+    text = orjson.dumps(values, default=str).decode()
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
         structured_content=orjson.loads(text),

@@ -1,6 +1,6 @@
 """A call of a tool: who makes it, for which session, and what it comes to."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ from application.commands.once import answer_on_record
 from application.commands.services import CommandServices
 from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
 from application.queries.access import Caller
-from application.queries.errors import QueryError
 from application.queries.views.view import View
 from application.session.continue_session import SentMessage
 
@@ -51,7 +50,6 @@ class ToolAnswer:
 
     values: Mapping[str, Any]
     text: str | None = None
-    is_error: bool = False
     run_id: str | None = field(default=None, kw_only=True)
 
     @property
@@ -73,77 +71,10 @@ async def answered_once(
 
 def answer_of(view: View, text: str | None = None) -> ToolAnswer:
     """A view as it reads over HTTP."""
-    return ToolAnswer(orjson.loads(view.json_bytes()), text)
+    return ToolAnswer(members_of(view), text)
 
 
 def members_of(view: View) -> dict[str, Any]:
     """The members of a view as they read over HTTP."""
     members: dict[str, Any] = orjson.loads(view.json_bytes())
     return members
-
-
-# Arguments, read as leniently as models need it: what is of another type counts as left out, save
-# where something would be done to the wrong thing.
-
-
-def text_argument(arguments: Mapping[str, object], name: str) -> str | None:
-    """A text without the blanks around it; None for a blank one, and for what is no text."""
-    value = arguments.get(name)
-    return value.strip() or None if isinstance(value, str) else None
-
-
-def required_text(arguments: Mapping[str, object], *names: str) -> str:
-    """The first of these that is given. `ToolInputError` when none is."""
-    for name in names:
-        text = text_argument(arguments, name)
-        if text is not None:
-            return text
-    raise ToolInputError(f"{names[0]} required")
-
-
-def number_argument(
-    arguments: Mapping[str, object], name: str, default: float, least: float, most: float
-) -> float:
-    """A number between its bounds; the default for what is none."""
-    value = arguments.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        return default
-    return float(max(least, min(value, most)))
-
-
-def count_argument(arguments: Mapping[str, object], name: str, default: int, most: int) -> int:
-    """A whole number from 1 on."""
-    return int(number_argument(arguments, name, default, 1, most))
-
-
-def position_argument(arguments: Mapping[str, object], name: str) -> int | None:
-    """A position of the log; None for what is none."""
-    value = arguments.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-        return None
-    return value
-
-
-def flag_argument(arguments: Mapping[str, object], name: str) -> bool:
-    """Only true is yes."""
-    return arguments.get(name) is True
-
-
-def names_argument(arguments: Mapping[str, object], name: str, most: int) -> Sequence[str]:
-    """A list of texts, or one text; blank ones are none. `ToolInputError` for too many."""
-    value = arguments.get(name)
-    given = [value] if isinstance(value, str) else value
-    if given is None:
-        return ()
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ToolInputError(f"{name} must be a text or a list of texts")
-    if len(given) > most:
-        raise ToolInputError(f"{name} has {len(given)} texts and may have {most}")
-    return tuple(dict.fromkeys(one.strip() for one in given if one.strip()))
-
-
-def refusal_values(error: QueryError) -> dict[str, Any]:
-    """What is answered for a query that is refused."""
-    status = "forbidden" if error.code == "not_permitted" else "error"
-    details = {name: value for name, value in error.details.items() if value is not None}
-    return {"status": status, "error": error.detail, "code": error.code, **details}

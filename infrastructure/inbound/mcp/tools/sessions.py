@@ -1,8 +1,10 @@
-"""`sessions_list`, `sessions_history`, `sessions_send` and `session_status`: the sessions that a
-session sees, what was said in them, and a message to one."""
+"""`sessions_list`, `sessions_history`, `sessions_send` and `shared_context_get`: the sessions that
+a session sees, their transcripts, a message to one, and what it shares."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
+
+from pydantic import Field
 
 from application.commands.control import require_control
 from application.queries.access import require_scope
@@ -10,24 +12,26 @@ from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf
 from application.queries.runs import GetRunTranscript, ListRuns, get_run_transcript, list_runs
-from application.queries.session_reference import resolve_session_key
-from application.queries.sessions import get_session, visible_session
+from application.queries.sessions import (
+    get_run_shared_context,
+    get_shared_context,
+    visible_session,
+)
 from application.queries.views.run import RecordedStage, RunSummary
 from application.queries.views.run_records import TranscriptEntryView
-from application.queries.views.session import SessionView
+from application.queries.views.shared_context import RunSharedContextView, SharedContextView
 from application.queries.views.view import View
-from infrastructure.inbound.mcp.tools.call import (
-    McpCall,
-    ToolAnswer,
-    answer_of,
-    count_argument,
-    flag_argument,
-    number_argument,
-    required_text,
-    text_argument,
-)
+from infrastructure.inbound.mcp.tools.arguments import OWN_SESSION, ToolArguments, number
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, ToolInputError
 from infrastructure.inbound.mcp.tools.family import find_target
-from infrastructure.inbound.mcp.tools.subagents import ControlAnswer, send_and_wait
+from infrastructure.inbound.mcp.tools.offered import tool
+from infrastructure.inbound.mcp.tools.subagents import (
+    REPLY_SECONDS_DEFAULT,
+    REPLY_SECONDS_MAX,
+    ControlAnswer,
+    control_answer,
+    send_and_wait,
+)
 
 SESSIONS_MAX = 200
 SESSIONS_DEFAULT = 50
@@ -71,20 +75,34 @@ class SessionHistory(View):
     erased: list[UUID]
 
 
-class SessionStatus(View):
-    """What is on record of a session; `session` is null for one that had nothing to do with
-    sub-agents yet."""
+class SharedContextFound(View):
+    """`given` is what the caller's run was started with of its family's context, null for a session
+    that has no run here; `shared` what the session shares with its sub-agents, null before it has
+    any."""
 
-    session_key: str
-    on_record: bool
-    session: SessionView | None
+    given: RunSharedContextView | None
+    shared: SharedContextView | None
 
 
-async def list_sessions(call: McpCall) -> ToolAnswer:
+class ListSessions(ToolArguments):
+    """Arguments of `sessions_list`."""
+
+    limit: int = number(SESSIONS_DEFAULT, 1, SESSIONS_MAX, "How many.")
+    active_minutes: float = number(
+        0, 0, MINUTES_MAX, "Only those that something happened in since."
+    )
+    message_limit: int = number(0, 0, MESSAGES_MAX, "So many of the last messages of each.")
+
+
+@tool(
+    "sessions_list",
+    title="List sessions",
+    description="The sessions that yours has spawned, the newest first.",
+    scope="read",
+)
+async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
     """`sessions_list`."""
-    limit = count_argument(call.arguments, "limit", SESSIONS_DEFAULT, SESSIONS_MAX)
-    messages = int(number_argument(call.arguments, "messageLimit", 0, 0, MESSAGES_MAX))
-    minutes = number_argument(call.arguments, "activeMinutes", 0, 0, MINUTES_MAX)
+    messages, minutes = asked.message_limit, asked.active_minutes
     if messages:
         require_scope(call.caller, "content")
     page = await list_runs(
@@ -109,9 +127,9 @@ async def list_sessions(call: McpCall) -> ToolAnswer:
             updated_at=at,
             messages=(await _last_entries(call, run.run_id, messages) or []) if messages else None,
         )
-        if len(rows) == limit:
+        if len(rows) == asked.limit:
             break
-    return answer_of(SessionList(count=len(rows), sessions=list(rows.values())))
+    return SessionList(count=len(rows), sessions=list(rows.values()))
 
 
 async def _last_entries(
@@ -129,12 +147,24 @@ async def _last_entries(
     return answer.view.items
 
 
-async def show_history(call: McpCall) -> ToolAnswer:
+class ShowHistory(ToolArguments):
+    """Arguments of `sessions_history`."""
+
+    session_key: str | None = Field(None, description=OWN_SESSION)
+    limit: int = number(HISTORY_ENTRIES_DEFAULT, 1, HISTORY_ENTRIES_MAX, "How many entries.")
+    include_tools: bool = Field(False, description="Calls of tools too.")
+
+
+@tool(
+    "sessions_history",
+    title="Read a session",
+    description="What was said in a session last: your own, or one below it.",
+    scope="content",
+)
+async def show_history(call: McpCall, asked: ShowHistory) -> SessionHistory:
     """`sessions_history`. The session is one below the caller's, or its own."""
     require_scope(call.caller, "content")
-    limit = count_argument(call.arguments, "limit", HISTORY_ENTRIES_DEFAULT, HISTORY_ENTRIES_MAX)
-    tools = flag_argument(call.arguments, "includeTools")
-    spelling = text_argument(call.arguments, "sessionKey") or call.session_key
+    limit, spelling = asked.limit, asked.session_key or call.session_key
     moment = await resolve_as_of(call.services, call.caller, None)
     session = await visible_session(
         call.services, call.caller, spelling, moment, pointer="/sessionKey"
@@ -144,26 +174,48 @@ async def show_history(call: McpCall) -> ToolAnswer:
     run_id, seen = session.run_id, 0
     while run_id is not None and len(entries) < limit and seen < HISTORY_RUNS_MAX:
         left, seen = limit - len(entries), seen + 1
-        said = await _last_entries(call, run_id, left, tools=tools)
+        said = await _last_entries(call, run_id, left, tools=asked.include_tools)
         if said is None:
             erased.insert(0, run_id)
         entries = [*(said or ()), *entries]
         run_id = (await call.services.work.run(run_id)).continues
-    view = SessionHistory(
+    return SessionHistory(
         session_key=session.session_key,
         session_id=session.session_id,
         entries=entries,
         erased=erased,
     )
-    return answer_of(view)
 
 
-async def send_message(call: McpCall) -> ToolAnswer:
+class SendMessage(ToolArguments):
+    """Arguments of `sessions_send`."""
+
+    session_key: str | None = Field(None, description="The session, by its key or id.")
+    label: str | None = Field(None, description="In place of the key: the label of a sub-agent.")
+    message: str = Field(description="What to say.")
+    timeout_seconds: float = number(
+        REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX, "How long to wait for its reply; 0 for none."
+    )
+
+
+@tool(
+    "sessions_send",
+    title="Send a message to a session",
+    description=(
+        "A message to a session below yours. It goes on with it, at once or behind what it is"
+        " at; answered with its reply when that comes in time."
+    ),
+    scope="control",
+    output=ControlAnswer,
+    reads=False,
+)
+async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
     """`sessions_send`: by the key of a session, or by the label of a sub-agent."""
-    message = required_text(call.arguments, "message")
-    target = required_text(call.arguments, "sessionKey", "label")
+    target = asked.session_key or asked.label
+    if target is None:
+        raise ToolInputError("sessionKey required")
     await require_control(call.services, call.caller, call.session_key)
-    if text_argument(call.arguments, "sessionKey") is None:
+    if asked.session_key is None:
         one = await find_target(call, target)
         run_id, label = one.run_id, one.label
     else:
@@ -179,22 +231,26 @@ async def send_message(call: McpCall) -> ToolAnswer:
             )
         run = await call.services.work.run(session.run_id)
         run_id, label = str(run.run_id), run.label or session.session_key
-    sent = await send_and_wait(call, run_id, label, message)
-    view = ControlAnswer.model_validate({"action": "send", **sent})
-    values = answer_of(view).values
-    return ToolAnswer({name: value for name, value in values.items() if value is not None})
+    sent = await send_and_wait(call, run_id, label, asked.message, asked.timeout_seconds)
+    return control_answer("send", sent)
 
 
-async def show_status(call: McpCall) -> ToolAnswer:
-    """`session_status`. Without a key it is about the caller's own session."""
-    spelling = text_argument(call.arguments, "sessionKey")
-    key = call.session_key
-    if spelling is not None:
-        key = await resolve_session_key(call.services, call.caller, spelling, pointer="/sessionKey")
+@tool(
+    "shared_context_get",
+    title="Read shared context",
+    description="What your session was given to share, and what it shares with its sub-agents.",
+    scope="content",
+)
+async def show_shared_context(call: McpCall) -> SharedContextFound:
+    """`shared_context_get`."""
+    given: RunSharedContextView | None = None
+    shared: SharedContextView | None = None
+    own, now = call.caller.run_id, ReadAsOf()
+    if own is not None:
+        given = (await get_run_shared_context(call.services, call.caller, str(own), now)).view
     try:
-        found = (await get_session(call.services, call.caller, key, ReadAsOf())).view
+        shared = (await get_shared_context(call.services, call.caller, call.session_key, now)).view
     except QueryError as error:
-        if error.code != "not_found" or key != call.session_key:
+        if error.code != "not_found":
             raise
-        return answer_of(SessionStatus(session_key=key, on_record=False, session=None))
-    return answer_of(SessionStatus(session_key=key, on_record=True, session=found))
+    return SharedContextFound(given=given, shared=shared)

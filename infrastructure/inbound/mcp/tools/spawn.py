@@ -3,7 +3,7 @@
 from typing import Any, Literal, cast
 from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from application.commands.context import CommandContext
 from application.commands.control import require_service
@@ -20,14 +20,20 @@ from application.queries.access import require_scope
 from application.queries.errors import validation_problem
 from application.queries.views.view import View
 from domain.context.fork import INBOX_NOTE, TOOL_NOTE
+from domain.plan.tools import SPAWN_TOOL, YIELD_TOOL
 from domain.run.continuation import CannotYield
-from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answered_once, text_argument
+from infrastructure.inbound.mcp.tools.arguments import ToolArguments
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answered_once
+from infrastructure.inbound.mcp.tools.offered import tool
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ToolRefusal,
     ToolSpawn,
     read_tool_arguments,
+    tool_schema,
     with_role,
 )
+
+MESSAGE_CHARACTERS_MAX = 2000
 
 
 class RefusedSpawn(View):
@@ -45,10 +51,19 @@ class RefusedSpawn(View):
     role: str | None = None
 
 
-SpawnOutput = AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch | RefusedSpawn
-YieldOutput = YieldedAnswer
-
-
+@tool(
+    SPAWN_TOOL,
+    title="Spawn a sub-agent",
+    description=(
+        "Hand a task to a sub-agent that works in a session of its own. Answered when it is"
+        " accepted, long before it is done: its result is announced to your session. Status"
+        " forbidden or error says why it was not taken, and is on record."
+    ),
+    scope="spawn",
+    output=AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch | RefusedSpawn,
+    reads=False,
+    schema=tool_schema,
+)
 async def spawn(call: McpCall) -> ToolAnswer:
     """`sessions_spawn`. A refusal is an answer, and on record like everything else."""
     require_scope(call.caller, "spawn")
@@ -98,16 +113,38 @@ def _for_the_tools(note: object) -> object:
     return note.replace(INBOX_NOTE, TOOL_NOTE) if isinstance(note, str) else note
 
 
-async def yield_turn(call: McpCall) -> ToolAnswer:
+class Yield(ToolArguments):
+    """Arguments of `sessions_yield`."""
+
+    message: str | None = Field(
+        None,
+        description="Said again in the answer.",
+        json_schema_extra={"maxLength": MESSAGE_CHARACTERS_MAX},
+    )
+
+
+@tool(
+    YIELD_TOOL,
+    title="End the turn and wait for sub-agents",
+    description=(
+        "End your turn now. When your sub-agents are done your session is woken with what they"
+        " report as its next message. For a session that was spawned here; any other waits with"
+        " subagents_wait."
+    ),
+    scope="spawn",
+    output=YieldedAnswer,
+    reads=False,
+)
+async def yield_turn(call: McpCall, asked: Yield) -> ToolAnswer:
     """`sessions_yield`. A session that has no run here cannot be woken: it waits by itself."""
     require_scope(call.caller, "spawn")
-    message = text_argument(call.arguments, "message")
+    message = asked.message[:MESSAGE_CHARACTERS_MAX] if asked.message else None
     session = await yielding_session(call.services, call.caller, call.session_key)
     try:
         answer = await answered_once(
             call,
             call.services.continuing.yield_turn(
-                session, message[:2000] if message else None, call.caller.actor, call.reservation
+                session, message, call.caller.actor, call.reservation
             ),
         )
     except CannotYield as why:

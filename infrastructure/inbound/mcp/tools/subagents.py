@@ -1,9 +1,11 @@
 """`subagents` and `subagents_wait`: look after the sub-agents of a session, and wait for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from application.commands.control import addressed_run, controlled_run, require_control
 from application.queries.access import require_scope
@@ -13,6 +15,7 @@ from application.queries.views.inbox import AnnouncementView, announcement_views
 from application.queries.views.run import RunMetadataView, RunSummary, RunView, run_summaries
 from application.queries.views.run_records import TranscriptEntryView
 from application.queries.views.view import View
+from domain.plan.tools import CONTROL_TOOL
 from domain.run.continuation import SteeredTooSoon, SteerTooLong
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
@@ -23,20 +26,14 @@ from infrastructure.contract.subagents import (
     log_text,
     runtime_text,
 )
+from infrastructure.inbound.mcp.tools.arguments import TARGET, ToolArguments, number, one_of
 from infrastructure.inbound.mcp.tools.call import (
     McpCall,
     ToolAnswer,
     ToolInputError,
     answer_of,
     answered_once,
-    count_argument,
-    flag_argument,
     members_of,
-    names_argument,
-    number_argument,
-    position_argument,
-    required_text,
-    text_argument,
 )
 from infrastructure.inbound.mcp.tools.family import (
     awaited_runs,
@@ -50,6 +47,7 @@ from infrastructure.inbound.mcp.tools.family import (
     unread_reports,
     wait_for_runs,
 )
+from infrastructure.inbound.mcp.tools.offered import tool
 
 LOG_ENTRIES_MAX = 200
 LOG_ENTRIES_DEFAULT = 20
@@ -140,31 +138,66 @@ class ControlAnswer(View):
     error: str | None = None
 
 
-SubagentsOutput = SubagentList | SubagentLog | SubagentInfo | ControlAnswer
+class Control(ToolArguments):
+    """Arguments of `subagents`."""
+
+    action: str = one_of(
+        ("list", "log", "info", "send", "steer", "stop", "kill"), "list", "Without one it lists."
+    )
+    target: str = Field("", description=TARGET)
+    message: str | None = Field(None, description="What to say, for send and steer.")
+    recent_minutes: int = number(
+        30, 1, RECENT_MINUTES_MAX, "For list: how long ago one may have ended."
+    )
+    limit: int = number(LOG_ENTRIES_DEFAULT, 1, LOG_ENTRIES_MAX, "For log: how many entries.")
+    tools: bool = Field(False, description="For log: calls of tools too.")
+    timeout_seconds: float = number(
+        REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX, "For send: how long to wait for its answer."
+    )
+
+    @property
+    def required_message(self) -> str:
+        """What to say; `ToolInputError` without it."""
+        if self.message is None:
+            raise ToolInputError("message required")
+        return self.message
 
 
-async def control(call: McpCall) -> ToolAnswer:
+@tool(
+    CONTROL_TOOL,
+    title="Look after sub-agents",
+    description=(
+        "List your sub-agents (list), read what one said (log) or all that is known of it"
+        " (info), send it a message (send), end what it is at and have it do something else"
+        " (steer), or stop it and all below it (stop, kill; target all for every one)."
+    ),
+    scope="read",
+    output=SubagentList | SubagentLog | SubagentInfo | ControlAnswer,
+    reads=False,
+    destroys=True,
+)
+async def control(call: McpCall, asked: Control) -> ToolAnswer:
     """`subagents`. Without an action it lists."""
-    action = (text_argument(call.arguments, "action") or "list").lower()
+    action = asked.action.lower()
     match action:
         case "list":
-            return await _list(call)
+            return await _list(call, asked)
         case "log":
-            return await _log(call)
+            return await _log(call, asked)
         case "info":
-            return await _info(call)
+            return await _info(call, asked)
         case "kill" | "stop":
-            return await _controlling(call, action, _stop)
+            return await _controlling(call, asked, action, _stop)
         case "steer":
-            return await _controlling(call, action, _steer)
+            return await _controlling(call, asked, action, _steer)
         case "send":
-            return await _controlling(call, action, _send)
+            return await _controlling(call, asked, action, _send)
     raise ToolInputError("Unsupported action.")
 
 
-async def _list(call: McpCall) -> ToolAnswer:
+async def _list(call: McpCall, asked: Control) -> ToolAnswer:
     require_scope(call.caller, "read")
-    minutes = int(number_argument(call.arguments, "recentMinutes", 30, 1, RECENT_MINUTES_MAX))
+    minutes = asked.recent_minutes
     known = await subagents(call, timedelta(minutes=minutes))
     text = list_text(known, f"recent (last {minutes}m):", ellipsis="...")
     rows = [_row(number, one) for number, one in enumerate(known.numbered, 1)]
@@ -202,19 +235,14 @@ def _row(number: int, one: Subagent) -> SubagentRow:
     )
 
 
-async def _target(call: McpCall) -> Subagent:
-    return await find_target(call, text_argument(call.arguments, "target") or "")
-
-
-async def _log(call: McpCall) -> ToolAnswer:
-    limit = count_argument(call.arguments, "limit", LOG_ENTRIES_DEFAULT, LOG_ENTRIES_MAX)
-    tools = flag_argument(call.arguments, "tools") or flag_argument(call.arguments, "includeTools")
-    one = await _target(call)
-    answer = await get_run_transcript(
-        call.services, call.caller, one.run_id, GetRunTranscript(last=limit, tools=tools)
-    )
+async def _log(call: McpCall, asked: Control) -> ToolAnswer:
+    # As `sessions_history` has it: models confuse the two.
+    tools = asked.tools or call.arguments.get("includeTools") is True
+    one = await find_target(call, asked.target)
+    query = GetRunTranscript(last=asked.limit, tools=tools)
+    answer = await get_run_transcript(call.services, call.caller, one.run_id, query)
     entries = answer.view.items
-    text = log_text(one, [members_of(entry) for entry in entries], limit)
+    text = log_text(one, [members_of(entry) for entry in entries], asked.limit)
     view = SubagentLog(
         status="ok",
         action="log",
@@ -227,36 +255,42 @@ async def _log(call: McpCall) -> ToolAnswer:
     return answer_of(view, text)
 
 
-async def _info(call: McpCall) -> ToolAnswer:
-    one = await _target(call)
+async def _info(call: McpCall, asked: Control) -> ToolAnswer:
+    one = await find_target(call, asked.target)
     answer = await get_run(call.services, call.caller, one.run_id, GetRun())
     shown = Subagent(members_of(answer.view), one.now, one.pending)
     text = info_text(shown)
     return answer_of(SubagentInfo(status="ok", action="info", run=answer.view, text=text), text)
 
 
-async def _controlling(call: McpCall, action: str, act: Any) -> ToolAnswer:
-    """What a session that may not control anybody is answered, in the words of the tool."""
+async def _controlling(
+    call: McpCall,
+    asked: Control,
+    action: str,
+    act: Callable[[McpCall, Control], Awaitable[Mapping[str, Any]]],
+) -> ToolAnswer:
+    """Act; answer a session that may not control in the words of the tool."""
     try:
         await require_control(call.services, call.caller, call.session_key)
-        return _control_answer(action, await act(call))
+        return control_answer(action, await act(call, asked))
     except QueryError as error:
         if error.code != "not_permitted":
             raise
         text = _LEAF if call.caller.run_id is not None and not call.caller.may("control") else None
         if text is None:
             text = error.detail if error.detail.startswith("Subagents ") else _FOREIGN
-        return _control_answer(action, {"status": "forbidden", "error": text})
+        return control_answer(action, {"status": "forbidden", "error": text})
 
 
-def _control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
+def control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
+    """Return the answer of an action, without the members that it does not have."""
     view = ControlAnswer.model_validate({"action": action, **members})
     answer = answer_of(view)
     return ToolAnswer({name: value for name, value in answer.values.items() if value is not None})
 
 
-async def _stop(call: McpCall) -> dict[str, Any]:
-    target = text_argument(call.arguments, "target") or ""
+async def _stop(call: McpCall, asked: Control) -> dict[str, Any]:
+    target = asked.target
     if target in _ALL:
         known = await subagents(call)
         labels: list[str] = []
@@ -270,7 +304,7 @@ async def _stop(call: McpCall) -> dict[str, Any]:
         plural = "" if count == 1 else "s"
         text = f"killed {count} subagent{plural}." if count else "no running subagents to kill."
         return {"status": "ok", "target": "all", "killed": count, "labels": labels, "text": text}
-    one = await _target(call)
+    one = await find_target(call, target)
     below = await _at_work_below(call, one)
     killed = await _stop_one(call, one)
     facts = {
@@ -311,12 +345,11 @@ def _label_of(run: Run) -> str:
     return run.label or str(run.run_id)[:8]
 
 
-async def _steer(call: McpCall) -> dict[str, Any]:
-    message = required_text(call.arguments, "message")
-    own = call.caller.run_id
-    if own is not None and text_argument(call.arguments, "target") in (str(own), call.session_key):
+async def _steer(call: McpCall, asked: Control) -> dict[str, Any]:
+    message, own = asked.required_message, call.caller.run_id
+    if own is not None and asked.target in (str(own), call.session_key):
         return {"status": "forbidden", "error": "Subagents cannot steer themselves."}
-    one = await _target(call)
+    one = await find_target(call, asked.target)
     run = await addressed_run(call.services, call.caller, one.run_id, message, steers=True)
     try:
         answer = await answered_once(
@@ -336,17 +369,16 @@ async def _steer(call: McpCall) -> dict[str, Any]:
     return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {one.label}."}
 
 
-async def _send(call: McpCall) -> dict[str, Any]:
-    message = required_text(call.arguments, "message")
-    one = await _target(call)
-    return await send_and_wait(call, one.run_id, one.label, message)
+async def _send(call: McpCall, asked: Control) -> dict[str, Any]:
+    message = asked.required_message
+    one = await find_target(call, asked.target)
+    return await send_and_wait(call, one.run_id, one.label, message, asked.timeout_seconds)
 
 
-async def send_and_wait(call: McpCall, run_id: str, label: str, message: str) -> dict[str, Any]:
-    """A message to the session of a run, and its answer when that comes in time."""
-    seconds = number_argument(
-        call.arguments, "timeoutSeconds", REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX
-    )
+async def send_and_wait(
+    call: McpCall, run_id: str, label: str, message: str, seconds: float
+) -> dict[str, Any]:
+    """Send a message to the session of a run, and return its answer if that comes in time."""
     run = await addressed_run(call.services, call.caller, run_id, message, steers=False)
     answer = await answered_once(
         call,
@@ -395,19 +427,46 @@ class WaitAnswer(View):
     text: str
 
 
-async def wait(call: McpCall) -> ToolAnswer:
+class Wait(ToolArguments):
+    """Arguments of `subagents_wait`."""
+
+    targets: list[str] = Field([], max_length=TARGETS_MAX, description=TARGET)
+    until: str = one_of(("all", "any"), "all", "all of them (without it), or any one.")
+    timeout_seconds: float = number(
+        WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX, "How long at most; 45 without it."
+    )
+    after: int | None = Field(
+        None,
+        ge=0,
+        description=(
+            "after of the answer before: reports up to there were read, and are not given again."
+        ),
+    )
+
+
+@tool(
+    "subagents_wait",
+    title="Wait for sub-agents",
+    description=(
+        "Wait until sub-agents are done, and read what they report: all that are at work, or"
+        " the targets. What was reported before comes too, until you say with after"
+        " how far you have read. Status waiting says that the time was over first: wait again."
+        " That you stop waiting stops none of them."
+    ),
+    scope="read",
+    output=WaitAnswer,
+    judged_as=(CONTROL_TOOL,),
+    reads=False,
+)
+async def wait(call: McpCall, asked: Wait) -> ToolAnswer:
     """`subagents_wait`. That its caller gives up stops no run, and loses no report: what a wait
     gave is acknowledged by the next one, which names it in `after`."""
     require_scope(call.caller, "read")
-    any_will_do = text_argument(call.arguments, "until") == "any"
-    seconds = number_argument(
-        call.arguments, "timeoutSeconds", WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX
-    )
+    any_will_do, seconds = asked.until == "any", asked.timeout_seconds
     enough = 1 if any_will_do else None
-    names = names_argument(call.arguments, "targets", TARGETS_MAX)
+    names, after = asked.targets, asked.after
     if names:
         return await _wait_for_targets(call, names, seconds, enough)
-    after = position_argument(call.arguments, "after")
     if after is not None:
         await _acknowledge(call, after)
     runs = await awaited_runs(call)

@@ -1,0 +1,157 @@
+"""A tool as models are offered it. A function with `@tool` is one; see `rows` for operations."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from application.queries.access import AccessScope
+from application.queries.views.view import View
+from infrastructure.inbound.mcp.tools.arguments import (
+    Properties,
+    ToolArguments,
+    properties_of,
+    read_arguments,
+)
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answer_of
+
+MEMBERS_SHOWN_MAX = 20
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Awaitable[View | ToolAnswer]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedTool:
+    """A tool.
+
+    Attributes:
+        scope: The scope that a token needs to be offered the tool.
+        output: The model of its answers, or a union of models.
+        required: The names of the arguments that every call must have.
+        judged_as: The names that the tool policy of a session has to leave for it, beside its own.
+        reads: True if it changes nothing.
+        destroys: True if it ends work of others.
+        schema: Makes the schema of the arguments, if that is not the one of `properties`.
+    """
+
+    name: str
+    title: str
+    description: str
+    scope: AccessScope
+    answers: Callable[[McpCall], Awaitable[ToolAnswer]]
+    output: Any
+    properties: Properties = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    judged_as: tuple[str, ...] = ()
+    reads: bool = True
+    destroys: bool = False
+    schema: Callable[..., Mapping[str, object]] | None = None
+
+    @property
+    def names_judged(self) -> tuple[str, ...]:
+        """Its own name, and those of the tools that it is a part of."""
+        return (self.name, *self.judged_as)
+
+    def input_schema(self, *, threads: bool) -> dict[str, Any]:
+        """Return the schema of the arguments. Unknown ones are ignored, as models expect of tools.
+        `threads` is whether a child can be bound to a thread."""
+        if self.schema is not None:
+            return dict(self.schema(threads=threads))
+        required = {"required": list(self.required)} if self.required else {}
+        return {"type": "object", "properties": dict(self.properties), **required}
+
+    def output_schema(self) -> dict[str, Any]:
+        """Return the schema of the answers; an object always. That of a refusal is among them:
+        clients hold each result against them."""
+        return {"type": "object", "anyOf": [*_brief_schemas(self.output), _FAILURE]}
+
+
+def tool(
+    name: str,
+    *,
+    title: str,
+    description: str,
+    scope: AccessScope,
+    output: Any = None,
+    **more: Any,
+) -> Callable[[FunctionT], FunctionT]:
+    """Make a function a tool.
+
+    The function takes the call, and a model of its arguments if it has some. It returns a view, or
+    a `ToolAnswer`, whose model `output` then is.
+    """
+
+    def decorate(function: FunctionT) -> FunctionT:
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())
+        model = parameters[1].annotation if len(parameters) > 1 else ToolArguments
+        properties = properties_of(model)
+        required = tuple(model.model_json_schema(by_alias=True).get("required", ()))
+
+        async def answers(call: McpCall) -> ToolAnswer:
+            asked = model.model_validate(read_arguments(properties, required, call.arguments))
+            answer = await function(call, *(asked,) * (len(parameters) - 1))
+            return answer_of(answer) if isinstance(answer, View) else answer
+
+        function.offered = OfferedTool(  # type: ignore[attr-defined]
+            name=name,
+            title=title,
+            description=description,
+            scope=scope,
+            answers=answers,
+            output=output or signature.return_annotation,
+            properties=properties,
+            required=required,
+            **more,
+        )
+        return function
+
+    return decorate
+
+
+def offered_by(function: Callable[..., Any]) -> OfferedTool:
+    """Return the tool that a function with `@tool` is."""
+    offered: OfferedTool = function.offered  # type: ignore[attr-defined]
+    return offered
+
+
+_FAILURE = {
+    "type": "object",
+    "properties": {
+        "status": {"type": "string", "enum": ["error", "forbidden"]},
+        "error": {"type": "string"},
+        "code": {"type": "string"},
+    },
+    "required": ["status", "error"],
+}
+
+
+@cache
+def _brief_schemas(output: Any) -> list[dict[str, Any]]:
+    """Return the members of each answer with their types, or the title of a long one. The whole
+    schemas are in `/openapi.json`: a hundred kilobytes, too much for a model to read."""
+    whole = TypeAdapter(output).json_schema(mode="serialization", by_alias=True)
+    kinds: Mapping[str, Any] = whole.get("$defs", {})
+    if "anyOf" not in whole:
+        return [_brief(whole)]
+    return [_brief(kinds[one["$ref"].rpartition("/")[2]]) for one in whole["anyOf"]]
+
+
+def _brief(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if len(schema.get("properties", ())) > MEMBERS_SHOWN_MAX:
+        return {"type": "object", "title": schema["title"]}
+    members = {name: _member(one) for name, one in schema.get("properties", {}).items()}
+    required = [name for name in schema.get("required", ()) if name in members]
+    return {"type": "object", "properties": members, "required": required}
+
+
+def _member(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if "$ref" in schema:
+        return {"type": "object"}
+    if "anyOf" in schema:
+        kinds = [_member(one) for one in schema["anyOf"]]
+        return {"anyOf": [one for at, one in enumerate(kinds) if one not in kinds[:at]]}
+    kept = {name: schema[name] for name in ("type", "const", "enum") if name in schema}
+    return {**kept, **({"items": _member(schema["items"])} if "items" in schema else {})}
