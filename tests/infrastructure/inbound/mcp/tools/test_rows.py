@@ -48,21 +48,21 @@ def test_each_operation_with_a_tool_only_reads() -> None:
 def test_tool_answers_as_http_does(house: House) -> None:
     key = house.session("rows")
     caller = McpCaller(house.server.url, house.server.token, session=key)
-    run_id = caller.values("sessions_spawn", task="look", label="first")["runId"]
+    run_id = caller.values("sessions_spawn", task="look", label="row")["runId"]
     house.server.run(run_id, "announced")
     answers: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         ("agents_list", {}, "/v1/agents", {"requester": key}),
         ("session_status", {}, f"/v1/sessions/{key}", {}),
         ("session_status", {"sessionKey": key.upper()}, f"/v1/sessions/{key}", {}),
-        ("runs_explain", {"runId": "first"}, f"/v1/runs/{run_id}/explain", {}),
+        ("runs_explain", {"runId": "row"}, f"/v1/runs/{run_id}/explain", {}),
         ("runs_explain", {"target": "last"}, f"/v1/runs/{run_id}/explain", {}),
         ("runs_at", {}, "/v1/runs", {"requester": key}),
-        ("runs_at", {"runId": "first"}, f"/v1/runs/{run_id}", {}),
+        ("runs_at", {"runId": "row"}, f"/v1/runs/{run_id}", {}),
         (
             "runs_at",
-            {"at": "run:first@started", "runId": "1"},
+            {"at": "run:row@started", "runId": "1"},
             f"/v1/runs/{run_id}",
-            {"at": "run:first@started"},
+            {"at": "run:row@started"},
         ),
     ]
     for tool, given, path, query in answers:
