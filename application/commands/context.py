@@ -1,5 +1,6 @@
 """What a command knows of the request that it came with, and what it returns."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -31,3 +32,12 @@ class CommandResponse(NamedTuple):
 
     answer: StoredAnswer
     position: int | None = None
+
+
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def known_traceparent(given: object) -> str | None:
+    """Return a W3C trace context; None for one that is malformed."""
+    text = given.strip().lower() if isinstance(given, str) else ""
+    return text if _TRACEPARENT.fullmatch(text) else None

@@ -1,18 +1,29 @@
 """Commands that are repeated under their idempotency key: each takes effect once."""
 
+import hashlib
+
 from application.log.event_log import Reservation, Reserved, StoredAnswer
+from application.queries.access import Caller
 from application.queries.errors import QueryError
 
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 
 
-def require_usable_key(key: str) -> None:
-    """`QueryError` for a key that cannot be kept."""
+def reserve(caller: Caller, method: str, path: str, *, key: str, content: bytes) -> Reservation:
+    """Return the reservation of a request under its idempotency key. Refuse a key that cannot be
+    kept."""
     if not key or len(key) > IDEMPOTENCY_KEY_CHARS_MAX or not key.isprintable():
         raise QueryError(
             "invalid_request",
             f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_CHARS_MAX} printable characters",
         )
+    return Reservation(
+        token=caller.actor.token or caller.actor.kind,
+        method=method,
+        path=path,
+        key=key,
+        fingerprint=hashlib.sha256(content).digest(),
+    )
 
 
 def answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:

@@ -7,7 +7,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from application.commands.services import CommandServices
@@ -37,20 +38,19 @@ class McpEndpoint:
         caller: Caller,
         watch: Callable[[], Callable[[], bool]],
     ) -> None:
-        """Answer one request. Its body is looked through before the SDK reads it: what cannot be
-        kept in a record does not come in."""
-        body = await _read_body(receive)
-        if body is None:
+        """Answer one request. Refuse a body that no record could hold before the SDK reads it."""
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
             return
         request = read_request(scope, caller, watch())
         try:
             parse_json(body, what="the message")
         except MalformedJson as error:
-            await _send_parse_error(send, error)
+            await _parse_error(error)(scope, receive, send)
             return
         manager = await self._started()
-        scope = {**scope, REQUEST: request}
-        await manager.handle_request(scope, _repeat(body, receive), send)
+        await manager.handle_request({**scope, REQUEST: request}, _repeat(body, receive), send)
 
     async def _started(self) -> Any:
         if self._ready is None:
@@ -85,20 +85,8 @@ class McpEndpoint:
                 await self._serving
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """The whole body; None when the caller left before its end."""
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
 def _repeat(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read, then what comes behind it."""
+    """Return a channel that gives the body, then all that comes after it."""
     given = False
 
     async def again() -> Message:
@@ -111,16 +99,8 @@ def _repeat(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _send_parse_error(send: Send, error: MalformedJson) -> None:
+def _parse_error(error: MalformedJson) -> Response:
     members: dict[str, object] = {"code": PARSE_ERROR, "message": str(error)}
     if error.errors:
         members["data"] = {"errors": list(error.errors)}
-    message = {"jsonrpc": "2.0", "id": None, "error": members}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": 400,
-            "headers": [(b"content-type", b"application/json")],
-        }
-    )
-    await send({"type": "http.response.body", "body": orjson.dumps(message)})
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": members}, 400)

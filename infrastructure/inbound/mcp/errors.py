@@ -1,8 +1,9 @@
 """Why something is not answered: one mapping from the codes of problems to the protocol."""
 
-from collections.abc import Awaitable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
+from mcp.server.context import CallNext, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -10,7 +11,7 @@ from application.commands.errors import ERROR_CODES, error_code
 from application.queries.errors import QueryError
 from infrastructure.inbound.mcp.tools.call import ToolInputError
 
-T = TypeVar("T")
+READ = "resources/read"
 ANSWERED: tuple[type[Exception], ...] = (QueryError, ToolInputError, *ERROR_CODES)
 """Errors whose text is an answer."""
 
@@ -30,16 +31,14 @@ def failure_of(error: Exception) -> Mapping[str, Any]:
     }
 
 
-async def protocol_errors(asked: Awaitable[T], **named: str) -> T:
-    """Return the answer to a question beside the tools.
-
-    Raises:
-        MCPError: One of these errors; its data has the code that HTTP has for it, and `named`.
-    """
+async def answer_errors(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    """Middleware of the server that answers these errors outside of tools, with the code of HTTP in
+    `data.code`, and the address of a resource in `data.uri`."""
     try:
-        return await asked
+        return await call_next(ctx)
     except ANSWERED as error:
         failure = failure_of(error)
         code = failure.get("code", "invalid_request")
+        named = {"uri": str((ctx.params or {}).get("uri"))} if ctx.method == READ else {}
         kind = INTERNAL_ERROR if code == "unavailable" else INVALID_PARAMS
         raise MCPError(kind, failure["error"], {"code": code, **named}) from None

@@ -1,6 +1,7 @@
 """The MCP server: what the protocol asks, answered by the tools and the record. Imported when a
 model calls for the first time: the SDK takes most of a second."""
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,22 +27,18 @@ from mcp_types import (
     ToolAnnotations,
 )
 
+from application.commands.context import known_traceparent
+from application.commands.once import reserve
 from application.commands.services import CommandServices
 from application.log.envelope import WRITER_VERSION
-from application.log.event_log import Reservation
 from application.queries.errors import QueryError
 from domain.plan.tools import SPAWN_TOOL
 from domain.run.facts import Plan
-from infrastructure.inbound.mcp.errors import ANSWERED, failure_of, protocol_errors
-from infrastructure.inbound.mcp.requests import (
-    IDEMPOTENCY_KEY,
-    McpRequest,
-    request_of,
-    reserved,
-)
+from infrastructure.inbound.mcp.errors import ANSWERED, answer_errors, failure_of
+from infrastructure.inbound.mcp.requests import IDEMPOTENCY_KEY, McpRequest, request_of
 from infrastructure.inbound.mcp.resources import list_resources, read_resource, resource_templates
 from infrastructure.inbound.mcp.tasks import RequestContext, RunTasks
-from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer
+from infrastructure.inbound.mcp.tools.call import McpCall
 from infrastructure.inbound.mcp.tools.catalogue import (
     TOOLS,
     TOOLS_BY_NAME,
@@ -82,7 +79,7 @@ class McpMethods:
         )
         # A result may be a task, which is no shape of the core.
         server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
-        server.middleware.clear()
+        server.middleware[:] = [answer_errors]
         self._tasks.add_to(server)
         return server
 
@@ -90,7 +87,7 @@ class McpMethods:
         self, context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
         request = request_of(context)
-        plan = await protocol_errors(self._plan(request))
+        plan = await self._plan(request)
         return ListToolsResult(
             tools=[self._described(one) for one in offered_tools(request.caller, plan)]
         )
@@ -119,10 +116,11 @@ class McpMethods:
             await self._require_tool(request, tool)
             answer = await tool.answers(call)
         except ANSWERED as error:
-            return _failure(failure_of(error))
+            failure = orjson.dumps(failure_of(error), default=str)
+            return _result(failure.decode(), orjson.loads(failure), is_error=True)
         if answer.run_id is not None and call.follows_tasks:
-            return await protocol_errors(self._tasks.created(call, answer.run_id))
-        return tool_result(answer)
+            return await self._tasks.created(call, answer.run_id)
+        return _result(answer.shown, answer.values, is_error=False)
 
     async def _require_tool(self, request: McpRequest, tool: OfferedTool) -> None:
         """What the policy of a session denies is on record. A spawn is judged with its other rules,
@@ -146,19 +144,27 @@ class McpMethods:
             await context.session.report_progress(progress, None, message)
 
         call = await request.call(self._services, arguments, report)
+        meta = context.meta or {}
+        given = meta.get(IDEMPOTENCY_KEY) or request.headers.get("idempotency-key")
+        if given is not None and not isinstance(given, str):
+            raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
+        reservation = None
+        if given is not None and not tool.reads:
+            asked = json.dumps([call.session_key, arguments], sort_keys=True, ensure_ascii=False)
+            place = ("POST", f"/mcp/{tool.name}")
+            reservation = reserve(request.caller, *place, key=given, content=asked.encode())
+        trace = meta.get("traceparent") or request.headers.get("traceparent")
         return replace(
             call,
-            reservation=_reservation(context, request, tool, call),
-            traceparent=request.traceparent(context.meta),
+            reservation=reservation,
+            traceparent=known_traceparent(trace),
             follows_tasks=self._tasks.is_wanted(context) and request.caller.may("read"),
         )
 
     async def _list_resources(
         self, context: RequestContext, _: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        return await protocol_errors(self._resources(request_of(context)))
-
-    async def _resources(self, request: McpRequest) -> ListResourcesResult:
+        request = request_of(context)
         key = await request.session_key(self._services)
         return await list_resources(self._services, request.caller, key)
 
@@ -170,42 +176,16 @@ class McpMethods:
     async def _read_resource(
         self, context: RequestContext, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        caller, uri = request_of(context).caller, str(params.uri)
-        return await protocol_errors(read_resource(self._services, caller, uri), uri=uri)
+        return await read_resource(self._services, request_of(context).caller, str(params.uri))
 
 
-def tool_result(answer: ToolAnswer) -> CallToolResult:
-    """An answer in the shapes of the protocol: the values, and beside them the text."""
-    return CallToolResult(
-        content=[TextContent(type="text", text=answer.shown)],
-        structured_content=dict(answer.values),
-        is_error=False,
-    )
-
-
-def _failure(values: Mapping[str, Any]) -> CallToolResult:
-    """A call that cannot be carried out, in words that a model can go by."""
-    text = orjson.dumps(values, default=str).decode()
+def _result(text: str, values: Mapping[str, Any], *, is_error: bool) -> CallToolResult:
+    """Return an answer in the shapes of the protocol: the values, and beside them the text."""
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
-        structured_content=orjson.loads(text),
-        is_error=True,
+        structured_content=dict(values),
+        is_error=is_error,
     )
-
-
-def _reservation(
-    context: RequestContext,
-    request: McpRequest,
-    tool: OfferedTool,
-    call: McpCall,
-) -> Reservation | None:
-    """The idempotency key of a call that changes something, if it has one."""
-    key = (context.meta or {}).get(IDEMPOTENCY_KEY) or request.idempotency_key
-    if key is None or tool.reads:
-        return None
-    if not isinstance(key, str):
-        raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
-    return reserved(request, f"/mcp/{tool.name}", key, [call.session_key, call.arguments])
 
 
 @cache

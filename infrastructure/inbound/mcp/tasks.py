@@ -2,18 +2,16 @@
 id. It outlives connections and servers, since nothing is kept of it but the run.
 
 A caller says with each call that it follows tasks; then an accepted spawn, or a wait for one run,
-is answered with a task in place of the result. `tasks/update` steers the run: the text of each
-response is the message. `tasks/cancel` stops it.
+is answered with a task in place of the result. `tasks/cancel` stops the run. `tasks/update` is
+refused: no run asks its requester for input.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import decode_header_value
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -22,30 +20,23 @@ from mcp_types import (
 )
 from pydantic import ConfigDict, Field
 
-from application.commands.control import addressed_run, controlled_run, require_control
+from application.commands.control import controlled_run, require_control
 from application.commands.services import CommandServices
 from application.queries.access import require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.runs import visible_run
 from domain.run.state import Run
-from infrastructure.inbound.mcp.errors import protocol_errors
-from infrastructure.inbound.mcp.requests import (
-    IDEMPOTENCY_KEY,
-    request_of,
-    reserved,
-)
-from infrastructure.inbound.mcp.tools.call import McpCall, answered_once
+from infrastructure.inbound.mcp.requests import request_of
+from infrastructure.inbound.mcp.tools.call import McpCall
 from infrastructure.inbound.mcp.tools.family import is_over, newest_of_session
 from infrastructure.inbound.mcp.tools.subagents import answer_after_wait
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 VERSIONS = frozenset({"2026-07-28"})
 POLL_INTERVAL_MS = 1_000
-RESPONSES_MAX = 20
 _NO_TASK = "there is no such task for this token"
-_NO_TEXT = "inputResponses has no text: say what the run is to do in content.message"
-_OVER = "the run of this task is finished: it cannot be steered"
+_NO_INPUT = "this task asks for no input; to steer its run, call subagents with action steer"
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -55,14 +46,6 @@ class TaskParams(RequestParams):
 
     model_config = ConfigDict(extra="ignore")
     task_id: str = Field(alias="taskId", max_length=64)
-
-
-class UpdateTaskParams(TaskParams):
-    """What is said to it, by keys of the caller's choice."""
-
-    input_responses: dict[str, Any] = Field(
-        alias="inputResponses", default_factory=dict, max_length=RESPONSES_MAX
-    )
 
 
 class RunTasks:
@@ -75,7 +58,7 @@ class RunTasks:
         """Serve the methods, and say so."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("tasks/get", TaskParams, self._get)
-        server.add_request_handler("tasks/update", UpdateTaskParams, self._update)
+        server.add_request_handler("tasks/update", TaskParams, self._update)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
 
     def is_wanted(self, context: RequestContext) -> bool:
@@ -103,38 +86,15 @@ class RunTasks:
         return {"resultType": "task", **await self._task(call, run)}
 
     async def _get(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
-        call, run = await protocol_errors(self._found(context, params))
-        return await protocol_errors(self._task(call, run))
+        call, run = await self._found(context, params)
+        return await self._task(call, run)
 
-    async def _update(self, context: RequestContext, params: UpdateTaskParams) -> dict[str, Any]:
-        call, run = await protocol_errors(self._found(context, params))
-        messages = [text for text in map(_said, params.input_responses.values()) if text]
-        if not messages:
-            raise MCPError(INVALID_PARAMS, _NO_TEXT, {"code": "invalid_request"})
-        request = request_of(context)
-        key = (context.meta or {}).get(IDEMPOTENCY_KEY) or request.idempotency_key
-        asked = [params.task_id, messages]
-        once = reserved(request, "/mcp/tasks/update", key, asked) if isinstance(key, str) else None
-        call = replace(call, reservation=once)
-        return await protocol_errors(self._steered(call, run, "\n\n".join(messages)))
-
-    async def _steered(self, call: McpCall, run: Run, message: str) -> dict[str, Any]:
-        run_id = str(run.run_id)
-        await require_control(self._services, call.caller, run_id)
-        run = await addressed_run(self._services, call.caller, run_id, message, steers=True)
-        answer = await answered_once(
-            call,
-            self._services.continuing.steer(run, message, call.caller.actor, call.reservation),
-        )
-        if answer.kind != "steered":
-            raise MCPError(INVALID_PARAMS, _OVER, {"code": "run_over"})
-        return {}
+    async def _update(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
+        await self._found(context, params)
+        raise MCPError(INVALID_PARAMS, _NO_INPUT, {"code": "invalid_request"})
 
     async def _cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
-        call, run = await protocol_errors(self._found(context, params))
-        return await protocol_errors(self._stopped(call, run))
-
-    async def _stopped(self, call: McpCall, run: Run) -> dict[str, Any]:
+        call, run = await self._found(context, params)
         run_id = str(run.run_id)
         await require_control(self._services, call.caller, run_id)
         run = await controlled_run(self._services, call.caller, run_id, "stop")
@@ -145,7 +105,7 @@ class RunTasks:
         """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
         self.require(context)
         request = request_of(context)
-        if decode_header_value(request.name) != params.task_id:
+        if decode_header_value(request.headers.get(MCP_NAME_HEADER)) != params.task_id:
             raise MCPError(HEADER_MISMATCH, "the header Mcp-Name must be there, and be the taskId")
         require_scope(request.caller, "read")
         call = await request.call(self._services)
@@ -187,16 +147,3 @@ class RunTasks:
             "isError": newest.outcome != "success",
         }
         return {**task, "status": "completed", "result": result}
-
-
-def _said(response: Any) -> str | None:
-    """The text of a response: itself, or the message in its content."""
-    if isinstance(response, str):
-        return response.strip() or None
-    if not isinstance(response, Mapping):
-        return None
-    content = response.get("content", response)
-    if isinstance(content, Mapping):
-        text = content.get("message") or content.get("text")
-        return text.strip() or None if isinstance(text, str) else None
-    return content.strip() or None if isinstance(content, str) else None

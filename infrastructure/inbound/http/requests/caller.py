@@ -1,13 +1,12 @@
 """What every endpoint asks of a request: its doors, its caller, what it is about."""
 
-import hashlib
-import re
 from typing import Any
 
 import orjson
 from fastapi import Request, Response
 
-from application.commands.once import require_usable_key
+from application.commands.context import known_traceparent
+from application.commands.once import reserve
 from application.log.envelope import Actor
 from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, Caller
@@ -16,7 +15,6 @@ from infrastructure.inbound.http.middleware.body_limits import note_owner
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
-_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
 """Who asks when authentication is switched off."""
 
@@ -101,17 +99,9 @@ def reservation_of(request: Request, caller: Caller, raw: bytes) -> Reservation 
     key = request.headers.get("idempotency-key")
     if key is None:
         return None
-    require_usable_key(key)
-    return Reservation(
-        token=caller.actor.token or caller.actor.kind,
-        method=request.method,
-        path=request.url.path,
-        key=key,
-        fingerprint=hashlib.sha256(raw).digest(),
-    )
+    return reserve(caller, request.method, request.url.path, key=key, content=raw)
 
 
 def traceparent_of(request: Request) -> str | None:
     """The W3C trace context of a request; one that is malformed is left out."""
-    value = request.headers.get("traceparent", "").strip().lower()
-    return value if _TRACEPARENT.fullmatch(value) else None
+    return known_traceparent(request.headers.get("traceparent"))
