@@ -30,7 +30,7 @@ class RunBar(NamedTuple):
     stage: RunStage
     outcome: RunOutcome | None
     waits: bool
-    requester: str
+    requester_session_key: str
     parent_run_id: UUID | None
     child_session_key: str | None
     agent_id: str | None

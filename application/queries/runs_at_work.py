@@ -93,7 +93,7 @@ async def shown_now(work: UnitOfWork, run: Run, output: OutputSoFar | None, now:
 def with_output(view: RunView | RunMetadataView, output: OutputSoFar) -> RunView | RunMetadataView:
     """Return the view of a run at work with the number of its entries and, if it shows texts, its
     progress."""
-    changes: dict[str, object] = {"transcript_entries": output.entries}
-    if isinstance(view, RunView):
-        changes["progress"] = output.progress
-    return view.model_copy(update=changes)
+    changes = {"transcript_entries": output.entries, "progress": output.progress}
+    return view.model_copy(
+        update={name: changes[name] for name in changes if name in type(view).model_fields}
+    )

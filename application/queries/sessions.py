@@ -96,12 +96,7 @@ async def get_session(
         ),
         pending_descendants=pending,
         running_descendants=running,
-        runs=[
-            RequestedRunView(
-                run_id=run.run_id, label=run.label, stage=run.stage, agent_id=run.agent_id
-            )
-            for run in runs
-        ],
+        runs=[RequestedRunView.from_source(run) for run in runs],
         own_runs=own_runs,
         model_provider=plan.model_provider if plan else None,
         model=plan.model if plan else None,
@@ -144,7 +139,7 @@ async def _own_runs(
         if run is None:
             break
         newest = newest or run
-        found.append(OwnRunView(run_id=run.run_id, stage=run.stage, continues=run.continues))
+        found.append(OwnRunView.from_source(run))
         run_id = run.continues
     return newest, found
 

@@ -27,8 +27,8 @@ from application.queries.run_filter import RUN_ID_CHARACTERS
 from application.queries.runs import entries_until, is_transcript_gone, readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
-from application.queries.views.run import RecordedStage, RunStatus, status_of
-from application.queries.views.view import Answer, View
+from application.queries.views.run import RunView, status_of
+from application.queries.views.view import Answer, View, selection
 from domain.explanation.record import RuleResult
 from domain.run.events import RunStarted
 from domain.run.facts import PromptPart
@@ -46,14 +46,9 @@ DIFF_LINES_SHOWN_MAX = 400
 PartVerdict = Literal["equal", "different", "left_only", "right_only", "erased"]
 
 
-class ComparedRunView(View):
+@selection("run_id", "label", "stage", "status", "config_revision")
+class ComparedRunView(RunView):
     """One of the two runs."""
-
-    run_id: UUID
-    label: str | None
-    stage: RecordedStage
-    status: RunStatus
-    config_revision: int
 
 
 class ComparedSectionView(View):
@@ -230,15 +225,7 @@ class _Side:
 
     def view(self) -> ComparedRunView:
         """Which run it is."""
-        run = self.run
-        assert run.stage != "unborn"
-        return ComparedRunView(
-            run_id=run.run_id,
-            label=run.label,
-            stage=run.stage,
-            status=status_of(run),
-            config_revision=run.config_revision,
-        )
+        return ComparedRunView.from_source(self.run, status=status_of(self.run))
 
     def plain(self, value: Any) -> Any:
         """The value without the run's own names."""

@@ -18,9 +18,8 @@ from application.queries.views.run import (
     RunMetadataView,
     RunView,
     attachment_list,
-    run_metadata_of,
-    run_view_of,
     summary_texts,
+    view_of_run,
 )
 from domain.run.facts import StepName
 from domain.run.state import Run
@@ -66,9 +65,8 @@ def run_document(
     come to. The runs made from it (`respawns`) are not part of its states."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
-    view: RunView | RunMetadataView = (
-        run_view_of(run, shown, errors, stages) if is_full else run_metadata_of(run, shown, stages)
-    )
+    form = RunView if is_full else RunMetadataView
+    view = view_of_run(form, run, shown, errors if is_full else {}, stages)
     document = orjson.loads(view.json_bytes())
     # By whom it was respawned is told by the other runs, and changes without an event of its own.
     document.pop(SET_BY_NO_EVENT, None)

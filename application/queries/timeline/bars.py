@@ -1,13 +1,12 @@
 """The timeline: runs as bars, and how much happened when beside them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from pydantic import Field
 
 from application.ports.registry import RunQuery
-from application.ports.run_bars import ReachedStage, RunBar
+from application.ports.run_bars import RunBar
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
@@ -30,37 +29,23 @@ from application.queries.timeline.histogram import (
     histogram,
     log_window,
 )
-from application.queries.views.run import (
-    ReachedStageView,
-    RecordedStage,
-    RunStatus,
-    stage_views,
-    status_of_stage,
-)
-from application.queries.views.view import Answer, View
-from domain.run.facts import RunOutcome
+from application.queries.views.run import RunView, view_of_bar
+from application.queries.views.view import Answer, View, selection
 
 BARS_MAX = 5_000
 BARS_DEFAULT = 200
 BARS_EXAMINED_MAX = 5_000
 
 
-class RunBarView(View):
+@selection(
+    "run_id", "stage", "status", "outcome", "agent_id", "label", "depth", "requester_session_key",
+    "parent_run_id", "child_session_key", "respawned_from", "stages",
+)  # fmt: skip
+class RunBarView(RunView):
     """A run as a bar. `parentRunId` is the run that asked for it; null where that is a session that
     nobody spawned here."""
 
-    run_id: UUID
-    stage: RecordedStage
-    status: RunStatus
-    outcome: RunOutcome | None
-    agent_id: str | None
-    label: str | None
-    depth: int
-    requester_session_key: str
     parent_run_id: UUID | None
-    child_session_key: str | None
-    respawned_from: UUID | None
-    stages: list[ReachedStageView]
 
 
 class TimelineView(View):
@@ -137,7 +122,7 @@ async def list_timeline(
     view = TimelineView(
         after=window.after,
         until=window.until,
-        items=[run_bar_view(bar, stages[bar.run_id]) for bar in bars],
+        items=[view_of_bar(RunBarView, bar, stages) for bar in bars],
         next_cursor=(
             encode_cursor(
                 replace(place, behind=following, window=(window.after, window.until)),
@@ -189,9 +174,11 @@ async def _covers(
 ) -> bool:
     if caller.sees_everything or caller.run_id == bar.run_id:
         return True
-    if bar.requester not in known:
-        known[bar.requester] = await services.access.covers_session(caller, bar.requester)
-    return known[bar.requester]
+    if bar.requester_session_key not in known:
+        known[bar.requester_session_key] = await services.access.covers_session(
+            caller, bar.requester_session_key
+        )
+    return known[bar.requester_session_key]
 
 
 async def _buckets(
@@ -211,22 +198,3 @@ async def _buckets(
             return [], None
         raise
     return found.items, found.counted_to
-
-
-def run_bar_view(bar: RunBar, stages: Sequence[ReachedStage]) -> RunBarView:
-    """A bar with the stages that the run had come to."""
-    assert bar.stage != "unborn"
-    return RunBarView(
-        run_id=bar.run_id,
-        stage=bar.stage,
-        status=status_of_stage(bar.stage, bar.outcome, waits=bar.waits),
-        outcome=bar.outcome,
-        agent_id=bar.agent_id,
-        label=bar.label,
-        depth=bar.depth,
-        requester_session_key=bar.requester,
-        parent_run_id=bar.parent_run_id,
-        child_session_key=bar.child_session_key,
-        respawned_from=bar.respawned_from,
-        stages=stage_views(stages),
-    )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from pydantic import Field
@@ -14,16 +13,8 @@ from application.queries.as_of import resolve_as_of
 from application.queries.operation import ReadAsOf, operation
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
-from application.queries.views.rule import RuleName
-from application.queries.views.run import (
-    ReachedStageView,
-    RecordedStage,
-    RunStatus,
-    stage_views,
-    status_of_stage,
-)
-from application.queries.views.view import Answer, View
-from domain.run.facts import RunOutcome
+from application.queries.views.run import RunView, view_of_bar
+from application.queries.views.view import Answer, View, selection
 
 NODES_MAX = 2_000
 NODES_DEFAULT = 500
@@ -31,26 +22,18 @@ LEVELS_MAX = 64
 """No session is deeper below another."""
 
 
-class TreeRunView(View):
+@selection(
+    "run_id", "stage", "status", "outcome", "agent_id", "label", "respawned_from", "created_at",
+    "stages",
+)  # fmt: skip
+class TreeRunView(RunView):
     """A run in a tree. `respawnedFrom` is the run that it was made from, in whichever tree."""
 
-    run_id: UUID
-    stage: RecordedStage
-    status: RunStatus
-    outcome: RunOutcome | None
-    agent_id: str | None
-    label: str | None
-    respawned_from: UUID | None
-    created_at: datetime
-    stages: list[ReachedStageView]
 
-
-class RefusedRunView(TreeRunView):
+@selection(*TreeRunView.model_fields, "rule", "child_session_key")
+class RefusedRunView(RunView):
     """A run that was refused, and the rule that refused it. Of a refused message `childSessionKey`
     is the session that it was for; of most spawns it is null."""
-
-    rule: RuleName | None
-    child_session_key: str | None
 
 
 class TreeNodeView(View):
@@ -176,7 +159,7 @@ async def _grow(
         is_whole = len(bars) <= 2 * limit
         found: list[_Node] = []
         for bar in bars:
-            parent = parents[bar.requester]
+            parent = parents[bar.requester_session_key]
             known = by_key.get(bar.child_session_key) if bar.child_session_key else None
             if known is not None:
                 known.runs.append(bar)
@@ -190,7 +173,7 @@ async def _grow(
             parent.children.append(node)
             found.append(node)
         if not is_whole:
-            _mark_cut(parents, bars[-1].requester)
+            _mark_cut(parents, bars[-1].requester_session_key)
         nodes += found
         level = found
     return nodes
@@ -203,9 +186,9 @@ async def _add_refused(
     parents = {node.session_key: node for node in nodes if node.session_key is not None}
     bars = await services.run_bars.spawned_by(list(parents), at=at, limit=limit + 1, refused=True)
     for bar in bars[:limit]:
-        parents[bar.requester].refused.append(bar)
+        parents[bar.requester_session_key].refused.append(bar)
     if len(bars) > limit:
-        last = bars[limit].requester
+        last = bars[limit].requester_session_key
         for key in list(parents)[list(parents).index(last) :]:
             parents[key].refused_cut = True
 
@@ -232,34 +215,9 @@ def _node_view(
         open=session.is_open if session else True,
         created_at=session.created_at if session else node.created_at,
         active_children=session.active_children if session else 0,
-        runs=[_run_view(bar, stages[bar.run_id]) for bar in node.runs],
+        runs=[view_of_bar(TreeRunView, bar, stages) for bar in node.runs],
         children=[_node_view(child, sessions, stages) for child in node.children],
         children_cut=node.children_cut,
-        refused=[_refused_view(bar, stages[bar.run_id]) for bar in node.refused],
+        refused=[view_of_bar(RefusedRunView, bar, stages) for bar in node.refused],
         refused_cut=node.refused_cut,
     )
-
-
-def _run_view(bar: RunBar, stages: Sequence[ReachedStage]) -> TreeRunView:
-    return TreeRunView(**_run_members(bar, stages))
-
-
-def _refused_view(bar: RunBar, stages: Sequence[ReachedStage]) -> RefusedRunView:
-    return RefusedRunView(
-        **_run_members(bar, stages), rule=bar.rule, child_session_key=bar.child_session_key
-    )
-
-
-def _run_members(bar: RunBar, stages: Sequence[ReachedStage]) -> dict[str, Any]:
-    assert bar.stage != "unborn"
-    return {
-        "run_id": bar.run_id,
-        "stage": bar.stage,
-        "status": status_of_stage(bar.stage, bar.outcome, waits=bar.waits),
-        "outcome": bar.outcome,
-        "agent_id": bar.agent_id,
-        "label": bar.label,
-        "respawned_from": bar.respawned_from,
-        "created_at": bar.created_at,
-        "stages": stage_views(stages),
-    }

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import orjson
@@ -15,10 +15,10 @@ from application.delivery.announce import estimated_cost_usd
 from application.log.event_log import EventLog
 from application.log.texts import Contents
 from application.ports.registry import StatusRows
-from application.ports.run_bars import ReachedStage, RunBars
+from application.ports.run_bars import ReachedStage, RunBar, RunBars
 from application.queries.views.rule import RuleName
 from application.queries.views.run_totals import RunTotalsView
-from application.queries.views.view import View
+from application.queries.views.view import View, selection
 from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
 from domain.run.events import StepUndoFailed
 from domain.run.facts import (
@@ -59,16 +59,6 @@ class AttachedFileView(View):
     sha256: str
 
 
-class AttachmentsView(View):
-    """The receipt of files that were written, in `relDir` below the child's workspace, and what has
-    become of them."""
-
-    count: int
-    total_bytes: int
-    rel_dir: str
-    state: AttachmentsState
-
-
 class ListedAttachmentsView(View):
     """The receipt with the files by name."""
 
@@ -77,6 +67,12 @@ class ListedAttachmentsView(View):
     files: list[AttachedFileView]
     rel_dir: str
     state: AttachmentsState
+
+
+@selection("count", "total_bytes", "rel_dir", "state")
+class AttachmentsView(ListedAttachmentsView):
+    """The receipt of files that were written, in `relDir` below the child's workspace, and what has
+    become of them."""
 
 
 class PendingUndoView(View):
@@ -97,15 +93,6 @@ class ReachedStageView(View):
     stage: RecordedStage
     position: int
     at: datetime
-
-
-def stage_views(stages: Sequence[ReachedStage]) -> list[ReachedStageView]:
-    """The stages in order."""
-    return [
-        ReachedStageView(stage=one.stage, position=one.position, at=one.at)
-        for one in stages
-        if one.stage != "unborn"
-    ]
 
 
 class ToolsView(View):
@@ -169,7 +156,27 @@ class PreambleView(View):
     limit: int
 
 
-class _RunIdentity(View):
+class ProgressView(View):
+    """The last progress that a run at work has told, and when."""
+
+    text: str
+    at: datetime
+
+
+class ForContent(NamedTuple):
+    """Marks a field that only the scope `content` shows; the fields `instead` take its place."""
+
+    instead: tuple[str, ...] = ()
+
+
+_ONE_RUN = "of one run"
+"""Marks a field that lists leave out."""
+
+
+class RunView(View):
+    """A run with its texts. `respawns` are the first hundred runs that were made from it, of those
+    that the caller may see. Times are UTC, `*Ms` milliseconds."""
+
     run_id: UUID
     stage: RecordedStage
     status: RunStatus
@@ -184,18 +191,7 @@ class _RunIdentity(View):
     respawned_from: UUID | None
     batch_id: UUID | None
     label: str | None
-
-
-class _TaskPreview(View):
-    task_preview: str | None
-    task_bytes: int
-
-
-class _WholeTask(View):
-    task: str | None
-
-
-class _RunLife(View):
+    task: Annotated[str | None, ForContent(instead=("task_preview", "task_bytes"))]
     depth: int
     role: str | None
     model_provider: str | None
@@ -232,44 +228,40 @@ class _RunLife(View):
     cause: MessageCause | None
     continued_by: UUID | None
     yielded: bool
+    respawns: Annotated[list[UUID], _ONE_RUN]
+    context_preamble: Annotated[PreambleView | None, _ONE_RUN]
+    transcript_entries: Annotated[int | None, _ONE_RUN]
+    progress: Annotated[ProgressView | None, ForContent()]
+    result_text: Annotated[str | None, ForContent()]
+    requester_origin: Annotated[JsonValue, ForContent()]
 
 
-class ProgressView(View):
-    """The last progress that a run at work has told, and when."""
-
-    text: str
-    at: datetime
-
-
-class _OneRun(View):
-    respawns: list[UUID]
-    context_preamble: PreambleView | None
-    transcript_entries: int | None
+def _masked(field: str) -> tuple[str, ...]:
+    """Return the fields that a caller without the scope `content` sees in the place of one."""
+    marks = (one for one in RunView.model_fields[field].metadata if isinstance(one, ForContent))
+    return next((one.instead for one in marks), (field,))
 
 
-class _RunTexts(View):
-    progress: ProgressView | None
-    result_text: str | None
-    requester_origin: JsonValue
-
-
-# Fields stand in the order of the bases from the last to the first.
-
-
-class RunSummary(_RunLife, _TaskPreview, _RunIdentity):
-    """A run with the beginning of its task, as lists show it. Times are UTC, `*Ms`
-    milliseconds."""
-
-
-class RunMetadataView(_OneRun, RunSummary):
+@selection(*(shown for name in RunView.model_fields for shown in _masked(name)))
+class RunMetadataView(RunView):
     """One run for a caller that may not read its texts: previews of the task and of an error, and
     every field that holds no text. `respawns` are the first hundred runs that were made from it,
     of those that the caller may see. Times are UTC, `*Ms` milliseconds."""
 
+    task_preview: str | None
+    task_bytes: int
 
-class RunView(_RunTexts, _OneRun, _RunLife, _WholeTask, _RunIdentity):
-    """A run with its texts. `respawns` are the first hundred runs that were made from it, of those
-    that the caller may see. Times are UTC, `*Ms` milliseconds."""
+
+@selection(
+    *(
+        name
+        for name, field in RunMetadataView.model_fields.items()
+        if _ONE_RUN not in field.metadata
+    )
+)
+class RunSummary(RunMetadataView):
+    """A run with the beginning of its task, as lists show it. Times are UTC, `*Ms`
+    milliseconds."""
 
 
 class RunListView(View):
@@ -298,25 +290,13 @@ def attachments_view(
     step = run.step("attachments")
     if step is None or step.manifest is None:
         return None
-    folder, state = relative_dir(run.run_id), _attachments_state(step)
+    receipt = {"rel_dir": relative_dir(run.run_id), "state": _attachments_state(step)}
     try:
-        files = parse_file_list(texts[step.manifest.id]).files
+        listed = parse_file_list(texts[step.manifest.id])
     except (KeyError, FilesMismatch):
-        return AttachmentsView(
-            count=step.file_count or 0,
-            total_bytes=step.total_bytes or 0,
-            rel_dir=folder,
-            state=state,
-        )
-    return ListedAttachmentsView(
-        count=len(files),
-        total_bytes=sum(file.bytes for file in files),
-        files=[
-            AttachedFileView(name=file.name, bytes=file.bytes, sha256=file.sha256) for file in files
-        ],
-        rel_dir=folder,
-        state=state,
-    )
+        count, total_bytes = step.file_count or 0, step.total_bytes or 0
+        return AttachmentsView.from_source(step, count=count, total_bytes=total_bytes, **receipt)
+    return ListedAttachmentsView.from_source(listed, count=len(listed.files), **receipt)
 
 
 def _attachments_state(step: StepState) -> AttachmentsState:
@@ -330,10 +310,9 @@ def pending_undo_views(
 ) -> list[PendingUndoView]:
     """The steps that are to be undone and are not yet; `errors` as `undo_errors` gives them."""
     return [
-        PendingUndoView(
+        PendingUndoView.from_source(
+            step,
             step=step.name,
-            root=step.root,
-            relative=step.relative,
             failures=step.undo_failures,
             next_attempt_at=step.undo_at,
             error=errors.get((step.name, step.undo_failures)),
@@ -427,13 +406,7 @@ def dependency_views(run: Run) -> list[DependencyView]:
     )
     unmet_state: Literal["waiting", "unmet"] = "waiting" if is_open else "unmet"
     return [
-        DependencyView(
-            run_id=one.run_id,
-            name=one.name,
-            via=one.via,
-            require=one.require,
-            state=unmet_state if one.run_id in unmet else "met",
-        )
+        DependencyView.from_source(one, state=unmet_state if one.run_id in unmet else "met")
         for one in run.dependencies or ()
     ]
 
@@ -441,9 +414,7 @@ def dependency_views(run: Run) -> list[DependencyView]:
 def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyView]:
     text = _text(run.dependencies_argument, texts)
     for one in read_dependencies(text) if text is not None else ():
-        yield DependencyView(
-            run_id=None, name=one.name, via=one.via, require=one.require, state="unmet"
-        )
+        yield DependencyView.from_source(one, run_id=None, state="unmet")
 
 
 async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
@@ -452,25 +423,7 @@ async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) 
         bars.stages({run.run_id: run.version for run in runs}),
         contents.previews([ref for run in runs for ref in summary_texts(run)]),
     )
-    return [run_summary_of(run, texts, stages[run.run_id]) for run in runs]
-
-
-def run_summary_of(
-    run: Run, previews: Mapping[UUID, str], stages: Sequence[ReachedStage]
-) -> RunSummary:
-    """A run with those of its previews (`summary_texts`) that are there, and the stages it has come
-    to."""
-    return RunSummary(**_summary(run, previews, stages))
-
-
-def _summary(
-    run: Run, previews: Mapping[UUID, str], stages: Sequence[ReachedStage]
-) -> dict[str, Any]:
-    return {
-        "task_preview": previews.get(run.task.id),
-        "task_bytes": run.task.bytes,
-        **_life(run, previews, {}, stages),
-    }
+    return [view_of_run(RunSummary, run, texts, {}, stages[run.run_id]) for run in runs]
 
 
 async def run_metadata(
@@ -480,22 +433,7 @@ async def run_metadata(
     stages, previews = await asyncio.gather(
         bars.stages({run.run_id: run.version}), contents.previews(summary_texts(run))
     )
-    return run_metadata_of(run, previews, stages[run.run_id], respawns)
-
-
-def run_metadata_of(
-    run: Run,
-    previews: Mapping[UUID, str],
-    stages: Sequence[ReachedStage],
-    respawns: Sequence[UUID] = (),
-) -> RunMetadataView:
-    """Return one run with those of its previews (`summary_texts`) that are there."""
-    return RunMetadataView(
-        **_summary(run, previews, stages),
-        respawns=list(respawns),
-        context_preamble=_preamble(run),
-        transcript_entries=_transcript_entries(run),
-    )
+    return view_of_run(RunMetadataView, run, previews, {}, stages[run.run_id], respawns)
 
 
 async def run_view(
@@ -511,34 +449,48 @@ async def run_view(
         contents.texts(view_texts(run)),
         undo_errors(run, log, contents),
     )
-    return run_view_of(run, texts, errors, stages[run.run_id], respawns)
+    return view_of_run(RunView, run, texts, errors, stages[run.run_id], respawns)
 
 
-def run_view_of(
+R = TypeVar("R", bound=RunView)
+
+
+def view_of_run(
+    form: type[R],
     run: Run,
     texts: Mapping[UUID, str],
     errors: Mapping[tuple[StepName, int], str | None],
     stages: Sequence[ReachedStage],
     respawns: Sequence[UUID] = (),
-) -> RunView:
-    """A run with those of its texts (`view_texts`) that are there; `errors` as `undo_errors` gives
-    them, `stages` are those that it has come to, `respawns` the runs that were made from it."""
-    return RunView(
-        task=texts.get(run.task.id),
-        **_life(run, texts, errors, stages)
-        | {"depends_on": [*dependency_views(run), *_unbound_views(run, texts)]},
-        respawns=list(respawns),
-        progress=None,
-        result_text=_text(run.result, texts),
-        requester_origin=_origin(run, texts),
-        context_preamble=_preamble(run),
-        transcript_entries=_transcript_entries(run),
-    )
+) -> R:
+    """Return a run in one of its forms.
 
-
-def _transcript_entries(run: Run) -> int | None:
-    """Return how many entries the sealed transcript has, or None before the end."""
-    return run.transcript.count if run.transcript is not None else None
+    Args:
+        form: `RunView` or a selection of its fields.
+        run: The run.
+        texts: Its texts or previews (`view_texts`, `summary_texts`) that are there, by id.
+        errors: Errors of steps as `undo_errors` returns them.
+        stages: The stages that the run has come to.
+        respawns: The runs that were made from it.
+    """
+    task = texts.get(run.task.id)
+    members: dict[str, Any] = {
+        **{name: read(run) for name, read in READERS.items()},
+        "task": task,
+        "task_preview": task,
+        "task_bytes": run.task.bytes,
+        "attachments": attachments_view(run, texts),
+        "undoing": pending_undo_views(run, errors),
+        "stages": stages,
+        "error": _text(run.refusal.text if run.refusal is not None else run.error, texts),
+        "depends_on": [*dependency_views(run), *_unbound_views(run, texts)],
+        "respawns": respawns,
+        "transcript_entries": run.transcript.count if run.transcript is not None else None,
+        "progress": None,
+        "result_text": _text(run.result, texts),
+        "requester_origin": _origin(run, texts),
+    }
+    return form(**members)
 
 
 def view_texts(run: Run) -> list[ContentRef]:
@@ -559,24 +511,10 @@ def summary_texts(run: Run) -> list[ContentRef]:
     return [ref for ref in (run.task, run.error, refused) if ref is not None]
 
 
-def _life(
-    run: Run,
-    texts: Mapping[UUID, str],
-    errors: Mapping[tuple[StepName, int], str | None],
-    stages: Sequence[ReachedStage],
-) -> dict[str, Any]:
-    plan, usage = run.plan, run.usage
-    return {
-        **{name: read(run) for name, read in READERS.items()},
-        "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,
-        "attachments": attachments_view(run, texts),
-        "undoing": pending_undo_views(run, errors),
-        "stages": stage_views(stages),
-        "error": _text(run.refusal.text if run.refusal is not None else run.error, texts),
-        "usage": usage.model_dump(by_alias=False) if usage else None,
-        "estimated_cost_usd": estimated_cost_usd(run),
-        "depends_on": dependency_views(run),
-    }
+def view_of_bar(form: type[R], bar: RunBar, stages: Mapping[UUID, Sequence[ReachedStage]]) -> R:
+    """Return a run in a form that follows from its bar and the stages it has come to."""
+    status = status_of_stage(bar.stage, bar.outcome, waits=bar.waits)
+    return form.from_source(bar, status=status, stages=stages[bar.run_id])
 
 
 def _preamble(run: Run) -> PreambleView | None:
@@ -584,11 +522,7 @@ def _preamble(run: Run) -> PreambleView | None:
     sizes = run.preamble_sizes
     if sizes is None:
         return None
-    return PreambleView(
-        given_characters=sizes.given_characters,
-        kept_characters=sizes.kept_characters,
-        limit=sizes.characters_max,
-    )
+    return PreambleView.from_source(sizes, limit=sizes.characters_max)
 
 
 def _text(ref: ContentRef | None, texts: Mapping[UUID, str]) -> str | None:
@@ -611,16 +545,16 @@ def announcement_state(run: Run) -> AnnouncementStateView:
     else:
         state = "delivered" if inbox.acknowledged_at is None else "acknowledged"
     attempts = 1 if inbox is not None and inbox.disposition == "inbox" else 0
-    return AnnouncementStateView(
-        state=state,
-        reason=inbox.reason if inbox else None,
-        attempts=attempts,
-        last_error=None,
-    )
+    reason = inbox.reason if inbox else None
+    return AnnouncementStateView(state=state, reason=reason, attempts=attempts, last_error=None)
 
 
 def _cause(run: Run) -> MessageCause | None:
     return run.cause or ("message" if run.continues is not None else None)
+
+
+def _tools(run: Run) -> dict[str, Any] | None:
+    return {"allow": run.plan.tools_allow, "deny": run.plan.tools_deny} if run.plan else None
 
 
 _SOURCES: Mapping[str, str | Callable[[Run], Any]] = {
@@ -639,11 +573,15 @@ _SOURCES: Mapping[str, str | Callable[[Run], Any]] = {
     "mode": "options.mode",
     "cleanup": "cleanup",
     "context_mode": "context_mode",
+    "tools": _tools,
     "warnings": "warnings",
     "rule": "refusal.rule",
+    "usage": "usage",
+    "estimated_cost_usd": estimated_cost_usd,
     "announcement": announcement_state,
     "cause": _cause,
     "yielded": lambda run: run.yielded_by is not None,
+    "context_preamble": _preamble,
 }
 """Where fields of a run's document are in its state, if not by the same name and type."""
 

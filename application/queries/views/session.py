@@ -4,28 +4,21 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from application.queries.views.run import RecordedStage
-from application.queries.views.view import View
+from application.queries.views.run import RunView
+from application.queries.views.view import View, selection
 from domain.run.facts import MessageCause
 from domain.session.events import Assertion, ControlScope, Role
 from domain.session.state import Session, SessionStage
 
 
-class RequestedRunView(View):
+@selection("run_id", "label", "stage", "agent_id")
+class RequestedRunView(RunView):
     """A run that a session asked for."""
 
-    run_id: UUID
-    label: str | None
-    stage: RecordedStage
-    agent_id: str | None
 
-
-class OwnRunView(View):
+@selection("run_id", "stage", "continues")
+class OwnRunView(RunView):
     """A run of a child's session itself; `continues` is the one before it."""
-
-    run_id: UUID
-    stage: RecordedStage
-    continues: UUID | None
 
 
 class QueuedMessageView(View):

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
 
 import orjson
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, PlainSerializer, create_model
 from pydantic.alias_generators import to_camel
 
 
@@ -23,7 +24,17 @@ class View(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
+        from_attributes=True,
     )
+
+    @classmethod
+    def from_source(cls, source: object, **values: Any) -> Self:
+        """Return the view with these values and, for its other fields, the attributes of `source`
+        by the same names. Values that are no views are read by their attributes too."""
+        for name in cls.model_fields:
+            if name not in values:
+                values[name] = getattr(source, name)
+        return cls(**values)
 
     def json_bytes(self) -> bytes:
         """The view as JSON, instants in UTC with `Z`."""
@@ -56,6 +67,28 @@ or None."""
 
 
 V = TypeVar("V", bound=View, covariant=True)
+S = TypeVar("S", bound=View)
+
+
+def selection(*names: str) -> Callable[[type[S]], type[S]]:
+    """Return a decorator that makes a view of these of its fields alone, in this order. To a type
+    checker it has all of them; one that was left out raises `AttributeError`."""
+
+    def select(declared: type[S]) -> type[S]:
+        fields = declared.model_fields
+        picked: dict[str, Any] = {
+            name: (fields[name].annotation, copy(fields[name])) for name in names
+        }
+        view = create_model(
+            declared.__name__,
+            __base__=View,
+            __doc__=declared.__doc__,
+            __module__=declared.__module__,
+            **picked,
+        )
+        return cast("type[S]", view)
+
+    return select
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from application.queries.sessions import (
     get_session,
     get_shared_context,
 )
-from application.queries.views.run import run_summary_of
+from application.queries.views.run import RunSummary, view_of_run
 from application.queries.views.session import session_record_view
 from domain.context.thread_binding import read_origin
 from domain.delivery.announcement import with_present_path
@@ -139,7 +139,7 @@ async def test_the_registry_as_it_was_has_all_the_runs_there_were_as_they_were(
     for now in list(past.some)[::5]:
         stages: Any = now.stages
         expected = [
-            json_of(run_summary_of(run, previews, stages[run.run_id]))
+            json_of(view_of_run(RunSummary, run, previews, {}, stages[run.run_id]))
             for run in reversed(now.by_creation)
         ]
         found: list[Any] = []

@@ -12,7 +12,7 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.queries.services import QueryServices
-from application.queries.views.run import run_view_of
+from application.queries.views.run import RunView, view_of_run
 from application.queries.views.view import View
 from benchmarks.generate import generate
 from benchmarks.history import shifts
@@ -192,7 +192,7 @@ def run_of(past: GeneratedPast, now: Past, run: Run) -> dict[str, Any]:
         if one.respawn is not None and one.respawn.run_id == run.run_id
     ]
     stages: Any = now.stages[run.run_id]
-    return dict(json_of(run_view_of(run, past.texts, errors, stages, respawns)))
+    return dict(json_of(view_of_run(RunView, run, past.texts, errors, stages, respawns)))
 
 
 def status_of(run: Run) -> str:
