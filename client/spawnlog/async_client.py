@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from spawnlog.async_family import AsyncFamily, AsyncFollowedEvents, AsyncSpawnedRun
 from spawnlog.async_methods import AsyncMethods
@@ -32,7 +31,7 @@ class AsyncClient(AsyncMethods):
         *,
         after: int | None = None,
         types: Sequence[str] = (),
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         tree: str | None = None,
         actor: str | None = None,
         absent_seconds_max: float = ABSENT_SECONDS_MAX,
@@ -65,6 +64,6 @@ class AsyncClient(AsyncMethods):
         """
         return AsyncFamily(self, session, stop_on_error=stop_on_error)
 
-    def run(self, run_id: str | UUID) -> AsyncSpawnedRun:
+    def run(self, run_id: str) -> AsyncSpawnedRun:
         """Return a run that exists already, to wait for it or to send it messages."""
-        return AsyncSpawnedRun(self, str(run_id))
+        return AsyncSpawnedRun(self, run_id)

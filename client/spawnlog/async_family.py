@@ -111,7 +111,7 @@ class AsyncSpawnedRun:
         sent = await self.client.send_message(self.run_id, message)
         return AsyncSpawnedRun(
             self.client,
-            str(sent.run_id),
+            sent.run_id,
             sent.child_session_key,
             is_queued=sent.status == "queued",
             warnings=getattr(sent, "warnings", ()),
@@ -123,9 +123,7 @@ class AsyncSpawnedRun:
         sent: Any = await self.client.send_message(self.run_id, message, mode="steer")
         if sent.status == "done":
             return sent  # type: ignore[no-any-return]
-        return AsyncSpawnedRun(
-            self.client, str(sent.run_id), sent.child_session_key, is_queued=True
-        )
+        return AsyncSpawnedRun(self.client, sent.run_id, sent.child_session_key, is_queued=True)
 
     def transcript(self, *, tools: bool | None = None) -> AsyncIterator[TranscriptEntryView]:
         """Yield the entries of the transcript so far."""
@@ -214,9 +212,7 @@ class AsyncFamily:
             raise
         self._unanswered.pop(key, None)
         made = [
-            AsyncSpawnedRun(
-                self.client, str(one.run_id), one.child_session_key, warnings=one.warnings
-            )
+            AsyncSpawnedRun(self.client, one.run_id, one.child_session_key, warnings=one.warnings)
             for one in accepted.runs
         ]
         self._runs += made
@@ -241,7 +237,7 @@ class AsyncFamily:
                 if isinstance(failure, ServerUnreachable):
                     return
                 continue
-            if not await self._stop_each([str(one.run_id) for one in accepted.runs], error):
+            if not await self._stop_each([one.run_id for one in accepted.runs], error):
                 return
 
     async def _stop_each(self, run_ids: Sequence[str], error: BaseException) -> bool:
@@ -270,7 +266,7 @@ class AsyncFollowedEvents(Generic[T]):
         self._client = client
         self._feed = feed
         self._is_closed = False
-        self._events = client.feed_events(feed)
+        self._events = client._feed_events(feed)
 
     @property
     def position(self) -> int | None:
@@ -290,7 +286,7 @@ class AsyncFollowedEvents(Generic[T]):
                     raise
                 # A step before was interrupted, which ends the connection and not the stream: the
                 # feed knows its position.
-                self._events = self._client.feed_events(self._feed)
+                self._events = self._client._feed_events(self._feed)
 
     async def __aenter__(self) -> Self:
         return self

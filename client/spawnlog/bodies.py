@@ -143,7 +143,7 @@ class SpawnChoices(TypedDict, total=False):
     "require": "ended"}` any end will do.
     """
     chain_after: str | DependencyBody
-    """One run more to wait for, as in `dependsOn`."""
+    """One run more to wait for, as in `depends_on`."""
     idempotency_key: str
     """The same key with the same body gets the first answer again, with `Idempotent-Replayed:
     true`. It counts for one token and path, for seven days.

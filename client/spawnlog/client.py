@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from spawnlog.bodies import RequesterBody
 from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed, event_stream_request
@@ -33,7 +32,7 @@ class Client(Methods):
         *,
         after: int | None = None,
         types: Sequence[str] = (),
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         tree: str | None = None,
         actor: str | None = None,
         absent_seconds_max: float = ABSENT_SECONDS_MAX,
@@ -66,6 +65,6 @@ class Client(Methods):
         """
         return Family(self, session, stop_on_error=stop_on_error)
 
-    def run(self, run_id: str | UUID) -> SpawnedRun:
+    def run(self, run_id: str) -> SpawnedRun:
         """Return a run that exists already, to wait for it or to send it messages."""
-        return SpawnedRun(self, str(run_id))
+        return SpawnedRun(self, run_id)

@@ -112,7 +112,7 @@ class SpawnedRun:
         sent = self.client.send_message(self.run_id, message)
         return SpawnedRun(
             self.client,
-            str(sent.run_id),
+            sent.run_id,
             sent.child_session_key,
             is_queued=sent.status == "queued",
             warnings=getattr(sent, "warnings", ()),
@@ -124,7 +124,7 @@ class SpawnedRun:
         sent: Any = self.client.send_message(self.run_id, message, mode="steer")
         if sent.status == "done":
             return sent  # type: ignore[no-any-return]
-        return SpawnedRun(self.client, str(sent.run_id), sent.child_session_key, is_queued=True)
+        return SpawnedRun(self.client, sent.run_id, sent.child_session_key, is_queued=True)
 
     def transcript(self, *, tools: bool | None = None) -> Iterator[TranscriptEntryView]:
         """Yield the entries of the transcript so far."""
@@ -211,7 +211,7 @@ class Family:
             raise
         self._unanswered.pop(key, None)
         made = [
-            SpawnedRun(self.client, str(one.run_id), one.child_session_key, warnings=one.warnings)
+            SpawnedRun(self.client, one.run_id, one.child_session_key, warnings=one.warnings)
             for one in accepted.runs
         ]
         self._runs += made
@@ -236,7 +236,7 @@ class Family:
                 if isinstance(failure, ServerUnreachable):
                     return
                 continue
-            if not self._stop_each([str(one.run_id) for one in accepted.runs], error):
+            if not self._stop_each([one.run_id for one in accepted.runs], error):
                 return
 
     def _stop_each(self, run_ids: Sequence[str], error: BaseException) -> bool:
@@ -265,7 +265,7 @@ class FollowedEvents(Generic[T]):
         self._client = client
         self._feed = feed
         self._is_closed = False
-        self._events = client.feed_events(feed)
+        self._events = client._feed_events(feed)
 
     @property
     def position(self) -> int | None:
@@ -285,7 +285,7 @@ class FollowedEvents(Generic[T]):
                     raise
                 # A step before was interrupted, which ends the connection and not the stream: the
                 # feed knows its position.
-                self._events = self._client.feed_events(self._feed)
+                self._events = self._client._feed_events(self._feed)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,6 @@ from spawnlog.core.sender import Sender
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from spawnlog.bodies import (
         AttachAsBody,
@@ -98,12 +97,7 @@ class Methods(Sender):
     """Every operation of a server."""
 
     def acknowledge_announcement(
-        self,
-        key: str,
-        id: str | UUID,
-        *,
-        position: int | None = None,
-        idempotency_key: str | None = None,
+        self, key: str, id: str, *, position: int | None = None, idempotency_key: str | None = None
     ) -> AcknowledgedAnswer:
         """Take an announcement.
 
@@ -111,7 +105,7 @@ class Methods(Sender):
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             id: The announcement's id: that of its run.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
@@ -126,7 +120,7 @@ class Methods(Sender):
         ).value
 
     def claim_run(
-        self, run_id: str | UUID, executor: str, *, lease_seconds: float | None = None
+        self, run_id: str, executor: str, *, lease_seconds: float | None = None
     ) -> ClaimedAnswer:
         """Claim a run to execute it.
 
@@ -154,14 +148,14 @@ class Methods(Sender):
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
         """
         return (self.answer(operations.clear_preamble(key))).value
 
     def compare_runs(
         self,
-        run_id: str | UUID,
-        with_: str | UUID,
+        run_id: str,
+        with_: str,
         *,
         at: str | datetime | None = None,
         min_position: int | None = None,
@@ -197,19 +191,19 @@ class Methods(Sender):
         by: Literal["position", "time"] | None = None,
         from_: str | datetime | None = None,
         min_position: int | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         to: str | datetime | None = None,
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> HistogramView:
         """How much happened when.
 
-        The events of the log between `from` and `to` in buckets of as many positions each, or
-        of as much time, with their counts by type, by outcome of runs that ended, and by rule
-        that refused a spawn. It takes as long for a log of millions as for a short one. With
-        `runId` or `tree` their events are looked at one by one, 20,000 at most: `countedTo`
-        says where that ended, and is null when all were counted. `actor` needs one of the
-        two. Without them the token needs the pattern `*`.
+        The events of the log between `from_` and `to` in buckets of as many positions each,
+        or of as much time, with their counts by type, by outcome of runs that ended, and by
+        rule that refused a spawn. It takes as long for a log of millions as for a short one.
+        With `run_id` or `tree` their events are looked at one by one, 20,000 at most:
+        `counted_to` says where that ended, and is None when all were counted. `actor` needs
+        one of the two. Without them the token needs the pattern `*`.
 
         Args:
             actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
@@ -247,7 +241,7 @@ class Methods(Sender):
 
     def end_run(
         self,
-        run_id: str | UUID,
+        run_id: str,
         epoch: int,
         outcome: Literal["success", "error", "timeout", "stopped", "unknown"],
         *,
@@ -271,11 +265,7 @@ class Methods(Sender):
         ).value
 
     def explain_run(
-        self,
-        run_id: str | UUID,
-        *,
-        at: str | datetime | None = None,
-        min_position: int | None = None,
+        self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> ExplanationView:
         """How a spawn, or a message, was decided.
 
@@ -285,9 +275,9 @@ class Methods(Sender):
         stands for rules to which the decision did not come, or not yet, and `not_recorded`
         for what the release that decided did not record. A step that made something for the
         child stands at the event that says so. `refused` is the rule that refused, with the
-        text that the caller was told, or null. `given` holds what was asked for and is kept
+        text that the caller was told, or None. `given` holds what was asked for and is kept
         beside the log: a workspace, and words that are no name. `configured` of the tools and
-        `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot
+        `workspaceRoots` are what the revision says, as its file wrote it; None when it cannot
         be read any more. Of a run that goes on with a session after a message the only rule
         of admission is `active_children`, no script runs, and the workspace is `kept`.
         Nothing is judged again.
@@ -315,7 +305,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
         rule: str | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         session: str | None = None,
         to: str | datetime | None = None,
         tree: str | None = None,
@@ -324,20 +314,20 @@ class Methods(Sender):
     ) -> SearchView:
         """Since when something is so.
 
-        The first positions, between `from` and `to`, at which a condition begins to hold
+        The first positions, between `from_` and `to`, at which a condition begins to hold
         (`when`), a field of a run's or a session's state becomes a value (`field` with
         `becomes` or `changes`), or an event was recorded (`types`, `rule`). Numbers of a
         condition count runs by status, `spawned` and `archived` ones, `active` places, the
-        revision of the configuration (`config`) and the `position`; `runId`, `session`,
-        `tree`, `agentId` and `rule` say of which runs. One request looks at a bounded number
-        of events: as long as there is a `nextCursor` there may be more. Without `runId`,
+        revision of the configuration (`config`) and the `position`; `run_id`, `session`,
+        `tree`, `agent_id` and `rule` say of which runs. One request looks at a bounded number
+        of events: as long as there is a `next_cursor` there may be more. Without `run_id`,
         `session` or `tree` it needs a token for the sessions `*`.
 
         Args:
             agent_id: Of runs of this agent, as it is then.
             becomes: The value that it comes to have.
             changes: Any change of the field.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             field: A field of a run's state, or of that of `session`, by the view's name.
             from_: Where to begin: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
@@ -388,7 +378,7 @@ class Methods(Sender):
         cursor: str | None = None,
         limit: int | None = None,
         min_position: int | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         session: str | None = None,
         tree: str | None = None,
     ) -> DiffView:
@@ -396,10 +386,10 @@ class Methods(Sender):
 
         Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
         registry: who came to be, who is not there, and who changed, each with a patch (RFC
-        6902) that makes the left into the right, where `null` stands for one that was not
+        6902) that makes the left into the right, where `None` stands for one that was not
         there. Items are in the order of their first events between the two. One request looks
         at a bounded number of events, so a page may be short or empty: the diff is over when
-        `nextCursor` is null; `counts` are those of the page. A session in the diff of a tree
+        `next_cursor` is None; `counts` are those of the page. A session in the diff of a tree
         or of the registry is what its own events say; with `session` it is all that `GET
         /v1/sessions/{key}` shows.
 
@@ -408,7 +398,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started.
             to: The right side, which may be the earlier one.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
@@ -463,7 +453,7 @@ class Methods(Sender):
 
         The scopes of the token, and the patterns of the session keys that it may act for; any
         token may ask. `admin` stands for every scope, and `*` for every session. A child's
-        token is that of one run, `runId`. Where authentication is switched off `kind` is
+        token is that of one run, `run_id`. Where authentication is switched off `kind` is
         `anybody`.
 
         Args:
@@ -537,7 +527,7 @@ class Methods(Sender):
 
     def get_run(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         at: str | datetime | None = None,
         min_position: int | None = None,
@@ -549,10 +539,10 @@ class Methods(Sender):
 
         The run now, as of a position or instant, or after so many of its own events. With
         `wait` and `until` the answer comes when the stage is reached, on a refusal, or when
-        the time is over. Of a run at work `usage`, `estimatedCostUsd`, `transcriptEntries`
+        the time is over. Of a run at work `usage`, `estimated_cost_usd`, `transcript_entries`
         and, for a token with the scope `content`, the last `progress` are those of its
-        transcript so far, and `runtimeMs` goes up to now; as of an earlier position all of
-        them are null.
+        transcript so far, and `runtime_ms` goes up to now; as of an earlier position all of
+        them are None.
 
         Args:
             run_id: The run's id.
@@ -581,7 +571,7 @@ class Methods(Sender):
 
     def get_run_history(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         after: int | None = None,
         at: str | datetime | None = None,
@@ -593,14 +583,14 @@ class Methods(Sender):
 
         For each event of the run what it changed, as a patch (RFC 6902) from the run as it
         read before to how it read then; the first begins with `{}`. All in order give what
-        `version` of the run shows. `setBy` has for each field of the newest state, or of that
-        as of `at`, the event that set it last; with `field` for those fields alone. A text
-        that was erased is null, and who set it is known still. The run is read with its texts
-        by a token with the scope `content`, else as a summary.
+        `version` of the run shows. `set_by` has for each field of the newest state, or of
+        that as of `at`, the event that set it last; with `field` for those fields alone. A
+        text that was erased is None, and who set it is known still. The run is read with its
+        texts by a token with the scope `content`, else as a summary.
 
         Args:
             run_id: The run's id.
-            after: Only states behind this version: `nextAfter`.
+            after: Only states behind this version: `next_after`.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -620,11 +610,7 @@ class Methods(Sender):
         ).value
 
     def get_run_prompt(
-        self,
-        run_id: str | UUID,
-        *,
-        at: str | datetime | None = None,
-        min_position: int | None = None,
+        self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> PromptView:
         """The prompt as the child got it.
 
@@ -645,16 +631,12 @@ class Methods(Sender):
         ).value
 
     def get_run_shared_context(
-        self,
-        run_id: str | UUID,
-        *,
-        at: str | datetime | None = None,
-        min_position: int | None = None,
+        self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> RunSharedContextView:
         """What a run was given of its family's context.
 
         Whole, also what its prompt shortens; a child reads it with its own token. `position`
-        is where the run was claimed: the context is as it was then, null when nothing was
+        is where the run was claimed: the context is as it was then, None when nothing was
         shared. `erased` has the keys whose values are gone.
 
         Args:
@@ -672,7 +654,7 @@ class Methods(Sender):
 
     def get_run_transcript(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         after: int | None = None,
         at: str | datetime | None = None,
@@ -685,19 +667,19 @@ class Methods(Sender):
         """What the child said.
 
         Entries as they came, also while the run goes on; the first one of its own is what it
-        was told. Tool calls and token counts are shown with `tools=true`. An entry `session`
+        was told. Tool calls and token counts are shown with `tools=True`. An entry `session`
         in front says that those behind it, as many as its `entries`, are those of the
         requester's session that the child began with. With `at` it has the entries that had
         come when that position was recorded, all of them once the run had ended. To follow a
-        run at work, ask again with `wait` and with `nextAfter`, else `lastSequence`, as
-        `after`, until `complete` is true and `nextAfter` is null; or ask with `Accept:
+        run at work, ask again with `wait` and with `next_after`, else `last_sequence`, as
+        `after`, until `complete` is true and `next_after` is None; or ask with `Accept:
         text/event-stream`: each entry is an event `entry` whose `id` is its number, and an
         event `end` follows the last one. The stream resumes from `Last-Event-ID`, else
         `after`, else the first entry.
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `nextAfter` of a page.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -730,14 +712,14 @@ class Methods(Sender):
     ) -> SessionView:
         """One session.
 
-        By its key in any spelling, by its session id, or as `current`. `assertedBy` says on
+        By its key in any spelling, by its session id, or as `current`. `asserted_by` says on
         whose word it was first seen (`spawn` for a child), `assertions` which facts rest on
-        that word alone, and `depthFrom` where its depth was found. `runs` are those that it
-        asked for, `ownRuns` those of a child itself, the newest first.
+        that word alone, and `depth_from` where its depth was found. `runs` are those that it
+        asked for, `own_runs` those of a child itself, the newest first.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -760,14 +742,14 @@ class Methods(Sender):
 
         The session with its own runs and, below it, those that it spawned, each with its
         runs, the position and instant of every stage, and how many places it has taken. Level
-        by level, `limit` nodes at most: `cut` says that some are left out, and `childrenCut`
+        by level, `limit` nodes at most: `cut` says that some are left out, and `children_cut`
         of a node that they are below that one, whose own tree has them. `refused` of a node
         are the spawns that it asked for and that were refused, each with its `rule`; of the
-        whole tree `limit` at most. `refusedCut` says that the registry has more of them.
+        whole tree `limit` at most. `refused_cut` says that the registry has more of them.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -792,12 +774,12 @@ class Methods(Sender):
 
         What its next child starts with, for tokens with scope `content`. `sizes` has the
         bytes of each value, `sources` who wrote each key where, `history` what was written in
-        which order (the 200 newest), `startedWith` which children started with which version
+        which order (the 200 newest), `started_with` which children started with which version
         (the 500 newest). The `ETag` is the version, 0 while nothing was shared.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -852,12 +834,12 @@ class Methods(Sender):
 
         Announcements by position, those behind `after`. With `wait` an empty answer waits for
         the first one. `origin` is where the result is to be sent from here, if anybody said.
-        With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too.
+        With `at` each is as it was then: `state`, `acknowledged_at` and `deliveries` too.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
-            after: Only what stands behind this: `nextAfter` of a page.
+                session that the token acts for.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -885,7 +867,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
         order: Literal["asc", "desc"] | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> EventListView:
@@ -896,8 +878,8 @@ class Methods(Sender):
         `Last-Event-ID`, else `after`, else the head. With filters the stream sends
         `checkpoint` events, so that a resume skips what was filtered. A reader that is too
         slow is disconnected and resumes where it was. One request for a page looks at a
-        bounded number of events, so a page may be short or empty: go on behind `nextAfter`
-        until it is `head`, and with the newest first before `nextBefore` until that is null.
+        bounded number of events, so a page may be short or empty: go on behind `next_after`
+        until it is `head`, and with the newest first before `next_before` until that is None.
 
         Args:
             actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
@@ -973,10 +955,10 @@ class Methods(Sender):
         Of all sessions that the token covers, in this `state` or in any, by position, behind
         `after`; one that was parked stands where that was recorded last. `deliveries` has the
         state, the attempts and the next time of each webhook. One request looks at a bounded
-        number, so a page may be short or empty: the ledger is over when `nextAfter` is null.
+        number, so a page may be short or empty: the ledger is over when `next_after` is None.
 
         Args:
-            after: Only what stands behind this: `nextAfter` of a page.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -1014,7 +996,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
-            cursor: `nextCursor` of the page before.
+            cursor: `next_cursor` of the page before.
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
@@ -1029,7 +1011,7 @@ class Methods(Sender):
 
     def list_run_events(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         after: int | None = None,
         at: str | datetime | None = None,
@@ -1045,7 +1027,7 @@ class Methods(Sender):
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `nextAfter` of a page.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -1077,7 +1059,7 @@ class Methods(Sender):
         outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
         q: str | None = None,
         requester: str | None = None,
-        respawned_from: str | UUID | None = None,
+        respawned_from: str | None = None,
         rule: str | None = None,
         since: str | datetime | None = None,
         stage: Sequence[
@@ -1117,7 +1099,7 @@ class Methods(Sender):
         Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
         keeps the position at which the listing began. One request looks at a bounded number
         of runs, so a page may be short or empty for a token that may see few of them: the
-        listing is over when `nextCursor` is null, and not before.
+        listing is over when `next_cursor` is None, and not before.
 
         Args:
             agent_id: Of this agent, after any override; of any of several.
@@ -1125,7 +1107,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             depth: So deep; needs `requester`, `tree` or `rule` beside it.
             label: With exactly this label, or any of several.
             label_prefix: With a label that begins like this; needs `requester`, `tree` or
@@ -1196,7 +1178,7 @@ class Methods(Sender):
         min_position: int | None = None,
         outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
         requester: str | None = None,
-        respawned_from: str | UUID | None = None,
+        respawned_from: str | None = None,
         rule: str | None = None,
         since: str | datetime | None = None,
         stage: Sequence[
@@ -1233,7 +1215,7 @@ class Methods(Sender):
     ) -> TimelineView:
         """Runs as bars.
 
-        The runs that were asked for and not over between `from` and `to`, the newest first,
+        The runs that were asked for and not over between `from_` and `to`, the newest first,
         each with the position and instant of every stage that it had come to as of `at`, and
         buckets of as much time each with what was recorded in them, as `/v1/events/histogram`
         has them. The buckets count all of the log in that part, or the tree that is asked
@@ -1247,7 +1229,7 @@ class Methods(Sender):
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
             buckets: How many buckets of time; 0 for none, 100 when left out.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             depth: So deep; needs `requester`, `tree` or `rule` beside it.
             from_: Only what was recorded after this moment: pos:18342, an RFC 3339
                 instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
@@ -1321,18 +1303,18 @@ class Methods(Sender):
         A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag`
         that it was made for in `If-Match`, or `*`. Children that are at work keep what they
         started with. A patch that changes nothing records nothing. A token without scope
-        `content` is answered with `sessionKey`, `version`, `position` and `sizes` alone.
+        `content` is answered with `session_key`, `version`, `position` and `sizes` alone.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
-            changes: A JSON merge patch; keys with their values, null takes one away.
+                session that the token acts for.
+            changes: A JSON merge patch; keys with their values, None takes one away.
             if_match: The `ETag` of what was read, or `*`.
         """
         return (self.answer(operations.patch_shared_context(key, changes, if_match=if_match))).value
 
     def prolong_claim(
-        self, run_id: str | UUID, epoch: int, *, lease_seconds: float | None = None
+        self, run_id: str, epoch: int, *, lease_seconds: float | None = None
     ) -> HeartbeatAnswer:
         """Prolong a claim.
 
@@ -1362,13 +1344,13 @@ class Methods(Sender):
         For a requester that lives elsewhere: a child that is spawned with `context` `fork`
         begins with what was told last before its spawn. The whole conversation is told each
         time, and takes the place of the one before; the same again changes nothing and
-        records nothing. `tokens` is `totalTokens`, else the last usage entry or a quarter of
+        records nothing. `tokens` is `total_tokens`, else the last usage entry or a quarter of
         the bytes, whichever is more. A session that was spawned here is told by nobody: its
         transcript is its run's.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             entries: The whole conversation, the oldest first.
             total_tokens: How many tokens it is, when that is known.
             idempotency_key: The same key with the same body gets the first answer again,
@@ -1385,7 +1367,7 @@ class Methods(Sender):
 
     def redrive_announcement(
         self,
-        id: str | UUID,
+        id: str,
         reason: str,
         *,
         webhook: str | None = None,
@@ -1411,7 +1393,7 @@ class Methods(Sender):
         ).value
 
     def report_transcript(
-        self, run_id: str | UUID, epoch: int, first: int, entries: Sequence[EntryBody]
+        self, run_id: str, epoch: int, first: int, entries: Sequence[EntryBody]
     ) -> ReportedAnswer:
         """Report what the child said.
 
@@ -1429,7 +1411,7 @@ class Methods(Sender):
 
     def respawn(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         changes: Mapping[str, Any] | None = None,
         scripts: Literal["again", "recorded"] | None = None,
@@ -1441,14 +1423,14 @@ class Methods(Sender):
 
         A new spawn with the request of an earlier run, whatever came of that one, and with
         changes. It is decided and answered like any other. The new run names the earlier one
-        as `respawnedFrom`, that one has it among its `respawns`. The session that asked asks
+        as `respawned_from`, that one has it among its `respawns`. The session that asked asks
         again, unless the changes name another one that the token acts for; that, and
         `transcript`, need the scope `content` too.
 
         Args:
             run_id: The run's id.
             changes: A JSON merge patch (RFC 7396) over the request of the earlier run, in
-                the shape of `POST /v1/spawns`: null takes a member away.
+                the shape of `POST /v1/spawns`: None takes a member away.
             scripts: `recorded`: no context script runs; what each said for the earlier
                 run is read once more. Refused where that is not on record, or the script is
                 another one.
@@ -1482,7 +1464,7 @@ class Methods(Sender):
 
     def send_message(
         self,
-        run_id: str | UUID,
+        run_id: str,
         message: str,
         *,
         mode: Literal["send", "steer"] | None = None,
@@ -1547,7 +1529,7 @@ class Methods(Sender):
         Decides, gathers the child's context, opens its session and queues its run. Answered
         when the session exists; what was decided is durable by then. A caller that goes away
         cancels nothing. A refusal is recorded like everything else. A list of tasks is
-        decided as one: its answer has a `batchId`, and all runs in `runs`; a refusal names
+        decided as one: its answer has a `batch_id`, and all runs in `runs`; a refusal names
         the run and the task for which all were refused. The requester may be given by its
         session id, or as `current` by a token that acts for one session; what is on record
         about it outranks what the request says of it.
@@ -1577,7 +1559,7 @@ class Methods(Sender):
             depends_on: Earlier runs of the same tree, by their labels or ids. The child
                 is prepared, and queued when all of them have ended with `success` and all
                 below them is done; with `{"run": …, "require": "ended"}` any end will do.
-            chain_after: One run more to wait for, as in `dependsOn`.
+            chain_after: One run more to wait for, as in `depends_on`.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
@@ -1625,7 +1607,7 @@ class Methods(Sender):
         return (self.answer(operations.start_verification())).value
 
     def stop_run(
-        self, run_id: str | UUID, *, reason: str | None = None, idempotency_key: str | None = None
+        self, run_id: str, *, reason: str | None = None, idempotency_key: str | None = None
     ) -> StoppedAnswer:
         """Stop a run and its descendants.
 
@@ -1655,7 +1637,7 @@ class Methods(Sender):
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
@@ -1722,7 +1704,7 @@ class Methods(Sender):
         `failure`, or without totals, is not whole. It goes over the whole log, so it needs a
         token for sessions "*", and scope `content` for `prompts`.
         """
-        return self.lines(
+        return self._lines(
             operations.what_if(
                 config=config,
                 config_text=config_text,
@@ -1743,12 +1725,12 @@ class Methods(Sender):
         """Change the preamble of a session.
 
         What stands in front of the system prompt of the session's later runs, in the place of
-        the `contextPreamble` of its spawn, cut as that is. The run at work keeps what it
+        the `context_preamble` of its spawn, cut as that is. The run at work keeps what it
         began with. A text without anything to be seen takes it away.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
@@ -1770,7 +1752,7 @@ class Methods(Sender):
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
+                session that the token acts for.
             message: Said again in the answer.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
@@ -1794,7 +1776,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
         rule: str | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         session: str | None = None,
         to: str | datetime | None = None,
         tree: str | None = None,
@@ -1803,20 +1785,20 @@ class Methods(Sender):
     ) -> Iterator[BreakpointView]:
         """Yield the items of all pages of `find_events`, which are requested as needed.
 
-        The first positions, between `from` and `to`, at which a condition begins to hold
+        The first positions, between `from_` and `to`, at which a condition begins to hold
         (`when`), a field of a run's or a session's state becomes a value (`field` with
         `becomes` or `changes`), or an event was recorded (`types`, `rule`). Numbers of a
         condition count runs by status, `spawned` and `archived` ones, `active` places, the
-        revision of the configuration (`config`) and the `position`; `runId`, `session`,
-        `tree`, `agentId` and `rule` say of which runs. One request looks at a bounded number
-        of events: as long as there is a `nextCursor` there may be more. Without `runId`,
+        revision of the configuration (`config`) and the `position`; `run_id`, `session`,
+        `tree`, `agent_id` and `rule` say of which runs. One request looks at a bounded number
+        of events: as long as there is a `next_cursor` there may be more. Without `run_id`,
         `session` or `tree` it needs a token for the sessions `*`.
 
         Args:
             agent_id: Of runs of this agent, as it is then.
             becomes: The value that it comes to have.
             changes: Any change of the field.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             field: A field of a run's state, or of that of `session`, by the view's name.
             from_: Where to begin: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
@@ -1837,7 +1819,7 @@ class Methods(Sender):
             when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
                 `or`, `not` and parentheses.
         """
-        return self.items(
+        return self._items(
             operations.find_events(
                 agent_id=agent_id,
                 becomes=becomes,
@@ -1865,7 +1847,7 @@ class Methods(Sender):
         cursor: str | None = None,
         limit: int | None = None,
         min_position: int | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         session: str | None = None,
         tree: str | None = None,
     ) -> Iterator[DiffItemView]:
@@ -1873,10 +1855,10 @@ class Methods(Sender):
 
         Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
         registry: who came to be, who is not there, and who changed, each with a patch (RFC
-        6902) that makes the left into the right, where `null` stands for one that was not
+        6902) that makes the left into the right, where `None` stands for one that was not
         there. Items are in the order of their first events between the two. One request looks
         at a bounded number of events, so a page may be short or empty: the diff is over when
-        `nextCursor` is null; `counts` are those of the page. A session in the diff of a tree
+        `next_cursor` is None; `counts` are those of the page. A session in the diff of a tree
         or of the registry is what its own events say; with `session` it is all that `GET
         /v1/sessions/{key}` shows.
 
@@ -1885,7 +1867,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started.
             to: The right side, which may be the earlier one.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
@@ -1893,7 +1875,7 @@ class Methods(Sender):
             session: Of this session as it reads: a key, a session id, or `current`.
             tree: Of the runs and sessions below this root session, and of itself.
         """
-        return self.items(
+        return self._items(
             operations.get_diff(
                 from_,
                 to,
@@ -1908,7 +1890,7 @@ class Methods(Sender):
 
     def run_history(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         after: int | None = None,
         at: str | datetime | None = None,
@@ -1920,14 +1902,14 @@ class Methods(Sender):
 
         For each event of the run what it changed, as a patch (RFC 6902) from the run as it
         read before to how it read then; the first begins with `{}`. All in order give what
-        `version` of the run shows. `setBy` has for each field of the newest state, or of that
-        as of `at`, the event that set it last; with `field` for those fields alone. A text
-        that was erased is null, and who set it is known still. The run is read with its texts
-        by a token with the scope `content`, else as a summary.
+        `version` of the run shows. `set_by` has for each field of the newest state, or of
+        that as of `at`, the event that set it last; with `field` for those fields alone. A
+        text that was erased is None, and who set it is known still. The run is read with its
+        texts by a token with the scope `content`, else as a summary.
 
         Args:
             run_id: The run's id.
-            after: Only states behind this version: `nextAfter`.
+            after: Only states behind this version: `next_after`.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -1938,7 +1920,7 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return self.items(
+        return self._items(
             operations.get_run_history(
                 run_id, after=after, at=at, field=field, limit=limit, min_position=min_position
             )
@@ -1946,7 +1928,7 @@ class Methods(Sender):
 
     def transcript(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         after: int | None = None,
         at: str | datetime | None = None,
@@ -1959,19 +1941,19 @@ class Methods(Sender):
         """Yield the items of all pages of `get_run_transcript`, which are requested as needed.
 
         Entries as they came, also while the run goes on; the first one of its own is what it
-        was told. Tool calls and token counts are shown with `tools=true`. An entry `session`
+        was told. Tool calls and token counts are shown with `tools=True`. An entry `session`
         in front says that those behind it, as many as its `entries`, are those of the
         requester's session that the child began with. With `at` it has the entries that had
         come when that position was recorded, all of them once the run had ended. To follow a
-        run at work, ask again with `wait` and with `nextAfter`, else `lastSequence`, as
-        `after`, until `complete` is true and `nextAfter` is null; or ask with `Accept:
+        run at work, ask again with `wait` and with `next_after`, else `last_sequence`, as
+        `after`, until `complete` is true and `next_after` is None; or ask with `Accept:
         text/event-stream`: each entry is an event `entry` whose `id` is its number, and an
         event `end` follows the last one. The stream resumes from `Last-Event-ID`, else
         `after`, else the first entry.
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `nextAfter` of a page.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -1984,7 +1966,7 @@ class Methods(Sender):
             wait: How long to wait for an entry behind `after`, or for the end of the run,
                 60 seconds at most. Not with `at` or `last`.
         """
-        return self.items(
+        return self._items(
             operations.get_run_transcript(
                 run_id,
                 after=after,
@@ -2011,12 +1993,12 @@ class Methods(Sender):
 
         Announcements by position, those behind `after`. With `wait` an empty answer waits for
         the first one. `origin` is where the result is to be sent from here, if anybody said.
-        With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too.
+        With `at` each is as it was then: `state`, `acknowledged_at` and `deliveries` too.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for. A slash in it goes as `%2F`.
-            after: Only what stands behind this: `nextAfter` of a page.
+                session that the token acts for.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -2026,7 +2008,7 @@ class Methods(Sender):
                 another server has told; 503 when it is not known here within a second.
             wait: How long to wait, 60 seconds at most.
         """
-        return self.items(
+        return self._items(
             operations.list_announcements(
                 key, after=after, at=at, limit=limit, min_position=min_position, wait=wait
             )
@@ -2042,7 +2024,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
         order: Literal["asc", "desc"] | None = None,
-        run_id: str | UUID | None = None,
+        run_id: str | None = None,
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> Iterator[EventView]:
@@ -2053,8 +2035,8 @@ class Methods(Sender):
         `Last-Event-ID`, else `after`, else the head. With filters the stream sends
         `checkpoint` events, so that a resume skips what was filtered. A reader that is too
         slow is disconnected and resumes where it was. One request for a page looks at a
-        bounded number of events, so a page may be short or empty: go on behind `nextAfter`
-        until it is `head`, and with the newest first before `nextBefore` until that is null.
+        bounded number of events, so a page may be short or empty: go on behind `next_after`
+        until it is `head`, and with the newest first before `next_before` until that is None.
 
         Args:
             actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
@@ -2073,7 +2055,7 @@ class Methods(Sender):
             tree: In the tree below this root session: a key, a session id, or `current`.
             types: Of any of these types: one each time, or names by commas.
         """
-        return self.items(
+        return self._items(
             operations.list_events(
                 actor=actor,
                 after=after,
@@ -2102,10 +2084,10 @@ class Methods(Sender):
         Of all sessions that the token covers, in this `state` or in any, by position, behind
         `after`; one that was parked stands where that was recorded last. `deliveries` has the
         state, the attempts and the next time of each webhook. One request looks at a bounded
-        number, so a page may be short or empty: the ledger is over when `nextAfter` is null.
+        number, so a page may be short or empty: the ledger is over when `next_after` is None.
 
         Args:
-            after: Only what stands behind this: `nextAfter` of a page.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -2117,7 +2099,7 @@ class Methods(Sender):
                 `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
                 session has not taken it, or has.
         """
-        return self.items(
+        return self._items(
             operations.list_ledger(
                 after=after, at=at, limit=limit, min_position=min_position, state=state
             )
@@ -2141,18 +2123,18 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
-            cursor: `nextCursor` of the page before.
+            cursor: `next_cursor` of the page before.
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return self.items(
+        return self._items(
             operations.list_revisions(at=at, cursor=cursor, limit=limit, min_position=min_position)
         )
 
     def run_events(
         self,
-        run_id: str | UUID,
+        run_id: str,
         *,
         after: int | None = None,
         at: str | datetime | None = None,
@@ -2168,7 +2150,7 @@ class Methods(Sender):
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `nextAfter` of a page.
+            after: Only what stands behind this: `next_after` of a page.
             at: As of when: pos:18342, an RFC 3339 instant with an offset such as
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
@@ -2177,7 +2159,7 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return self.items(
+        return self._items(
             operations.list_run_events(
                 run_id, after=after, at=at, limit=limit, min_position=min_position
             )
@@ -2198,7 +2180,7 @@ class Methods(Sender):
         outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
         q: str | None = None,
         requester: str | None = None,
-        respawned_from: str | UUID | None = None,
+        respawned_from: str | None = None,
         rule: str | None = None,
         since: str | datetime | None = None,
         stage: Sequence[
@@ -2238,7 +2220,7 @@ class Methods(Sender):
         Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
         keeps the position at which the listing began. One request looks at a bounded number
         of runs, so a page may be short or empty for a token that may see few of them: the
-        listing is over when `nextCursor` is null, and not before.
+        listing is over when `next_cursor` is None, and not before.
 
         Args:
             agent_id: Of this agent, after any override; of any of several.
@@ -2246,7 +2228,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             depth: So deep; needs `requester`, `tree` or `rule` beside it.
             label: With exactly this label, or any of several.
             label_prefix: With a label that begins like this; needs `requester`, `tree` or
@@ -2275,7 +2257,7 @@ class Methods(Sender):
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started.
         """
-        return self.items(
+        return self._items(
             operations.list_runs(
                 agent_id=agent_id,
                 at=at,
@@ -2315,7 +2297,7 @@ class Methods(Sender):
         min_position: int | None = None,
         outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
         requester: str | None = None,
-        respawned_from: str | UUID | None = None,
+        respawned_from: str | None = None,
         rule: str | None = None,
         since: str | datetime | None = None,
         stage: Sequence[
@@ -2352,7 +2334,7 @@ class Methods(Sender):
     ) -> Iterator[RunBarView]:
         """Yield the items of all pages of `list_timeline`, which are requested as needed.
 
-        The runs that were asked for and not over between `from` and `to`, the newest first,
+        The runs that were asked for and not over between `from_` and `to`, the newest first,
         each with the position and instant of every stage that it had come to as of `at`, and
         buckets of as much time each with what was recorded in them, as `/v1/events/histogram`
         has them. The buckets count all of the log in that part, or the tree that is asked
@@ -2366,7 +2348,7 @@ class Methods(Sender):
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
             buckets: How many buckets of time; 0 for none, 100 when left out.
-            cursor: `nextCursor` of the page before this one.
+            cursor: `next_cursor` of the page before this one.
             depth: So deep; needs `requester`, `tree` or `rule` beside it.
             from_: Only what was recorded after this moment: pos:18342, an RFC 3339
                 instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
@@ -2396,7 +2378,7 @@ class Methods(Sender):
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started.
         """
-        return self.items(
+        return self._items(
             operations.list_timeline(
                 agent_id=agent_id,
                 at=at,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any, Literal
-from uuid import UUID
 
 from spawnlog.core.model import AnswerModel
 
@@ -13,8 +12,8 @@ from spawnlog.core.model import AnswerModel
 class AcknowledgedAnswer(AnswerModel):
     """An announcement that was taken."""
 
-    id: UUID
-    run_id: UUID
+    id: str
+    run_id: str
 
 
 class ActorView(AnswerModel):
@@ -53,8 +52,8 @@ class AttachmentsReceipt(AnswerModel):
 
 class AttachmentsView(AnswerModel):
     """
-    The receipt of files that were written, in `relDir` below the child's workspace, and what has
-    become of them.
+    The receipt of files that were written, in `rel_dir` below the child's workspace, and what
+    has become of them.
     """
 
     count: int
@@ -65,15 +64,15 @@ class AttachmentsView(AnswerModel):
 
 class CallerView(AnswerModel):
     """
-    What a token is good for: the id it is known by and never the token itself, its scopes, and
-    the patterns of the sessions it may act for. `session` is set when that is just one, `runId` for
-    the token of a child.
+    What a token is good for: the id it is known by and never the token itself, its scopes,
+    and the patterns of the sessions it may act for. `session` is set when that is just one,
+    `run_id` for the token of a child.
     """
 
     kind: str
     token: str | None
     session: str | None
-    run_id: UUID | None
+    run_id: str | None
     scopes: list[Literal["spawn", "read", "content", "control", "worker", "admin"]]
     patterns: list[str]
 
@@ -84,7 +83,7 @@ class ClaimedAnswer(AnswerModel):
     `token` the child's own for `url`, good until the run has ended; it is told to nobody else.
     """
 
-    run_id: UUID
+    run_id: str
     epoch: int
     lease_seconds: float
     url: str | None
@@ -112,7 +111,7 @@ class ComparedRuleView(AnswerModel):
 class ComparedRunView(AnswerModel):
     """One of the two runs."""
 
-    run_id: UUID
+    run_id: str
     label: str | None
     stage: Literal[
         "requested",
@@ -164,18 +163,19 @@ class ContinuedAnswer(AnswerModel):
     """The new run of a session that goes on."""
 
     status: Literal["accepted"]
-    run_id: UUID
-    continues: UUID
+    run_id: str
+    continues: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     model_applied: bool | None
     warnings: list[str]
 
 
 class DeliveryView(AnswerModel):
     """
-    How far an announcement has come on its way to one webhook. `statusCode` and `error` are of
-    the last attempt, `nextAttemptAt` is null when there is to be none; `parkedFor` is why then.
+    How far an announcement has come on its way to one webhook. `status_code` and `error` are
+    of the last attempt, `next_attempt_at` is None when there is to be none; `parked_for` is
+    why then.
     """
 
     webhook: str
@@ -190,11 +190,12 @@ class DeliveryView(AnswerModel):
 class DependencyView(AnswerModel):
     """
     A run that another one waits for. `state` is `unmet` when that one was over itself before
-    this was done as it was required to be. `runId` is null where one of the names in a request
-    stood for no run, or for several: then nothing was waited for, and lists of runs show none.
+    this was done as it was required to be. `run_id` is None where one of the names in a
+    request stood for no run, or for several: then nothing was waited for, and lists of runs
+    show none.
     """
 
-    run_id: UUID | None
+    run_id: str | None
     name: str
     via: Literal["dependsOn", "chainAfter", "reference"]
     require: Literal["success", "ended"]
@@ -219,7 +220,7 @@ class PatchItem(AnswerModel):
 class DiffItemView(AnswerModel):
     """
     A run by its id, or a session by its key. `patch` (RFC 6902) makes what it was at the left
-    into what it is at the right; `null` stands for one that was not there.
+    into what it is at the right; `None` stands for one that was not there.
     """
 
     kind: Literal["run", "session"]
@@ -230,10 +231,10 @@ class DiffItemView(AnswerModel):
 
 class DiffView(AnswerModel):
     """
-    What makes the left, as of `fromPosition`, into the right, as of `toPosition`, in the order
-    of the first events between them; `nextCursor` is null behind the last page. The revisions are
-    those of the configuration that was in force at either, null for none: what it says is not part
-    of what is compared.
+    What makes the left, as of `from_position`, into the right, as of `to_position`, in the
+    order of the first events between them; `next_cursor` is None behind the last page. The
+    revisions are those of the configuration that was in force at either, None for none: what
+    it says is not part of what is compared.
     """
 
     from_position: int
@@ -261,16 +262,16 @@ class DifferenceView(AnswerModel):
 class EndedAnswer(AnswerModel):
     """How the run ended, as it is on record."""
 
-    run_id: UUID
+    run_id: str
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"]
 
 
 class EventBucketView(AnswerModel):
     """
-    What was recorded in a bucket: from `firstPosition` at `firstAt` up to `lastPosition` at
-    `lastAt`, which are null where nothing was. `outcomes` are those of runs that ended, `rules`
-    those that refused a spawn. `since` and `until` are the edges of a bucket of time: behind the
-    one, and not behind the other.
+    What was recorded in a bucket: from `first_position` at `first_at` up to `last_position`
+    at `last_at`, which are None where nothing was. `outcomes` are those of runs that ended,
+    `rules` those that refused a spawn. `since` and `until` are the edges of a bucket of time:
+    behind the one, and not behind the other.
     """
 
     first_position: int | None
@@ -295,12 +296,12 @@ class EventView(AnswerModel):
     type_version: int
     recorded_at: datetime
     occurred_at: datetime
-    event_id: UUID
-    command_id: UUID
+    event_id: str
+    command_id: str
     actor: ActorView
-    causation: UUID | None
+    causation: str | None
     correlation: str | None
-    run_id: UUID | None
+    run_id: str | None
     traceparent: str | None
     config_revision: int
     writer_version: str
@@ -311,8 +312,8 @@ class EventView(AnswerModel):
 
 class FailureText(AnswerModel):
     """
-    Why a step could not be undone, or a webhook or hook did not take what it was sent; null if
-    that was erased.
+    Why a step could not be undone, or a webhook or hook did not take what it was sent; None
+    if that was erased.
     """
 
     error: str | None
@@ -328,15 +329,15 @@ class FinishedAnswer(AnswerModel):
     """A run that was over when it was to be steered: nothing happened."""
 
     status: Literal["done"]
-    run_id: UUID
+    run_id: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     label: str | None
     text: str
 
 
 class FirstDifferenceView(AnswerModel):
-    """The first entries that differ; null where the transcript had ended."""
+    """The first entries that differ; None where the transcript had ended."""
 
     left: ComparedEntryView | None
     right: ComparedEntryView | None
@@ -344,9 +345,9 @@ class FirstDifferenceView(AnswerModel):
 
 class GivenTextsView(AnswerModel):
     """
-    What was asked for and is kept beside the log; null what was not given, or is a name and
-    stands in the events. `dependencies` are the runs that it was to wait for, as JSON, when one of
-    the names stood for no run, or for several.
+    What was asked for and is kept beside the log; None what was not given, or is a name and
+    stands in the events. `dependencies` are the runs that it was to wait for, as JSON, when
+    one of the names stood for no run, or for several.
     """
 
     agent_id: str | None
@@ -369,7 +370,7 @@ class HeartbeatAnswer(AnswerModel):
     prolonged any more. `by` is who wanted that, `reason` what was said with it.
     """
 
-    run_id: UUID
+    run_id: str
     stop: Literal["stopped", "steered", "yielded"] | None
     by: str | None
     reason: str | None
@@ -378,7 +379,7 @@ class HeartbeatAnswer(AnswerModel):
 
 class HistogramView(AnswerModel):
     """
-    Buckets of the events behind position `after` up to position `until`. `countedTo` is null
+    Buckets of the events behind position `after` up to position `until`. `counted_to` is None
     when all of them were counted; else what stands behind that position was not looked at.
     """
 
@@ -423,8 +424,8 @@ class LogDifferenceView(AnswerModel):
 
 class ModelUsageView(AnswerModel):
     """
-    The share of one model, by the name that the runtime reported; null for one that it did not
-    name. `costUsd` null: there is no price for it.
+    The share of one model, by the name that the runtime reported; None for one that it did
+    not name. `cost_usd` None: there is no price for it.
     """
 
     model: str | None
@@ -442,14 +443,14 @@ class NearEventView(AnswerModel):
     position: int
     type: str
     recorded_at: datetime
-    run_id: UUID | None
+    run_id: str | None
     tree: str | None
 
 
 class OwnRunView(AnswerModel):
     """A run of a child's session itself; `continues` is the one before it."""
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -462,13 +463,13 @@ class OwnRunView(AnswerModel):
         "archived",
         "refused",
     ]
-    continues: UUID | None
+    continues: str | None
 
 
 class PageCodeAnswer(AnswerModel):
     """
-    A code that signs in to the page once: at `/ui/#code=…`. None is needed, and `code` is null,
-    where authentication is switched off.
+    A code that signs in to the page once: at `/ui/#code=…`. None is needed, and `code` is
+    None, where authentication is switched off.
     """
 
     code: str | None
@@ -503,7 +504,7 @@ class PreambleAnswer(AnswerModel):
     """
 
     session_key: str
-    session_id: UUID
+    session_id: str
     characters: int
     changed: bool
 
@@ -532,7 +533,7 @@ class ProgressView(AnswerModel):
 
 
 class PromptPartSideView(AnswerModel):
-    """A part of one of the prompts; `sha256` is of its bytes, null when they were erased."""
+    """A part of one of the prompts; `sha256` is of its bytes, None when they were erased."""
 
     bytes: int
     sha256: str | None
@@ -541,8 +542,8 @@ class PromptPartSideView(AnswerModel):
 class PromptPartView(AnswerModel):
     """
     A stretch of a prompt text: where it comes from, UTF-8 offsets `[start, end)` within the
-    text, and the SHA-256 of its bytes. `reusedFrom` is the earlier run for which a context script
-    said it; null when it was run for this one, and for what no script said.
+    text, and the SHA-256 of its bytes. `reused_from` is the earlier run for which a context
+    script said it; None when it was run for this one, and for what no script said.
     """
 
     of: Literal["systemPrompt", "message"]
@@ -550,7 +551,7 @@ class PromptPartView(AnswerModel):
     start: int
     end: int
     sha256: str
-    reused_from: UUID | None
+    reused_from: str | None
 
 
 class PromptView(AnswerModel):
@@ -563,25 +564,25 @@ class PromptView(AnswerModel):
 
 class QueuedAnswer(AnswerModel):
     """
-    A message that waits for the run at work, at this place from 1 on; `runId` is that of the run
-    which will go on with it, and is known from then on.
+    A message that waits for the run at work, at this place from 1 on; `run_id` is that of the
+    run which will go on with it, and is known from then on.
     """
 
     status: Literal["queued"]
-    run_id: UUID
-    continues: UUID
+    run_id: str
+    continues: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     place: int
 
 
 class QueuedMessageView(AnswerModel):
     """
-    A message that waits for the session's run at work. `runId` is that of the run which will go
-    on with it; `messagePreview` null: its text was erased.
+    A message that waits for the session's run at work. `run_id` is that of the run which will
+    go on with it; `message_preview` None: its text was erased.
     """
 
-    run_id: UUID
+    run_id: str
     message_preview: str | None
     by: str
     cause: Literal["message", "steer", "wake"]
@@ -591,7 +592,7 @@ class QueuedMessageView(AnswerModel):
 class QueuedView(AnswerModel):
     """A run that waits, its place from 1 on, and for what."""
 
-    run_id: UUID | None
+    run_id: str | None
     label: str | None
     place: int
     waits_for: str
@@ -627,7 +628,7 @@ class ReadinessAnswer(AnswerModel):
 class RedrivenAnswer(AnswerModel):
     """An announcement that is sent again, to these webhooks."""
 
-    run_id: UUID
+    run_id: str
     webhooks: list[str]
 
 
@@ -672,11 +673,11 @@ class RefusalView(AnswerModel):
 
 class RefusedRunView(AnswerModel):
     """
-    A run that was refused, and the rule that refused it. Of a refused message `childSessionKey`
-    is the session that it was for; of most spawns it is null.
+    A run that was refused, and the rule that refused it. Of a refused message
+    `child_session_key` is the session that it was for; of most spawns it is None.
     """
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -704,7 +705,7 @@ class RefusedRunView(AnswerModel):
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"] | None
     agent_id: str | None
     label: str | None
-    respawned_from: UUID | None
+    respawned_from: str | None
     created_at: datetime
     stages: list[ReachedStageView]
     rule: (
@@ -745,14 +746,14 @@ class RefusedRunView(AnswerModel):
 class ReportedAnswer(AnswerModel):
     """The entries are on record; `next` is the number of the one after them."""
 
-    run_id: UUID
+    run_id: str
     next: int
 
 
 class RequestedRunView(AnswerModel):
     """A run that a session asked for."""
 
-    run_id: UUID
+    run_id: str
     label: str | None
     stage: Literal[
         "requested",
@@ -771,9 +772,10 @@ class RequestedRunView(AnswerModel):
 
 class RevisionSummary(AnswerModel):
     """
-    A revision, and the positions and instants between which it was active: `untilPosition` and
-    `untilAt` are those at which the next one took its place, null for the one that is active.
-    `source` is the absolute path of its file, or `built-in`; `erased` whether its text is gone.
+    A revision, and the positions and instants between which it was active: `until_position`
+    and `until_at` are those at which the next one took its place, None for the one that is
+    active. `source` is the absolute path of its file, or `built-in`; `erased` whether its
+    text is gone.
     """
 
     revision: int
@@ -806,15 +808,15 @@ class RevisionView(AnswerModel):
 
 
 class RevokedAnswer(AnswerModel):
-    """The token is good for nothing any more; `wasKnown` when it was one of the page."""
+    """The token is good for nothing any more; `was_known` when it was one of the page."""
 
     was_known: bool
 
 
 class RuleView(AnswerModel):
     """
-    What a rule compared, and what came of it; `position` is that of the event which records it,
-    null when nothing does.
+    What a rule compared, and what came of it; `position` is that of the event which records
+    it, None when nothing does.
     """
 
     step: str
@@ -864,11 +866,11 @@ class RuleView(AnswerModel):
 
 class RunBarView(AnswerModel):
     """
-    A run as a bar. `parentRunId` is the run that asked for it; null where that is a session that
-    nobody spawned here.
+    A run as a bar. `parent_run_id` is the run that asked for it; None where that is a session
+    that nobody spawned here.
     """
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -898,18 +900,18 @@ class RunBarView(AnswerModel):
     label: str | None
     depth: int
     requester_session_key: str
-    parent_run_id: UUID | None
+    parent_run_id: str | None
     child_session_key: str | None
-    respawned_from: UUID | None
+    respawned_from: str | None
     stages: list[ReachedStageView]
 
 
 class RunTotalsView(AnswerModel):
     """
-    How many runs the filters leave, at that moment and for that token: all of them, by status,
-    by agent (the hundred with the most) and, of those refused, by rule. What has none is left out.
-    `countedTo` is null when all were counted; else only the newest were, down to the one created at
-    that position.
+    How many runs the filters leave, at that moment and for that token: all of them, by
+    status, by agent (the hundred with the most) and, of those refused, by rule. What has none
+    is left out. `counted_to` is None when all were counted; else only the newest were, down
+    to the one created at that position.
     """
 
     runs: int
@@ -920,9 +922,9 @@ class RunTotalsView(AnswerModel):
 
 
 class RunningView(AnswerModel):
-    """A run in a slot, and the server that holds it; null what the caller may not see."""
+    """A run in a slot, and the server that holds it; None what the caller may not see."""
 
-    run_id: UUID | None
+    run_id: str | None
     label: str | None
     holder: str | None
 
@@ -935,31 +937,31 @@ class ScriptFailureTexts(AnswerModel):
 
 class SessionStoppedAnswer(AnswerModel):
     """
-    A session that is stopped, with its newest run; `wasOver` when there was nothing to stop,
+    A session that is stopped, with its newest run; `was_over` when there was nothing to stop,
     `closed` when it takes no more messages.
     """
 
     session_key: str
-    session_id: UUID
-    run_id: UUID | None
+    session_id: str
+    run_id: str | None
     was_over: bool
     closed: bool
 
 
 class SessionView(AnswerModel):
     """
-    A session. `assertedBy` is on whose word it is on record, `assertions` which facts rest on
-    that alone, `depthFrom` where its depth was found. Model and thinking are those of its newest
-    run, with where they come from; `queue` are the messages that wait for it, `unreadReports` its
-    children that are done and of which no run of it was told. A session that nobody spawned here
-    has none of them. `preamblePosition` is where the preamble of its later runs was written; null
-    for the one of its spawn. `maxChildren` is by the configuration in force; null when that was
-    erased.
+    A session. `asserted_by` is on whose word it is on record, `assertions` which facts rest
+    on that alone, `depth_from` where its depth was found. Model and thinking are those of its
+    newest run, with where they come from; `queue` are the messages that wait for it,
+    `unread_reports` its children that are done and of which no run of it was told. A session
+    that nobody spawned here has none of them. `preamble_position` is where the preamble of
+    its later runs was written; None for the one of its spawn. `max_children` is by the
+    configuration in force; None when that was erased.
     """
 
     session_key: str
     display_key: str
-    session_id: UUID
+    session_id: str
     agent_id: str
     depth: int
     role: Literal["main", "orchestrator", "leaf"]
@@ -968,7 +970,7 @@ class SessionView(AnswerModel):
     workspace_dir: str | None
     spawned_by: str | None
     root_session_key: str
-    run_id: UUID | None
+    run_id: str | None
     stage: Literal["open", "closed"]
     created_at: datetime
     closed_at: datetime | None
@@ -976,7 +978,7 @@ class SessionView(AnswerModel):
     assertions: list[Literal["agentId", "sandboxed"]]
     depth_from: str | None
     active_children: int
-    active_runs: list[UUID]
+    active_runs: list[str]
     max_children: int | None
     pending_descendants: int
     running_descendants: int
@@ -988,7 +990,7 @@ class SessionView(AnswerModel):
     thinking: str | None
     thinking_source: str | None
     queue: list[QueuedMessageView]
-    unread_reports: list[UUID]
+    unread_reports: list[str]
     preamble_position: int | None
     version: int
 
@@ -1008,7 +1010,7 @@ class SharedChangeView(AnswerModel):
     recorded_at: datetime
     cause: Literal["spawn", "patch", "inherited"]
     by: str | None
-    run_id: UUID | None
+    run_id: str | None
     keys: list[str]
 
 
@@ -1023,21 +1025,21 @@ class SharedSizesView(AnswerModel):
 
 class SharedSourceView(AnswerModel):
     """
-    Who wrote a key: in which session first, and since which position it is so; `runId` is the
-    spawn that brought it or the run whose result it is, `by` who patched it.
+    Who wrote a key: in which session first, and since which position it is so; `run_id` is
+    the spawn that brought it or the run whose result it is, `by` who patched it.
     """
 
     kind: Literal["literal", "reference"]
     session_key: str
     position: int | None
-    run_id: UUID | None
+    run_id: str | None
     by: str | None
 
 
 class SharedStartView(AnswerModel):
     """A child that started with a version of a shared context."""
 
-    run_id: UUID
+    run_id: str
     position: int
     version: int
     label: str | None
@@ -1058,30 +1060,30 @@ class StateChangeView(AnswerModel):
 
 
 class SteeredAnswer(AnswerModel):
-    """A run that is ended for a message; `runId` is that of the run which goes on with it."""
+    """A run that is ended for a message; `run_id` is that of the run which goes on with it."""
 
     status: Literal["accepted"]
-    run_id: UUID
-    replaces: UUID
+    run_id: str
+    replaces: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     mode: Literal["restart"]
     label: str | None
     text: str
 
 
 class StoppedAnswer(AnswerModel):
-    """A run that is stopped; `wasOver` when there was nothing to stop."""
+    """A run that is stopped; `was_over` when there was nothing to stop."""
 
-    run_id: UUID
+    run_id: str
     was_over: bool
 
 
 class TimelineView(AnswerModel):
     """
-    Runs that were asked for and not over between the positions `after` and `until`, the newest
-    first, and the buckets of what was recorded in between. `bucketsCountedTo` is null when all of
-    that was counted; `nextCursor` is null behind the last run.
+    Runs that were asked for and not over between the positions `after` and `until`, the
+    newest first, and the buckets of what was recorded in between. `buckets_counted_to` is
+    None when all of that was counted; `next_cursor` is None behind the last run.
     """
 
     after: int
@@ -1093,7 +1095,7 @@ class TimelineView(AnswerModel):
 
 
 class ToolsView(AnswerModel):
-    """The tools of a child; `allow` null allows all that are not denied."""
+    """The tools of a child; `allow` None allows all that are not denied."""
 
     allow: list[str] | None
     deny: list[str]
@@ -1115,8 +1117,8 @@ class TotalsView(AnswerModel):
 
 class TranscriptEntryView(AnswerModel):
     """
-    An entry of a transcript; `sequence` counts from 1 within the run, `recordedAt` is when the
-    entry came from the agent.
+    An entry of a transcript; `sequence` counts from 1 within the run, `recorded_at` is when
+    the entry came from the agent.
     """
 
     sequence: int
@@ -1129,7 +1131,7 @@ class TranscriptProvidedAnswer(AnswerModel):
     """What is kept of a transcript that was sent."""
 
     session_key: str
-    session_id: UUID
+    session_id: str
     entries: int
     bytes: int
     tokens: int | None
@@ -1138,9 +1140,9 @@ class TranscriptProvidedAnswer(AnswerModel):
 
 class TranscriptView(AnswerModel):
     """
-    A page of a transcript; `nextAfter` is null behind the last one. Up to `lastSequence` all
-    entries were looked at, those of other kinds too: ask again with it as `after`. If `complete`,
-    the run is over, and no entry comes behind the last page.
+    A page of a transcript; `next_after` is None behind the last one. Up to `last_sequence`
+    all entries were looked at, those of other kinds too: ask again with it as `after`. If
+    `complete`, the run is over, and no entry comes behind the last page.
     """
 
     items: list[TranscriptEntryView]
@@ -1150,9 +1152,9 @@ class TranscriptView(AnswerModel):
 
 
 class TreeRunView(AnswerModel):
-    """A run in a tree. `respawnedFrom` is the run that it was made from, in whichever tree."""
+    """A run in a tree. `respawned_from` is the run that it was made from, in whichever tree."""
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -1180,15 +1182,15 @@ class TreeRunView(AnswerModel):
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"] | None
     agent_id: str | None
     label: str | None
-    respawned_from: UUID | None
+    respawned_from: str | None
     created_at: datetime
     stages: list[ReachedStageView]
 
 
 class UsageView(AnswerModel):
     """
-    Tokens as the runtime reported them; `totalTokens` is input and output, those of the cache
-    stand beside. `models` null: the release that ended the run did not record shares.
+    Tokens as the runtime reported them; `total_tokens` is input and output, those of the
+    cache stand beside. `models` None: the release that ended the run did not record shares.
     """
 
     input_tokens: int
@@ -1201,13 +1203,14 @@ class UsageView(AnswerModel):
 
 class VerificationView(AnswerModel):
     """
-    One verification. `state` is `running`, `right`, `different`, `stopped` by somebody, `failed`
-    because it could not go on, or `broken-off` when its process is gone. It began behind position
-    `began`, all is right up to `checked`, and it ends at `last`, null before it knows; `headHash`
-    is the chain hash there once it has ended. `notedAt` is when it was last heard of, `seconds` how
-    long it took or takes so far. `origin` is `server` or `command`, and `process` which one. The
-    counts are of what was compared: rows of runs and sessions, texts and transcripts, and of those
-    the `erased` ones that are gone with their keys.
+    One verification. `state` is `running`, `right`, `different`, `stopped` by somebody,
+    `failed` because it could not go on, or `broken-off` when its process is gone. It began
+    behind position `began`, all is right up to `checked`, and it ends at `last`, None before
+    it knows; `head_hash` is the chain hash there once it has ended. `noted_at` is when it was
+    last heard of, `seconds` how long it took or takes so far. `origin` is `server` or
+    `command`, and `process` which one. The counts are of what was compared: rows of runs and
+    sessions, texts and transcripts, and of those the `erased` ones that are gone with their
+    keys.
     """
 
     number: int
@@ -1260,7 +1263,7 @@ class WhatIfVerdictView(AnswerModel):
     in order.
     """
 
-    run_id: UUID
+    run_id: str
     position: int
     kind: Literal["spawn", "message"]
     agent_id: str | None
@@ -1321,19 +1324,19 @@ class YieldedAnswer(AnswerModel):
 
     status: Literal["yielded"]
     message: str
-    run_id: UUID
+    run_id: str
     session_key: str
 
 
 class AcceptedRun(AnswerModel):
     """
-    One child of an accepted spawn. `modelApplied` is whether the model that was named first is
-    the one that runs; null when none was named.
+    One child of an accepted spawn. `model_applied` is whether the model that was named first
+    is the one that runs; None when none was named.
     """
 
-    run_id: UUID
+    run_id: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     label: str | None
     mode: Literal["run", "session"]
     note: str | None
@@ -1347,9 +1350,9 @@ class AcceptedSpawn(AnswerModel):
 
     status: Literal["accepted"]
     runs: list[AcceptedRun]
-    run_id: UUID
+    run_id: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     label: str | None
     mode: Literal["run", "session"]
     note: str | None
@@ -1377,8 +1380,8 @@ class AnnouncementView(AnswerModel):
     inbox again, further on, and is not taken any more.
     """
 
-    id: UUID
-    run_id: UUID
+    id: str
+    run_id: str
     requester: str
     child_session_key: str | None
     label: str | None
@@ -1395,16 +1398,16 @@ class AnnouncementView(AnswerModel):
 
 class BreakpointView(AnswerModel):
     """
-    Where something begins to be so: `asOf` is the `at` by which everything is shown as it was
-    then, `event` what was recorded there, null when nothing of what was looked at was. `before` and
-    `after` are the numbers or the field in front of it and from it on. `alreadyHeld`: it was so
-    before the range began, which is where it begins.
+    Where something begins to be so: `as_of` is the `at` by which everything is shown as it
+    was then, `event` what was recorded there, None when nothing of what was looked at was.
+    `before` and `after` are the numbers or the field in front of it and from it on.
+    `already_held`: it was so before the range began, which is where it begins.
     """
 
     position: int
     as_of: str
     recorded_at: datetime | None
-    run_id: UUID | None
+    run_id: str | None
     session_key: str | None
     before: dict[str, Any]
     after: dict[str, Any]
@@ -1413,7 +1416,7 @@ class BreakpointView(AnswerModel):
 
 
 class ComparedDecisionView(AnswerModel):
-    """A rule in both explanations; null where the explanation has no such rule."""
+    """A rule in both explanations; None where the explanation has no such rule."""
 
     step: str
     rule: Literal[
@@ -1460,8 +1463,8 @@ class ComparedDecisionView(AnswerModel):
 
 class ComparedPartView(AnswerModel):
     """
-    A part of the prompts. `erased`: it may have differed, and nobody can tell any more. `diff`
-    is a unified diff, null for equal parts and for such as are too long.
+    A part of the prompts. `erased`: it may have differed, and nobody can tell any more.
+    `diff` is a unified diff, None for equal parts and for such as are too long.
     """
 
     of: Literal["systemPrompt", "message"]
@@ -1481,9 +1484,10 @@ class ComparedPromptsView(AnswerModel):
 
 class ComparedTranscriptsView(AnswerModel):
     """
-    How many entries each has (null while the run is at work), how many are equal from the first
-    one on, and the first that differ. `same` is null when so many are equal that the others were
-    not looked at. With `erased` entries of one of them are gone, and may have differed.
+    How many entries each has (None while the run is at work), how many are equal from the
+    first one on, and the first that differ. `same` is None when so many are equal that the
+    others were not looked at. With `erased` entries of one of them are gone, and may have
+    differed.
     """
 
     same: bool | None
@@ -1496,10 +1500,10 @@ class ComparedTranscriptsView(AnswerModel):
 
 class EventListView(AnswerModel):
     """
-    A page of the log. It was looked through up to `nextAfter`; `head` is where the log ends, or
-    ended at the moment that was asked about. With the newest first it was looked through from
-    `nextAfter` down to `nextBefore`, which is null when nothing that was asked for is older, and on
-    pages with the oldest first.
+    A page of the log. It was looked through up to `next_after`; `head` is where the log ends,
+    or ended at the moment that was asked about. With the newest first it was looked through
+    from `next_after` down to `next_before`, which is None when nothing that was asked for is
+    older, and on pages with the oldest first.
     """
 
     items: list[EventView]
@@ -1518,12 +1522,12 @@ class EventWithTexts(AnswerModel):
     type_version: int
     recorded_at: datetime
     occurred_at: datetime
-    event_id: UUID
-    command_id: UUID
+    event_id: str
+    command_id: str
     actor: ActorView
-    causation: UUID | None
+    causation: str | None
     correlation: str | None
-    run_id: UUID | None
+    run_id: str | None
     traceparent: str | None
     config_revision: int
     writer_version: str
@@ -1534,9 +1538,9 @@ class EventWithTexts(AnswerModel):
 
 
 class ExplanationView(AnswerModel):
-    """Every rule in the order of the decision, and the refusal, null when there is none."""
+    """Every rule in the order of the decision, and the refusal, None when there is none."""
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -1556,7 +1560,7 @@ class ExplanationView(AnswerModel):
 
 
 class InboxView(AnswerModel):
-    """A page of an inbox; `nextAfter` is null behind the last one."""
+    """A page of an inbox; `next_after` is None behind the last one."""
 
     items: list[AnnouncementView]
     next_after: int | None
@@ -1564,7 +1568,7 @@ class InboxView(AnswerModel):
 
 class LaneView(AnswerModel):
     """
-    One lane at one depth. `width` is by the configuration in force; null when that was
+    One lane at one depth. `width` is by the configuration in force; None when that was
     erased.
     """
 
@@ -1577,11 +1581,12 @@ class LaneView(AnswerModel):
 
 class LogHeadView(AnswerModel):
     """
-    Where the log ends, or ended then, and the hash that chains all of it: null where there is no
-    event. The verifications are those of now, the newest first: no moment of the log has them.
+    Where the log ends, or ended then, and the hash that chains all of it: None where there is
+    no event. The verifications are those of now, the newest first: no moment of the log has
+    them.
     """
 
-    log_id: UUID
+    log_id: str
     position: int
     recorded_at: datetime | None
     chain_hash: str | None
@@ -1590,11 +1595,11 @@ class LogHeadView(AnswerModel):
 
 class MomentView(AnswerModel):
     """
-    A position of the log and when its event was recorded: null before all events. `appendLast`
-    is the last position of the append that it is of, `configRevision` the number of the
-    configuration in force then, null before the first one and for who does not see all of the log.
-    `before` are the events up to the position, `after` those behind it, both in order; of what
-    others did a token sees nothing.
+    A position of the log and when its event was recorded: None before all events.
+    `append_last` is the last position of the append that it is of, `config_revision` the
+    number of the configuration in force then, None before the first one and for who does not
+    see all of the log. `before` are the events up to the position, `after` those behind it,
+    both in order; of what others did a token sees nothing.
     """
 
     position: int
@@ -1606,7 +1611,7 @@ class MomentView(AnswerModel):
 
 
 class RevisionListView(AnswerModel):
-    """A page of revisions, the newest first; `nextCursor` is null behind the last one."""
+    """A page of revisions, the newest first; `next_cursor` is None behind the last one."""
 
     items: list[RevisionSummary]
     next_cursor: str | None
@@ -1614,8 +1619,8 @@ class RevisionListView(AnswerModel):
 
 class RunComparisonView(AnswerModel):
     """
-    Two runs side by side. `same` is whether nothing differs; how long each took does not count.
-    `prompt` and `transcript` are null for a token without the scope `content`.
+    Two runs side by side. `same` is whether nothing differs; how long each took does not
+    count. `prompt` and `transcript` are None for a token without the scope `content`.
     """
 
     same: bool
@@ -1630,7 +1635,7 @@ class RunComparisonView(AnswerModel):
 
 
 class RunEventListView(AnswerModel):
-    """Events of one run; `nextAfter` is null behind the last page."""
+    """Events of one run; `next_after` is None behind the last page."""
 
     items: list[EventWithTexts | EventView]
     next_after: int | None
@@ -1638,11 +1643,12 @@ class RunEventListView(AnswerModel):
 
 class RunHistoryView(AnswerModel):
     """
-    States of a run in order. `version` is the newest one that is looked at; `setBy` has of each
-    field of that state the event which set it last; `nextAfter` is null behind the last page.
+    States of a run in order. `version` is the newest one that is looked at; `set_by` has of
+    each field of that state the event which set it last; `next_after` is None behind the last
+    page.
     """
 
-    run_id: UUID
+    run_id: str
     version: int
     items: list[StateChangeView]
     set_by: dict[str, SetByView]
@@ -1656,7 +1662,7 @@ class RunMetadataView(AnswerModel):
     of those that the caller may see. Times are UTC, `*Ms` milliseconds.
     """
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -1686,11 +1692,11 @@ class RunMetadataView(AnswerModel):
     requested_agent_id: str | None
     requester_session_key: str
     child_session_key: str | None
-    session_id: UUID
+    session_id: str
     controller_session_key: str
-    continues: UUID | None
-    respawned_from: UUID | None
-    batch_id: UUID | None
+    continues: str | None
+    respawned_from: str | None
+    batch_id: str | None
     label: str | None
     task_preview: str | None
     task_bytes: int
@@ -1759,9 +1765,9 @@ class RunMetadataView(AnswerModel):
     config_revision: int
     version: int
     cause: Literal["message", "steer", "wake"] | None
-    continued_by: UUID | None
+    continued_by: str | None
     yielded: bool
-    respawns: list[UUID]
+    respawns: list[str]
     context_preamble: PreambleView | None
     transcript_entries: int | None
 
@@ -1769,10 +1775,10 @@ class RunMetadataView(AnswerModel):
 class RunSharedContextView(AnswerModel):
     """
     What a run was given when it was claimed at `position`; `erased` are the keys whose values
-    are null because they were erased.
+    are None because they were erased.
     """
 
-    run_id: UUID
+    run_id: str
     position: int | None
     values: dict[str, Any]
     erased: list[str]
@@ -1785,7 +1791,7 @@ class RunSummary(AnswerModel):
     milliseconds.
     """
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -1815,11 +1821,11 @@ class RunSummary(AnswerModel):
     requested_agent_id: str | None
     requester_session_key: str
     child_session_key: str | None
-    session_id: UUID
+    session_id: str
     controller_session_key: str
-    continues: UUID | None
-    respawned_from: UUID | None
-    batch_id: UUID | None
+    continues: str | None
+    respawned_from: str | None
+    batch_id: str | None
     label: str | None
     task_preview: str | None
     task_bytes: int
@@ -1888,7 +1894,7 @@ class RunSummary(AnswerModel):
     config_revision: int
     version: int
     cause: Literal["message", "steer", "wake"] | None
-    continued_by: UUID | None
+    continued_by: str | None
     yielded: bool
 
 
@@ -1898,7 +1904,7 @@ class RunView(AnswerModel):
     that the caller may see. Times are UTC, `*Ms` milliseconds.
     """
 
-    run_id: UUID
+    run_id: str
     stage: Literal[
         "requested",
         "scripts-resolved",
@@ -1928,11 +1934,11 @@ class RunView(AnswerModel):
     requested_agent_id: str | None
     requester_session_key: str
     child_session_key: str | None
-    session_id: UUID
+    session_id: str
     controller_session_key: str
-    continues: UUID | None
-    respawned_from: UUID | None
-    batch_id: UUID | None
+    continues: str | None
+    respawned_from: str | None
+    batch_id: str | None
     label: str | None
     task: str | None
     depth: int
@@ -2000,9 +2006,9 @@ class RunView(AnswerModel):
     config_revision: int
     version: int
     cause: Literal["message", "steer", "wake"] | None
-    continued_by: UUID | None
+    continued_by: str | None
     yielded: bool
-    respawns: list[UUID]
+    respawns: list[str]
     context_preamble: PreambleView | None
     transcript_entries: int | None
     progress: ProgressView | None
@@ -2012,8 +2018,9 @@ class RunView(AnswerModel):
 
 class SearchView(AnswerModel):
     """
-    The breakpoints that were found, in order, and what that took: `eventsRead` in `reads`
-    questions to the log, up to `searchedTo`. With a `nextCursor` the search is not at its end.
+    The breakpoints that were found, in order, and what that took: `events_read` in `reads`
+    questions to the log, up to `searched_to`. With a `next_cursor` the search is not at its
+    end.
     """
 
     items: list[BreakpointView]
@@ -2042,15 +2049,16 @@ class SharedContextView(AnswerModel):
 
 class TreeNodeView(AnswerModel):
     """
-    A session with its own runs in order of creation, and those below it. `sessionKey` is null
-    for a spawn that is prepared and has no session yet. `childrenCut` says that there may be others
-    below it than those in `children`: ask for the tree of this session. `refused` are the runs that
-    this session asked for and that were refused, in order of creation: spawns, and messages to its
-    children. `refusedCut` says that there may be more of them: ask the registry.
+    A session with its own runs in order of creation, and those below it. `session_key` is
+    None for a spawn that is prepared and has no session yet. `children_cut` says that there
+    may be others below it than those in `children`: ask for the tree of this session.
+    `refused` are the runs that this session asked for and that were refused, in order of
+    creation: spawns, and messages to its children. `refused_cut` says that there may be more
+    of them: ask the registry.
     """
 
     session_key: str | None
-    session_id: UUID | None
+    session_id: str | None
     agent_id: str | None
     depth: int
     role: str | None
@@ -2085,7 +2093,7 @@ class AcceptedBatch(AnswerModel):
     """An accepted list of tasks: a run for each."""
 
     status: Literal["accepted"]
-    batch_id: UUID
+    batch_id: str
     runs: list[AcceptedRun]
 
 
@@ -2093,11 +2101,11 @@ class AcceptedBatchOfOne(AnswerModel):
     """An accepted list with one task: the members of its run stand beside it."""
 
     status: Literal["accepted"]
-    batch_id: UUID
+    batch_id: str
     runs: list[AcceptedRun]
-    run_id: UUID
+    run_id: str
     child_session_key: str
-    session_id: UUID
+    session_id: str
     label: str | None
     mode: Literal["run", "session"]
     note: str | None
@@ -2114,7 +2122,7 @@ class LaneListView(AnswerModel):
 
 class RunListView(AnswerModel):
     """
-    A page of the registry; `nextCursor` is null behind the last one. `totals` are there when
+    A page of the registry; `next_cursor` is None behind the last one. `totals` are there when
     they were asked for, beside the first page.
     """
 

@@ -21,7 +21,6 @@ from spawnlog.core.request import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from spawnlog.bodies import (
         AttachAsBody,
@@ -104,7 +103,7 @@ if TYPE_CHECKING:
 
 
 def acknowledge_announcement(
-    key: str, id: str | UUID, *, position: int | None = None, idempotency_key: str | None = None
+    key: str, id: str, *, position: int | None = None, idempotency_key: str | None = None
 ) -> Request[AcknowledgedAnswer]:
     """Take an announcement."""
     return command_request(
@@ -118,7 +117,7 @@ def acknowledge_announcement(
 
 
 def claim_run(
-    run_id: str | UUID, executor: str, *, lease_seconds: float | None = None
+    run_id: str, executor: str, *, lease_seconds: float | None = None
 ) -> Request[ClaimedAnswer]:
     """Claim a run to execute it."""
     return plain_request(
@@ -139,11 +138,7 @@ def clear_preamble(key: str) -> Request[PreambleAnswer]:
 
 
 def compare_runs(
-    run_id: str | UUID,
-    with_: str | UUID,
-    *,
-    at: str | datetime | None = None,
-    min_position: int | None = None,
+    run_id: str, with_: str, *, at: str | datetime | None = None, min_position: int | None = None
 ) -> Request[RunComparisonView]:
     """Two runs side by side."""
     return read_request(
@@ -161,7 +156,7 @@ def count_events(
     by: Literal["position", "time"] | None = None,
     from_: str | datetime | None = None,
     min_position: int | None = None,
-    run_id: str | UUID | None = None,
+    run_id: str | None = None,
     to: str | datetime | None = None,
     tree: str | None = None,
     types: Sequence[str] = (),
@@ -186,7 +181,7 @@ def count_events(
 
 
 def end_run(
-    run_id: str | UUID,
+    run_id: str,
     epoch: int,
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"],
     *,
@@ -206,7 +201,7 @@ def end_run(
 
 
 def explain_run(
-    run_id: str | UUID, *, at: str | datetime | None = None, min_position: int | None = None
+    run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
 ) -> Request[ExplanationView]:
     """How a spawn, or a message, was decided."""
     return read_request(
@@ -228,7 +223,7 @@ def find_events(
     limit: int | None = None,
     min_position: int | None = None,
     rule: str | None = None,
-    run_id: str | UUID | None = None,
+    run_id: str | None = None,
     session: str | None = None,
     to: str | datetime | None = None,
     tree: str | None = None,
@@ -267,7 +262,7 @@ def get_diff(
     cursor: str | None = None,
     limit: int | None = None,
     min_position: int | None = None,
-    run_id: str | UUID | None = None,
+    run_id: str | None = None,
     session: str | None = None,
     tree: str | None = None,
 ) -> PageRequest[DiffView, DiffItemView]:
@@ -344,7 +339,7 @@ def get_revision(
 
 
 def get_run(
-    run_id: str | UUID,
+    run_id: str,
     *,
     at: str | datetime | None = None,
     min_position: int | None = None,
@@ -363,7 +358,7 @@ def get_run(
 
 
 def get_run_history(
-    run_id: str | UUID,
+    run_id: str,
     *,
     after: int | None = None,
     at: str | datetime | None = None,
@@ -381,7 +376,7 @@ def get_run_history(
 
 
 def get_run_prompt(
-    run_id: str | UUID, *, at: str | datetime | None = None, min_position: int | None = None
+    run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
 ) -> Request[PromptView]:
     """The prompt as the child got it."""
     return read_request(
@@ -393,7 +388,7 @@ def get_run_prompt(
 
 
 def get_run_shared_context(
-    run_id: str | UUID, *, at: str | datetime | None = None, min_position: int | None = None
+    run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
 ) -> Request[RunSharedContextView]:
     """What a run was given of its family's context."""
     return read_request(
@@ -405,7 +400,7 @@ def get_run_shared_context(
 
 
 def get_run_transcript(
-    run_id: str | UUID,
+    run_id: str,
     *,
     after: int | None = None,
     at: str | datetime | None = None,
@@ -515,7 +510,7 @@ def list_events(
     limit: int | None = None,
     min_position: int | None = None,
     order: Literal["asc", "desc"] | None = None,
-    run_id: str | UUID | None = None,
+    run_id: str | None = None,
     tree: str | None = None,
     types: Sequence[str] = (),
 ) -> PageRequest[EventListView, EventView]:
@@ -585,7 +580,7 @@ def list_revisions(
 
 
 def list_run_events(
-    run_id: str | UUID,
+    run_id: str,
     *,
     after: int | None = None,
     at: str | datetime | None = None,
@@ -615,7 +610,7 @@ def list_runs(
     outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
     q: str | None = None,
     requester: str | None = None,
-    respawned_from: str | UUID | None = None,
+    respawned_from: str | None = None,
     rule: str | None = None,
     since: str | datetime | None = None,
     stage: Sequence[
@@ -694,7 +689,7 @@ def list_timeline(
     min_position: int | None = None,
     outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
     requester: str | None = None,
-    respawned_from: str | UUID | None = None,
+    respawned_from: str | None = None,
     rule: str | None = None,
     since: str | datetime | None = None,
     stage: Sequence[
@@ -782,7 +777,7 @@ def patch_shared_context(
 
 
 def prolong_claim(
-    run_id: str | UUID, epoch: int, *, lease_seconds: float | None = None
+    run_id: str, epoch: int, *, lease_seconds: float | None = None
 ) -> Request[HeartbeatAnswer]:
     """Prolong a claim."""
     return plain_request(
@@ -814,7 +809,7 @@ def provide_transcript(
 
 
 def redrive_announcement(
-    id: str | UUID, reason: str, *, webhook: str | None = None, idempotency_key: str | None = None
+    id: str, reason: str, *, webhook: str | None = None, idempotency_key: str | None = None
 ) -> Request[RedrivenAnswer]:
     """Send a parked announcement again."""
     return command_request(
@@ -828,7 +823,7 @@ def redrive_announcement(
 
 
 def report_transcript(
-    run_id: str | UUID, epoch: int, first: int, entries: Sequence[EntryBody]
+    run_id: str, epoch: int, first: int, entries: Sequence[EntryBody]
 ) -> Request[ReportedAnswer]:
     """Report what the child said."""
     return plain_request(
@@ -842,7 +837,7 @@ def report_transcript(
 
 
 def respawn(
-    run_id: str | UUID,
+    run_id: str,
     *,
     changes: Mapping[str, Any] | None = None,
     scripts: Literal["again", "recorded"] | None = None,
@@ -874,7 +869,7 @@ def revoke_page_token() -> Request[RevokedAnswer]:
 
 
 def send_message(
-    run_id: str | UUID,
+    run_id: str,
     message: str,
     *,
     mode: Literal["send", "steer"] | None = None,
@@ -968,7 +963,7 @@ def start_verification() -> Request[VerificationStartView]:
 
 
 def stop_run(
-    run_id: str | UUID, *, reason: str | None = None, idempotency_key: str | None = None
+    run_id: str, *, reason: str | None = None, idempotency_key: str | None = None
 ) -> Request[StoppedAnswer]:
     """Stop a run and its descendants."""
     return command_request(

@@ -15,8 +15,10 @@ import pytest
 from infrastructure.inbound.http.openapi import document
 from spawnlog import AsyncClient, Client
 from spawnlog.core.answer import ServerAnswer, read_value
+from spawnlog.core.errors import InvalidSetting
 from spawnlog.core.request import Request
 from tests.support.client.description import python_name
+from tests.support.client.methods import ITERATORS
 from tests.support.client.write import PACKAGE, generated
 
 RUN = "11111111-0000-4000-8000-000000000001"
@@ -39,7 +41,7 @@ class SilentClient(Client):
         self.requests.append(request)
         return ServerAnswer(None, None, False)
 
-    def lines(self, request: Request[Any]) -> Iterator[Any]:
+    def _lines(self, request: Request[Any]) -> Iterator[Any]:
         self.requests.append(request)
         return iter(())
 
@@ -78,8 +80,37 @@ def test_wait_of_a_method_is_described_in_seconds() -> None:
     assert [one for one in described if "60 seconds at most" not in one or "30s" in one] == []
 
 
-def test_run_takes_the_id_of_a_summary(silent: SilentClient) -> None:
-    assert silent.run(UUID(RUN)).run_id == RUN
+def test_id_is_text_in_every_answer_and_argument() -> None:
+    for name in ("models.py", "bodies.py", "methods.py", "operations.py"):
+        assert "UUID" not in (PACKAGE / name).read_text("utf-8"), name
+
+
+def test_query_takes_no_other_type_than_text(silent: SilentClient) -> None:
+    with pytest.raises(InvalidSetting, match="runId is a UUID: give it as text"):
+        silent.list_events(run_id=UUID(RUN))  # type: ignore[arg-type]
+
+
+def test_description_of_a_method_names_the_arguments_of_python() -> None:
+    names = {one["name"] for _, _, row in OPERATIONS.values() for one in row.get("parameters", ())}
+    spelled = {name for name in names if python_name(name) != name and name.isalpha()}
+    wrong = [
+        (method, word)
+        for method in map(python_name, OPERATIONS)
+        for word in re.findall(r"`(\w+)`", inspect.getdoc(getattr(Client, method)) or "")
+        if word in spelled
+    ]
+    assert wrong == []
+    assert "`next_cursor` of the page" in (inspect.getdoc(Client.list_runs) or "")
+    assert "%2F" not in (inspect.getdoc(Client.get_session) or "")
+
+
+def test_completion_shows_operations_and_what_the_page_of_the_client_has() -> None:
+    shown = {name for name in dir(Client("http://127.0.0.1:1", token="x")) if name[0] != "_"}
+    other = shown - {python_name(one) for one in OPERATIONS} - set(ITERATORS.values())
+    assert other == {
+        "address", "answer", "close", "follow_events", "from_environment", "retries", "run",
+        "session",
+    }  # fmt: skip
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -92,7 +92,7 @@ class AsyncSender:
                 pause_seconds = attempts.pause_seconds(failure)
             await async_sleep(pause_seconds)
 
-    async def items(self, request: PageRequest[Any, ItemT]) -> AsyncIterator[ItemT]:
+    async def _items(self, request: PageRequest[Any, ItemT]) -> AsyncIterator[ItemT]:
         """Yield the items of this page and of all that follow."""
         following: PageRequest[Any, ItemT] | None = request
         while following is not None:
@@ -101,22 +101,22 @@ class AsyncSender:
                 yield item
             following = following.following(page.value, page.position)
 
-    async def lines(self, request: LinesRequest[T]) -> AsyncIterator[T]:
+    async def _lines(self, request: LinesRequest[T]) -> AsyncIterator[T]:
         """Yield the lines of an answer as they come. Raise StreamCutShort if it ends early."""
         reader = LineReader(request)
-        async with self.opened(request, self.retries) as response:
+        async with self._opened(request, self.retries) as response:
             async for chunk in response.aiter_bytes():
                 for line in reader.feed(chunk):
                     yield line
         for line in reader.end():
             yield line
 
-    async def feed_events(self, feed: Feed[T]) -> AsyncGenerator[T]:
+    async def _feed_events(self, feed: Feed[T]) -> AsyncGenerator[T]:
         """Yield the events of a feed, over as many connections as it takes."""
         while True:
             request = feed.request()
             try:
-                async with self.opened(request) as response:
+                async with self._opened(request) as response:
                     feed.opened(response.headers)
                     async for message in httpx2.EventSource(response, LINE_BYTES_MAX):
                         event = feed.take(message.event, message.id, message.data)
@@ -128,7 +128,7 @@ class AsyncSender:
             await async_sleep(feed.pause_seconds(failure))
 
     @asynccontextmanager
-    async def opened(
+    async def _opened(
         self, request: Request[Any], retries: RetryLimits = NO_RETRIES
     ) -> AsyncIterator[httpx2.Response]:
         """Yield a successful answer, to be read while it comes."""

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from uuid import UUID
 
 from spawnlog.core.answer import number_in, read_value
 from spawnlog.core.errors import (
@@ -34,7 +33,7 @@ def event_stream_request(
     *,
     after: int | None = None,
     types: Sequence[str] = (),
-    run_id: str | UUID | None = None,
+    run_id: str | None = None,
     tree: str | None = None,
     actor: str | None = None,
 ) -> "Request[EventView]":

@@ -18,7 +18,7 @@ T = TypeVar("T")
 PageT = TypeVar("PageT")
 ItemT = TypeVar("ItemT")
 
-QueryValue = str | int | float | bool | uuid.UUID | datetime | Sequence[str] | None
+QueryValue = str | int | float | bool | datetime | Sequence[str] | None
 Json = Mapping[str, Any]
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 WAIT_SECONDS_MAX = 60.0
@@ -231,8 +231,6 @@ def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, uuid.UUID):
-        return str(value)
     if isinstance(value, datetime):
         return _instant(value)
     if isinstance(value, Mapping):
@@ -256,13 +254,15 @@ def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]
                 sent[name] = f"{value:.0f}s" if whole else f"{max(1, round(value * 1000))}ms"
             case str():
                 sent[name] = _text(value)
-            case int() | float() | uuid.UUID():
+            case int() | float():
                 sent[name] = str(value)
             case datetime():
                 sent[name] = _instant(value)
-            case _:
+            case Sequence():
                 if value:
                     sent[name] = [_text(one) for one in value]
+            case _:
+                raise InvalidSetting(f"{name} is a {type(value).__name__}: give it as text")
     return sent
 
 
@@ -277,7 +277,7 @@ def _instant(value: datetime) -> str:
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def path_of(*segments: str | int | uuid.UUID) -> str:
+def path_of(*segments: str | int) -> str:
     """Return a path under `/v1`, each segment quoted. Raise InvalidSetting for a segment that is
     empty or that a path would drop."""
     texts = [str(segment) for segment in segments]

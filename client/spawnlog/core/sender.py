@@ -91,7 +91,7 @@ class Sender:
                 pause_seconds = attempts.pause_seconds(failure)
             sleep(pause_seconds)
 
-    def items(self, request: PageRequest[Any, ItemT]) -> Iterator[ItemT]:
+    def _items(self, request: PageRequest[Any, ItemT]) -> Iterator[ItemT]:
         """Yield the items of this page and of all that follow."""
         following: PageRequest[Any, ItemT] | None = request
         while following is not None:
@@ -100,22 +100,22 @@ class Sender:
                 yield item
             following = following.following(page.value, page.position)
 
-    def lines(self, request: LinesRequest[T]) -> Iterator[T]:
+    def _lines(self, request: LinesRequest[T]) -> Iterator[T]:
         """Yield the lines of an answer as they come. Raise StreamCutShort if it ends early."""
         reader = LineReader(request)
-        with self.opened(request, self.retries) as response:
+        with self._opened(request, self.retries) as response:
             for chunk in response.iter_bytes():
                 for line in reader.feed(chunk):
                     yield line
         for line in reader.end():
             yield line
 
-    def feed_events(self, feed: Feed[T]) -> Generator[T]:
+    def _feed_events(self, feed: Feed[T]) -> Generator[T]:
         """Yield the events of a feed, over as many connections as it takes."""
         while True:
             request = feed.request()
             try:
-                with self.opened(request) as response:
+                with self._opened(request) as response:
                     feed.opened(response.headers)
                     for message in httpx2.EventSource(response, LINE_BYTES_MAX):
                         event = feed.take(message.event, message.id, message.data)
@@ -127,7 +127,7 @@ class Sender:
             sleep(feed.pause_seconds(failure))
 
     @contextmanager
-    def opened(
+    def _opened(
         self, request: Request[Any], retries: RetryLimits = NO_RETRIES
     ) -> Iterator[httpx2.Response]:
         """Yield a successful answer, to be read while it comes."""

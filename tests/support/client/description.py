@@ -4,7 +4,7 @@ types of Python."""
 import keyword
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -15,9 +15,6 @@ more rules and more types of events."""
 
 MOMENTS = frozenset({"at", "from", "to", "since", "until"})
 """Parameters that may be a `datetime`, unless the document lists their values."""
-
-RUN_IDS = frozenset({"runId", "with"})
-"""Parameters that may be a `UUID`, also where the document permits a label."""
 
 ORDER_OF_REQUIRED = {"spawn": ("task", "requester")}
 DEFAULTS = {"If-Match": '"*"'}
@@ -94,6 +91,52 @@ def python_name(name: str) -> str:
     return f"{made}_" if keyword.iskeyword(made) else made
 
 
+def python_names(document: Json) -> Mapping[str, str]:
+    """Return the names of Python for the names of operations, parameters and members of answers
+    that differ from them."""
+    schemas = document["components"]["schemas"]
+    found = {name for one in answer_names(document) for name in schemas[one].get("properties", {})}
+    for operation in operations(document):
+        found |= {operation.id, *(one.json_name for one in operation.parameters)}
+    return {
+        name: python_name(name) for name in found if python_name(name) != name and name.isalpha()
+    }
+
+
+def python_words(text: str, names: Mapping[str, str]) -> str:
+    """Return a description with the names and values of Python in place of those of HTTP. What is
+    said about URLs, which the client writes, goes."""
+    text = re.sub(r" ?[^.]*`%2F`[^.]*\.", "", text)
+    text = re.sub(r"\bnull\b", "None", text)
+    text = re.sub(r"`(\w+)=(true|false)`", lambda found: f"`{found[1]}={found[2].title()}`", text)
+    return re.sub(r"`([A-Za-z]+)(?=[`=])", lambda found: f"`{names.get(found[1], found[1])}", text)
+
+
+def methods(document: Json) -> list[Operation]:
+    """Return all operations by their names, described in the words of Python."""
+    names = python_names(document)
+    return [
+        _in_python(one, names, document["components"]["schemas"]) for one in operations(document)
+    ]
+
+
+def _in_python(operation: Operation, names: Mapping[str, str], schemas: Json) -> Operation:
+    # Objects in bodies are dictionaries with the names of JSON.
+    whole = {operation.body_model} if operation.body_model is not None else set()
+    bodies = reachable(whole, schemas) - whole
+    kept = {name for one in bodies for name in schemas[one].get("properties", {})}
+    kept -= {one.json_name for one in operation.parameters}
+    words = {name: word for name, word in names.items() if name not in kept}
+    return replace(
+        operation,
+        description=python_words(operation.description, words),
+        parameters=tuple(
+            replace(one, description=python_words(one.description, words))
+            for one in operation.parameters
+        ),
+    )
+
+
 def referenced(part: Any) -> Iterator[str]:
     """Yield the names of the schemas that a part of the document refers to."""
     if isinstance(part, Mapping):
@@ -168,7 +211,7 @@ def annotation(schema: Json, *, takes: str = "Sequence") -> str:
         case "object":
             return "Mapping[str, Any]"
         case "string":
-            return "str | UUID" if schema.get("format") == "uuid" else "str"
+            return "str"
         case None:
             return "Any"
         case other:
@@ -222,8 +265,6 @@ def _parameter(described: Json) -> Parameter:
         kind = "float"
     elif name in MOMENTS and "enum" not in schema:
         kind = "str | datetime"
-    elif name in RUN_IDS:
-        kind = "str | UUID"
     default = DEFAULTS.get(name)
     if default is None and not described.get("required", False):
         is_list = schema["type"] == "array"

@@ -15,6 +15,7 @@ from tests.support.client.description import (
     annotation,
     answer_names,
     body_names,
+    methods,
     operations,
     python_name,
 )
@@ -59,7 +60,7 @@ def request_module(document: Json) -> str:
 
 def method_module(document: Json) -> str:
     """Return the text of `async_methods.py`."""
-    found = operations(document)
+    found = methods(document)
     body = "".join(_method(one) for one in found)
     body += "".join(_iterator(one) for one in found if one.lists)
     return (
@@ -78,7 +79,7 @@ def method_module(document: Json) -> str:
 def body_module(document: Json) -> str:
     """Return the text of `bodies.py`: the objects in bodies that are no body themselves."""
     schemas = document["components"]["schemas"]
-    found = operations(document)
+    found = methods(document)
     shapes = dict(_unnamed_shapes(list(schemas.values())))
     shapes |= {name: schemas[name] for name in body_names(document) if name not in shapes}
     (spawn,) = [one for one in found if one.id == "spawn"]
@@ -199,7 +200,7 @@ def _method(operation: Operation) -> str:
     if operation.is_lines:
         return (
             f"\n    def {operation.name}({head}) -> AsyncIterator[{answers}]:\n"
-            f"{text}        return self.lines({call})\n"
+            f"{text}        return self._lines({call})\n"
         )
     return (
         f"\n    async def {operation.name}({head}) -> {answers}:\n"
@@ -213,7 +214,7 @@ def _iterator(operation: Operation) -> str:
     return (
         f"\n    def {ITERATORS[operation.id]}({_signature(operation.parameters, is_method=True)})"
         f" -> AsyncIterator[{operation.item}]:\n"
-        f"{_indented(_documented(summary, operation, 8), 8)}        return self.items({call})\n"
+        f"{_indented(_documented(summary, operation, 8), 8)}        return self._items({call})\n"
     )
 
 
@@ -298,7 +299,6 @@ def _types(document: Json) -> Mapping[str, Iterable[str]]:
     return {
         "collections.abc": ("Mapping", "Sequence"),
         "datetime": ("datetime",),
-        "uuid": ("UUID",),
         "spawnlog.bodies": body_names(document),
         "spawnlog.models": answer_names(document),
     }

@@ -8,12 +8,19 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from infrastructure.inbound.http.openapi import document as api_document
-from tests.support.client.description import ANY, Json, answer_names
+from tests.support.client.description import (
+    ANY,
+    Json,
+    answer_names,
+    python_names,
+    python_words,
+)
 from tests.support.client.methods import HEAD, body_module, method_module, request_module
 from tests.support.client.sync import blocking_modules
 
@@ -37,7 +44,8 @@ def generated(package: Path = PACKAGE) -> dict[str, str]:
 def _models(document: Json) -> str:
     """Return the module of the models of answers."""
     schemas = document["components"]["schemas"]
-    answers = {name: _without_titles(schemas[name]) for name in sorted(answer_names(document))}
+    names = python_names(document)
+    answers = {name: _model_schema(schemas[name], names) for name in sorted(answer_names(document))}
     described = {
         "openapi": document["openapi"],
         "info": {"title": "spawnlog", "version": "0"},
@@ -49,7 +57,7 @@ def _models(document: Json) -> str:
         source.write_text(json.dumps(described), "utf-8")
         subprocess.run(
             [
-                *(sys.executable, "-m", "datamodel_code_generator"),
+                *(sys.executable, "-W", "error", "-m", "datamodel_code_generator"),
                 *("--input", str(source), "--input-file-type", "openapi"),
                 *("--output", str(target), "--output-model-type", "pydantic_v2.BaseModel"),
                 *("--target-python-version", "3.11", "--formatters", "builtin"),
@@ -70,22 +78,32 @@ def _models(document: Json) -> str:
         return target.read_text("utf-8")
 
 
-def _without_titles(part: Any) -> Any:
-    """Return a schema without titles, which repeat names, and with the schema that permits any JSON
-    in place of a reference to it."""
+def _model_schema(part: Any, names: Mapping[str, str]) -> Any:
+    """Return a schema as a model of Python has it: without titles, which repeat names, with ids as
+    text, with descriptions in the names of Python, and with the schema that permits any JSON in
+    place of a reference to it."""
     if isinstance(part, list):
-        return [_without_titles(one) for one in part]
+        return [_model_schema(one, names) for one in part]
+    if isinstance(part, str):
+        return part
     if not isinstance(part, Mapping):
         return part
     if part.get("$ref", "").endswith(f"/{ANY}"):
         return {}
     return {
-        name: {member: _without_titles(one) for member, one in value.items()}
+        name: {member: _model_schema(one, names) for member, one in value.items()}
         if name == "properties"
-        else _without_titles(value)
+        else _described(value, names)
+        if name == "description"
+        else _model_schema(value, names)
         for name, value in part.items()
-        if name != "title"
+        if name != "title" and (name, value) != ("format", "uuid")
     }
+
+
+def _described(text: str, names: Mapping[str, str]) -> str:
+    described = python_words(text, names)
+    return textwrap.fill(described, 90) if described != text else text
 
 
 def _formatted(text: str) -> str:

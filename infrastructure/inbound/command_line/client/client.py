@@ -20,6 +20,7 @@ from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import LinesRequest, PageRequest, Request, command_request, sent_query
 from spawnlog.core.retries import NO_RETRIES
+from spawnlog.family import FollowedEvents
 
 Parameters = Mapping[str, str | int | Sequence[str] | None]
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class CommandClient:
         )
         with failures_of_commands():
             feed = Feed(request, pause_seconds=pause_seconds, on_lost=on_lost)
-            yield from self.client.feed_events(feed)
+            yield from FollowedEvents(self.client, feed)
 
     def lines(self, path: str, body: JsonObject) -> Iterator[JsonObject]:
         """The lines of JSON that answer a question, as they come."""
@@ -133,7 +134,7 @@ class CommandClient:
             headers={"Accept": "application/x-ndjson", "Content-Type": "application/json"},
         )
         with failures_of_commands():
-            yield from self.client.lines(request)
+            yield from self.client._lines(request)
 
     def perform(self, act: Callable[[Client], T]) -> T:
         """Return what the client returns for `act`."""

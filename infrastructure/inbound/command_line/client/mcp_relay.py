@@ -285,7 +285,7 @@ def _client_of(server: ServerAddress) -> AsyncClient:
 async def _bodies(client: AsyncClient, request: Request[Any]) -> AsyncIterator[JsonObject]:
     """The messages that answer one: a document, also one of an error, or the events of a stream."""
     try:
-        async with client.opened(request) as response:
+        async with client._opened(request) as response:
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/event-stream":
                 async for event in httpx2.EventSource(response, LINE_BYTES_MAX):
