@@ -152,15 +152,11 @@ async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) 
     given = {
         name: texts.get(ref.id) if ref is not None else None for name, ref in refs_by_name.items()
     }
-    return ExplanationView.model_validate(
-        {
-            "run_id": run.run_id,
-            "stage": run.stage,
-            "config_revision": run.config_revision,
-            "given": given,
-            "decisions": [one.model_dump(by_alias=False) for one in decisions],
-            "refused": _refusal_view(run, texts.get(refusal.id) if refusal is not None else None),
-        }
+    return ExplanationView.from_source(
+        run,
+        given=given,
+        decisions=decisions,
+        refused=_refusal_view(run, texts.get(refusal.id) if refusal is not None else None),
     )
 
 
@@ -168,14 +164,7 @@ def _refusal_view(run: Run, text: str | None) -> RefusalView | None:
     if run.refusal is None:
         return None
     refusal = refusal_of_run(run, text)
-    return RefusalView(
-        rule=refusal.rule,
-        status=refusal.status,
-        text=refusal.text,
-        current=refusal.current,
-        limit=refusal.limit,
-        step=run.refusal.step,
-    )
+    return RefusalView.from_source(refusal, step=run.refusal.step)
 
 
 def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:

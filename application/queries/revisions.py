@@ -132,10 +132,8 @@ async def get_revision(
         raise QueryError("not_found", detail, position=moment.position)
     (summary,) = await _summaries(services, found[:1], following)
     text = await services.work.contents.text(_activation(found[0]).content)
-    view = RevisionView(
-        **summary.model_dump(by_alias=False) | {"erased": text is None},
-        content=orjson.Fragment(text) if text is not None else None,
-    )
+    content = orjson.Fragment(text) if text is not None else None
+    view = RevisionView.from_source(summary, erased=text is None, content=content)
     return Answer(view, moment.position)
 
 
@@ -180,12 +178,10 @@ async def _summaries(
     for recorded in found:
         event, envelope = _activation(recorded), recorded.envelope
         items.append(
-            RevisionSummary(
-                revision=event.revision,
+            RevisionSummary.from_source(
+                event,
                 position=envelope.position,
                 activated_at=envelope.recorded_at,
-                activated_by=event.activated_by,
-                source=event.source,
                 until_position=following.envelope.position if following is not None else None,
                 until_at=following.envelope.recorded_at if following is not None else None,
                 bytes=event.content.bytes,

@@ -547,11 +547,8 @@ async def get_run_prompt(
     reused = await _reused_scripts(services, run)
     data = {"systemPrompt": system_prompt.encode(), "message": message.encode()}
     parts = [
-        PromptPartView(
-            of=part.of,
-            source=part.source,
-            start=part.start,
-            end=part.end,
+        PromptPartView.from_source(
+            part,
             sha256=hashlib.sha256(data[part.of][part.start : part.end]).hexdigest(),
             reused_from=reused.get(part.source),
         )
@@ -817,6 +814,4 @@ def _transcript_view(page: EntryPage) -> TranscriptView:
 
 def entry_view(entry: RecordedEntry) -> TranscriptEntryView:
     """Return an entry as readers get it."""
-    return TranscriptEntryView(
-        sequence=entry.sequence, recorded_at=entry.recorded_at, kind=entry.kind, body=entry.body
-    )
+    return TranscriptEntryView.from_source(entry)

@@ -89,6 +89,7 @@ async def get_session(
     configuration = await configuration_in_force(services.work, moment.position)
     newest, own_runs = await _own_runs(services, session, moment)
     plan = newest.plan if newest is not None else None
+    planned = ("model_provider", "model", "model_source", "thinking", "thinking_source")
     view = SessionView(
         **recorded_members(session),
         max_children=(
@@ -98,11 +99,7 @@ async def get_session(
         running_descendants=running,
         runs=[RequestedRunView.from_source(run) for run in runs],
         own_runs=own_runs,
-        model_provider=plan.model_provider if plan else None,
-        model=plan.model if plan else None,
-        model_source=plan.model_source if plan else None,
-        thinking=plan.thinking if plan else None,
-        thinking_source=plan.thinking_source if plan else None,
+        **{name: getattr(plan, name, None) for name in planned},
         queue=await _queue(services, newest),
     )
     return Answer(view, moment.position)
@@ -115,13 +112,7 @@ async def _queue(services: QueryServices, newest: Run | None) -> list[QueuedMess
     if waiting:
         texts = await services.work.contents.previews([one.message for one in waiting])
     return [
-        QueuedMessageView(
-            run_id=one.run_id,
-            message_preview=texts.get(one.message.id),
-            by=one.by,
-            cause=one.cause,
-            queued_at=one.queued_at,
-        )
+        QueuedMessageView.from_source(one, message_preview=texts.get(one.message.id))
         for one in waiting
     ]
 

@@ -408,11 +408,8 @@ def _by_name(rules: Sequence[RuleView]) -> dict[tuple[str, str, int], RuleView]:
 def _rule_view(side: _Side, rule: RuleView | None) -> ComparedRuleView | None:
     if rule is None:
         return None
-    return ComparedRuleView(
-        result=rule.result,
-        compared=side.plain(rule.compared),
-        text=side.plain(rule.text),
-        config_revision=rule.config_revision,
+    return ComparedRuleView.from_source(
+        rule, compared=side.plain(rule.compared), text=side.plain(rule.text)
     )
 
 
@@ -568,5 +565,4 @@ async def _entries(
 
 
 def _entry_view(side: _Side, entry: RecordedEntry) -> ComparedEntryView:
-    body: dict[str, Any] = side.plain(entry.body)
-    return ComparedEntryView(sequence=entry.sequence, kind=entry.kind, body=body)
+    return ComparedEntryView.from_source(entry, body=side.plain(entry.body))

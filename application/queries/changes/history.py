@@ -161,7 +161,7 @@ async def get_run_history(
         run_id=run.run_id,
         version=run.version,
         items=[_change_view(recorded, operations, texts) for recorded, operations in page],
-        set_by={_name_of(path): _set_by_view(one) for path, one in set_by.items()},
+        set_by={_name_of(path): one.envelope for path, one in set_by.items()},
         next_after=following,
     )
     return Answer(view, moment.position)
@@ -264,18 +264,8 @@ def _undo_error_references(
 def _change_view(
     recorded: RecordedEvent, operations: Sequence[Operation], texts: Mapping[UUID, str]
 ) -> StateChangeView:
-    envelope = recorded.envelope
-    actor = envelope.provenance.actor
-    return StateChangeView(
-        position=envelope.position,
-        version=envelope.version,
-        type=envelope.type,
-        recorded_at=envelope.recorded_at,
-        actor=ActorView(kind=actor.kind, token=actor.token, session=actor.session),
+    return StateChangeView.from_source(
+        recorded.envelope,
+        actor=recorded.envelope.provenance.actor,
         changes=[with_texts(one, texts) for one in operations],
     )
-
-
-def _set_by_view(recorded: RecordedEvent) -> SetByView:
-    envelope = recorded.envelope
-    return SetByView(position=envelope.position, version=envelope.version, type=envelope.type)

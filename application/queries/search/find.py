@@ -223,11 +223,9 @@ async def find_events(
         found = await search.bisect(condition, place)
     else:
         found = await search.condition(condition, place)
-    view = SearchView(
+    view = SearchView.from_source(
+        found,
         items=[_view(one, caller) for one in found.breakpoints],
-        method=found.method,
-        events_read=found.events_read,
-        reads=found.reads,
         from_position=place.first,
         to_position=place.last,
         searched_to=found.place.after,
@@ -447,14 +445,10 @@ def _view(one: Breakpoint, caller: Caller) -> BreakpointView:
     is_hidden = recorded is None or (
         isinstance(recorded.event, ConfigurationActivated) and not caller.sees_everything
     )
-    return BreakpointView(
-        position=one.position,
+    return BreakpointView.from_source(
+        one,
         as_of=f"pos:{one.position}",
         recorded_at=recorded.envelope.recorded_at if recorded is not None else None,
-        run_id=one.run_id,
-        session_key=one.session_key,
-        before=dict(one.before),
-        after=dict(one.after),
         already_held=one.is_held,
         event=event_view(recorded) if recorded is not None and not is_hidden else None,
     )
@@ -563,13 +557,8 @@ async def _scope_of(
         root = tree = await resolve_root(services, caller, tree, at=last, must_exist=True)
     else:
         require_whole_log(caller)
-    scope = RunScope(
-        run_id=run_id,
-        requester=requester,
-        tree=tree,
-        agent_id=question.agent_id,
-        rule=question.rule,
-    )
+    agent_id, rule = question.agent_id, question.rule
+    scope = RunScope(run_id=run_id, requester=requester, tree=tree, agent_id=agent_id, rule=rule)
     return scope, root
 
 

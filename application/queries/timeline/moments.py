@@ -94,12 +94,8 @@ async def get_moment(
 
 def _near_events(caller: Caller, events: Sequence[RecordedEvent]) -> list[NearEventView]:
     return [
-        NearEventView(
-            position=envelope.position,
-            type=envelope.type,
-            recorded_at=envelope.recorded_at,
-            run_id=envelope.provenance.run_id,
-            tree=envelope.provenance.correlation,
+        NearEventView.from_source(
+            envelope, run_id=envelope.provenance.run_id, tree=envelope.provenance.correlation
         )
         for envelope in (one.envelope for one in events)
         if _is_visible(caller, envelope.provenance.correlation)

@@ -98,27 +98,9 @@ def event_view(recorded: RecordedEvent) -> EventView:
 
 def _members(recorded: RecordedEvent) -> dict[str, Any]:
     envelope = recorded.envelope
-    source = envelope.provenance
     return {
-        "position": envelope.position,
-        "stream": envelope.stream,
-        "version": envelope.version,
-        "type": envelope.type,
-        "type_version": envelope.type_version,
-        "recorded_at": envelope.recorded_at,
-        "occurred_at": envelope.occurred_at,
-        "event_id": envelope.event_id,
-        "command_id": envelope.command_id,
-        "actor": ActorView(
-            kind=source.actor.kind, token=source.actor.token, session=source.actor.session
-        ),
-        "causation": source.causation,
-        "correlation": source.correlation,
-        "run_id": source.run_id,
-        "traceparent": source.traceparent,
-        "config_revision": source.config_revision,
-        "writer_version": envelope.writer_version,
-        "append_last": envelope.append_last,
+        **envelope.provenance._asdict(),
+        **envelope._asdict(),
         "chain_hash": envelope.chain_hash.hex(),
         "payload": recorded.event.model_dump(mode="json"),
     }

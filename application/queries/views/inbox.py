@@ -77,26 +77,20 @@ def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> A
     inbox, ref = run.inbox, run.inbox_target
     assert inbox is not None
     origin = read_origin(origins.get(ref.id)) if ref is not None else None
-    return AnnouncementView(
+    return AnnouncementView.from_source(
+        inbox,
         id=run.run_id,
         run_id=run.run_id,
         requester=run.requester.display_key,
         child_session_key=run.child_session_key,
         label=run.label,
-        position=inbox.position,
-        created_at=inbox.created_at,
-        status=inbox.status,
         state=announcement_state(run).state,
         text=_text(run, texts),
         origin=dict(origin) if origin else None,
-        dedupe_key=inbox.dedupe_key,
-        acknowledged_at=inbox.acknowledged_at,
         deliveries=[
-            DeliveryView(
-                webhook=one.webhook,
+            DeliveryView.from_source(
+                one,
                 state=one.phase,
-                attempts=one.attempts,
-                status_code=one.status_code,
                 error=texts.get(one.error.id) if one.error is not None else None,
                 next_attempt_at=one.due_at,
                 parked_for=one.reason,

@@ -8,7 +8,7 @@ from application.queries.views.run import RunView
 from application.queries.views.view import View, selection
 from domain.run.facts import MessageCause
 from domain.session.events import Assertion, ControlScope, Role
-from domain.session.state import Session, SessionStage
+from domain.session.state import Session
 
 
 @selection("run_id", "label", "stage", "agent_id")
@@ -77,33 +77,18 @@ class SessionView(View):
     version: int
 
 
-class SessionRecordView(View):
+_SOURCES = {
+    "active_children": "active_children",
+    "active_runs": "counted",
+    "unread_reports": "reports",
+}
+"""Where fields of a session are in its state, if they are no fields of the same name."""
+
+
+@selection(*(name for name in SessionView.model_fields if name in Session.model_fields | _SOURCES))
+class SessionRecordView(SessionView):
     """What a session's own events say of it: the members of `SessionView` that follow from them
     alone."""
-
-    session_key: str
-    display_key: str
-    session_id: UUID
-    agent_id: str
-    depth: int
-    role: Role
-    control_scope: ControlScope
-    sandboxed: bool | None
-    workspace_dir: str | None
-    spawned_by: str | None
-    root_session_key: str
-    run_id: UUID | None
-    stage: SessionStage
-    created_at: datetime
-    closed_at: datetime | None
-    asserted_by: str | None
-    assertions: list[Assertion]
-    depth_from: str | None
-    active_children: int
-    active_runs: list[UUID]
-    unread_reports: list[UUID]
-    preamble_position: int | None
-    version: int
 
 
 def session_record_view(session: Session) -> SessionRecordView:
@@ -113,29 +98,6 @@ def session_record_view(session: Session) -> SessionRecordView:
 
 def recorded_members(session: Session) -> dict[str, Any]:
     """What a session's own events say of it, by the fields of both views."""
-    assert session.stage != "unseen"
     return {
-        "session_key": session.session_key,
-        "display_key": session.display_key,
-        "session_id": session.session_id,
-        "agent_id": session.agent_id,
-        "depth": session.depth,
-        "role": session.role,
-        "control_scope": session.control_scope,
-        "sandboxed": session.sandboxed,
-        "workspace_dir": session.workspace_dir,
-        "spawned_by": session.spawned_by,
-        "root_session_key": session.root_session_key,
-        "run_id": session.run_id,
-        "stage": session.stage,
-        "created_at": session.created_at,
-        "closed_at": session.closed_at,
-        "asserted_by": session.asserted_by,
-        "assertions": list(session.assertions),
-        "depth_from": session.depth_from,
-        "active_children": session.active_children,
-        "active_runs": list(session.counted),
-        "unread_reports": list(session.reports),
-        "preamble_position": session.preamble_position,
-        "version": session.version,
+        name: getattr(session, _SOURCES.get(name, name)) for name in SessionRecordView.model_fields
     }

@@ -1,10 +1,10 @@
 """Shared contexts as they read: values, who wrote them, and who started with them."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import orjson
@@ -101,9 +101,7 @@ async def run_shared_context_view(
     return RunSharedContextView(
         run_id=run_id,
         position=started.shared_context_position,
-        values=_values(keys, texts),
-        erased=_erased_keys(keys, texts),
-        sources=_sources(keys),
+        **_values(keys, texts),
     )
 
 
@@ -119,9 +117,7 @@ async def shared_context_view(
         version=session.shared_position or 0,
         position=position,
         sizes=_sizes(session),
-        values=_values(keys, texts),
-        erased=_erased_keys(keys, texts),
-        sources=_sources(keys),
+        **_values(keys, texts),
         history=history,
         started_with=started_with,
     )
@@ -187,11 +183,8 @@ async def _lineage(
     )
     labels = {run.run_id: run.label for run in runs}
     started = [
-        SharedStartView(
-            run_id=event.run_id,
-            position=event.at_position,
-            version=version,
-            label=labels.get(event.run_id),
+        SharedStartView.from_source(
+            event, position=event.at_position, version=version, label=labels.get(event.run_id)
         )
         for event, version in lineage.started
     ]
@@ -205,35 +198,18 @@ def _change(position: int, recorded_at: datetime, event: object) -> SharedChange
     else:
         assert isinstance(event, SharedContextChanged)
         keys, cause, by = [one.key for one in event.changes], event.cause, event.by
-    return SharedChangeView(
-        position=position,
-        recorded_at=recorded_at,
-        cause=cause,
-        by=by,
-        run_id=event.run_id,
-        keys=keys,
+    return SharedChangeView.from_source(
+        event, position=position, recorded_at=recorded_at, cause=cause, by=by, keys=keys
     )
 
 
-def _values(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> dict[str, RecordedJson]:
+def _values(keys: Sequence[SharedKey], texts: Mapping[UUID, str]) -> dict[str, Any]:
+    """Return what is shared under each key, the keys whose values were erased, before the run or
+    since, and who wrote each."""
     found = {one.key: texts.get(one.value.id) if one.value else None for one in keys}
-    # As they were recorded: what is JSON already need not be read and written again.
-    return {key: orjson.Fragment(text) if text else None for key, text in found.items()}
-
-
-def _erased_keys(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> list[str]:
-    """The keys whose values are null because they were erased: before the run, or since."""
-    return [one.key for one in keys if one.value is None or one.value.id not in texts]
-
-
-def _sources(keys: Iterable[SharedKey]) -> dict[str, SharedSourceView]:
     return {
-        one.key: SharedSourceView(
-            kind=one.kind,
-            session_key=one.session_key,
-            position=one.position,
-            run_id=one.run_id,
-            by=one.by,
-        )
-        for one in keys
+        # As they were recorded: what is JSON already need not be read and written again.
+        "values": {key: orjson.Fragment(text) if text else None for key, text in found.items()},
+        "erased": [one.key for one in keys if one.value is None or one.value.id not in texts],
+        "sources": {one.key: SharedSourceView.from_source(one) for one in keys},
     }

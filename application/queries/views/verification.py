@@ -79,29 +79,5 @@ class VerificationStopView(View):
 
 def verification_view(found: RecordedVerification) -> VerificationView:
     """One verification."""
-    wrong = found.difference
-    return VerificationView(
-        number=found.number,
-        state=found.state,
-        started_by=found.started_by,
-        origin=found.origin,
-        process=found.process,
-        started_at=found.started_at,
-        noted_at=found.noted_at,
-        ended_at=found.ended_at,
-        seconds=found.seconds,
-        stop_requested_by=found.stop_requested_by,
-        began=found.began,
-        checked=found.checked,
-        last=found.last,
-        head_hash=found.head_hash.hex() if found.head_hash is not None else None,
-        run_rows=found.run_rows,
-        session_rows=found.session_rows,
-        contents=found.contents,
-        transcripts=found.transcripts,
-        erased=found.erased,
-        difference=LogDifferenceView(position=wrong.position, kind=wrong.kind, text=wrong.text)
-        if wrong is not None
-        else None,
-        failure=found.failure,
-    )
+    head_hash = found.head_hash.hex() if found.head_hash is not None else None
+    return VerificationView.from_source(found, head_hash=head_hash)
