@@ -16,7 +16,6 @@ from typing import Any
 
 import httpx2
 
-from infrastructure.contract.json_values import MalformedJson, require_distinct_keys
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
 from spawnlog.async_client import AsyncClient
@@ -61,9 +60,11 @@ class NotAMessage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RelayedMessage:
-    """A message from the client. Without an `id` it is a notification."""
+    """A message from the client. Without an `id` it is a notification. The server gets its bytes,
+    and judges them."""
 
     body: JsonObject
+    content: bytes
     id: MessageId | None
     method: str
 
@@ -94,9 +95,6 @@ def read_message(line: bytes) -> RelayedMessage | None:
     """The message in a line; None for what no server asked for: an answer. Raises `NotAMessage`."""
     try:
         body = json.loads(line)
-        require_distinct_keys(line, what="the message")
-    except MalformedJson as error:
-        raise NotAMessage(PARSE_ERROR, str(error)) from None
     except (ValueError, RecursionError):
         raise NotAMessage(PARSE_ERROR, "the line is no JSON") from None
     if not isinstance(body, dict):
@@ -108,7 +106,7 @@ def read_message(line: bytes) -> RelayedMessage | None:
         raise NotAMessage(INVALID_REQUEST, "the message has no method")
     if "id" in body and (isinstance(own, bool) or not isinstance(own, str | int)):
         raise NotAMessage(INVALID_REQUEST, "the id of a request must be a text or a whole number")
-    return RelayedMessage(body, own, method)
+    return RelayedMessage(body, line.strip(), own, method)
 
 
 def error_message(
@@ -226,7 +224,7 @@ class McpRelay:
             operation="",
             method="POST",
             path="/mcp",
-            content=_encoded(message.body),
+            content=message.content,
             headers={**self._headers, **message.headers(self._agreed)},
         )
         try:
@@ -268,14 +266,6 @@ class McpRelay:
 
     def _say(self, body: JsonObject) -> None:
         self._write(json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
-
-
-def _encoded(body: JsonObject) -> bytes:
-    try:
-        return json.dumps(body, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        # Halves of characters: the server says what is wrong with them.
-        return json.dumps(body).encode()
 
 
 def _client_of(server: ServerAddress) -> AsyncClient:

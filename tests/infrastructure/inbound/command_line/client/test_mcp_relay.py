@@ -28,9 +28,11 @@ def headers_of(agreed: str | None = None, **message: Any) -> dict[str, str]:
     return read.headers(agreed)
 
 
-def test_key_that_stands_twice_is_no_message() -> None:
-    with pytest.raises(NotAMessage, match=r"/params/task twice"):
-        read_message(b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"task":1,"task":2}}')
+def test_server_gets_a_message_as_it_was_written() -> None:
+    line = b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"task":1,"task":"\\ud800"}}'
+    read = read_message(line + b"\r\n")
+    assert read is not None
+    assert read.content == line
 
 
 def test_a_message_that_names_its_version_says_its_method_and_name_too() -> None:
@@ -327,6 +329,10 @@ async def test_input_comes_in_pieces_and_output_may_be_closed() -> None:
             assert said == {"jsonrpc": "2.0", "id": 1, "result": {"a": "ü"}}
             assert json.loads(seen[0].partition("\r\n\r\n")[2])["params"] == {"x": "ü"}
             relay.stdout._transport.close()  # type: ignore[attr-defined]
-            relay.stdin.write(b"no message\n")
-            assert await relay.wait() == 0
+            ended = asyncio.ensure_future(relay.wait())
+            # An answer may be written before the pipe is closed; the next one is not.
+            while not ended.done():
+                relay.stdin.write(b"no message\n")
+                await asyncio.wait([ended], timeout=0.1)
+            assert ended.result() == 0
             assert await relay.stderr.read() == b""
