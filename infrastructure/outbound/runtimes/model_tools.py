@@ -11,6 +11,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
+from application.operations import OPERATIONS
 from application.ports.runtimes import Launch, mcp_url
 from domain.configuration.model_runtime import ModelRuntime, mcp_header_name, mcp_url_name
 from domain.plan.tools import CONTROL_TOOL, SESSION_TOOLS, YIELD_TOOL, ToolPolicy
@@ -22,12 +23,9 @@ OWN_TOOLS = (
     *SESSION_TOOLS,
     YIELD_TOOL,
     CONTROL_TOOL,
-    "agents_list",
-    "session_status",
     "subagents_wait",
     "shared_context_get",
-    "runs_explain",
-    "runs_at",
+    *{row.tool.name: None for row in OPERATIONS if row.tool is not None},
 )
 """What spawnlog offers to models: it is not called upon where the policy leaves none of them."""
 

@@ -1,39 +1,24 @@
 """Tools and resources of operations: what they are offered as, and the answers of HTTP."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from application.operations import OPERATIONS
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
+from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 from tests.support.http.mcp import McpCaller
+from tests.support.http.shown_tools import RECORDED, shown_tools
 from tests.support.servers.http_server import House
-
-RECORDED = Path(__file__).parent / "tools.jsonl"
-"""Each tool as `tools/list` shows it where a child can be bound to a thread."""
-
-
-def shown() -> str:
-    lines = [
-        {
-            "name": one.name,
-            "title": one.title,
-            "description": one.description,
-            "scope": one.scope,
-            "reads": one.reads,
-            "destroys": one.destroys,
-            "inputSchema": one.input_schema(threads=True),
-            "outputSchema": one.output_schema(),
-        }
-        for one in TOOLS
-    ]
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def test_tools_are_as_recorded() -> None:
-    assert shown() == RECORDED.read_text("utf-8")
+    assert shown_tools() == RECORDED.read_text("utf-8"), "write them anew: make docs"
+
+
+def test_models_of_runtime_model_know_every_tool() -> None:
+    assert {one.name for one in TOOLS} == set(OWN_TOOLS)
 
 
 def test_each_operation_with_a_tool_only_reads() -> None:
