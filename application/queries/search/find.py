@@ -37,8 +37,8 @@ from application.queries.search.fields import (
     RUN_VALUES,
     SESSION_FIELDS,
     SESSION_VALUES,
+    field_value,
     is_value,
-    run_field,
     word_of,
 )
 from application.queries.search.finders import (
@@ -413,7 +413,7 @@ class _Search:
             value = await finder.value_at(position)
         elif scope.run_id is not None:
             run = await self._work.registry.run(scope.run_id, at=position)
-            value = run_field(run, question.field)
+            value = field_value(RUN_FIELDS[question.field], run)
         else:
             return []
         if value is None or not is_value(value, question.becomes):

@@ -14,13 +14,12 @@ from application.queries.search.condition import POSITION, Condition
 from application.queries.search.counts import RunCounts, RunScope
 from application.queries.search.fields import (
     MAX_CHILDREN,
-    OF_ANY_EVENT,
+    RUN_FIELDS,
+    SESSION_FIELDS,
+    field_value,
     is_value,
-    run_field,
-    session_field,
 )
 from application.queries.search.states import (
-    FIELD_TYPES,
     FoldedStates,
     RunStep,
     SessionStep,
@@ -144,7 +143,7 @@ class FieldFinder:
         self._becomes = becomes
         self._scope = scope
         self._states = states
-        self.types = type_names(get_args(RunEvent) if name in OF_ANY_EVENT else FIELD_TYPES)
+        self.types = type_names(get_args(RunEvent))
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
         """Have the states in memory."""
@@ -155,7 +154,8 @@ class FieldFinder:
         step = self._states.apply(recorded)
         if not isinstance(step, RunStep) or not self._scope.takes(step.after):
             return []
-        before, after = run_field(step.before, self._name), run_field(step.after, self._name)
+        read = RUN_FIELDS[self._name]
+        before, after = field_value(read, step.before), field_value(read, step.after)
         if before == after or not _is_wanted(after, self._becomes):
             return []
         return [
@@ -206,8 +206,8 @@ class SessionFieldFinder:
         elif self._is_own(recorded):
             step = self._states.apply(recorded)
             assert isinstance(step, SessionStep)
-            before = session_field(step.before, self._name)
-            after = session_field(step.after, self._name)
+            read = SESSION_FIELDS[self._name]
+            before, after = field_value(read, step.before), field_value(read, step.after)
         else:
             return []
         if before == after or not _is_wanted(after, self._becomes):
@@ -229,7 +229,7 @@ class SessionFieldFinder:
         if session is None:
             return None
         if self._name != MAX_CHILDREN:
-            return session_field(session, self._name)
+            return field_value(SESSION_FIELDS[self._name], session)
         configuration = await configuration_in_force(self._work, position)
         if configuration is None:
             return None

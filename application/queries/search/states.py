@@ -8,28 +8,7 @@ from uuid import UUID
 
 from application.log.envelope import RecordedEvent
 from application.ports.registry import Registry
-from domain.run.events import (
-    AgentOverridden,
-    AnnouncementAcknowledged,
-    ContinuationPlanned,
-    DependencyMet,
-    MessageReceived,
-    PreparationStarted,
-    RunAnnounced,
-    RunArchived,
-    RunContinued,
-    RunEnded,
-    RunEvent,
-    RunQueued,
-    RunStarted,
-    RunWaits,
-    ScriptsResolved,
-    SessionCreated,
-    SpawnRefused,
-    SpawnRequested,
-    StopRequested,
-    YieldRequested,
-)
+from domain.run.events import RunEvent
 from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
 from domain.session.events import SessionEvent
@@ -40,14 +19,6 @@ from domain.values.record import run_id_of, session_key_of
 STATES_MAX = 10_000
 """How many states are in memory between two pages of events."""
 
-FIELD_TYPES = (
-    SpawnRequested, MessageReceived, ScriptsResolved, AgentOverridden, SessionCreated,
-    ContinuationPlanned, RunWaits, DependencyMet, RunQueued, RunStarted, RunEnded, StopRequested,
-    RunAnnounced, RunArchived, SpawnRefused, PreparationStarted, YieldRequested, RunContinued,
-    AnnouncementAcknowledged,
-)  # fmt: skip
-"""The events that change a field by which one can search. Those between them can be left out of a
-fold: the lifecycle of a run has the same stage before and behind them."""
 _RUN_EVENTS = frozenset(get_args(RunEvent))
 _SESSION_EVENTS = frozenset(get_args(SessionEvent))
 

@@ -475,7 +475,7 @@ def view_of_run(
     """
     task = texts.get(run.task.id)
     members: dict[str, Any] = {
-        **{name: read(run) for name, read in READERS.items()},
+        **{name: read(run) for name, read in RUN_READERS.items()},
         "task": task,
         "task_preview": task,
         "task_bytes": run.task.bytes,
@@ -600,7 +600,7 @@ def _is_same(name: str, view: FieldInfo) -> bool:
     return state is not None and state.annotation == view.annotation
 
 
-READERS: Mapping[str, Callable[[Run], Any]] = {
+RUN_READERS: Mapping[str, Callable[[Run], Any]] = {
     name: _reader(_SOURCES.get(name, name))
     for name, field in RunView.model_fields.items()
     if name in _SOURCES or _is_same(name, field)

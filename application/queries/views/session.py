@@ -1,6 +1,8 @@
 """How a session reads."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
@@ -91,6 +93,12 @@ class SessionRecordView(SessionView):
     alone."""
 
 
+SESSION_READERS: Mapping[str, Callable[[Session], Any]] = {
+    name: attrgetter(_SOURCES.get(name, name)) for name in SessionRecordView.model_fields
+}
+"""The fields of a session that follow from its state alone."""
+
+
 def session_record_view(session: Session) -> SessionRecordView:
     """A session as its own events made it."""
     return SessionRecordView(**recorded_members(session))
@@ -98,6 +106,4 @@ def session_record_view(session: Session) -> SessionRecordView:
 
 def recorded_members(session: Session) -> dict[str, Any]:
     """What a session's own events say of it, by the fields of both views."""
-    return {
-        name: getattr(session, _SOURCES.get(name, name)) for name in SessionRecordView.model_fields
-    }
+    return {name: read(session) for name, read in SESSION_READERS.items()}

@@ -31,6 +31,7 @@ from application.queries.search.find import (
 )
 from application.queries.services import QueryServices
 from application.queries.views.run import status_of
+from application.queries.views.session import SessionRecordView
 from domain.configuration.configuration import Configuration
 from domain.event_types import ConfigurationActivated
 from domain.run.events import SpawnRefused
@@ -356,6 +357,12 @@ async def test_a_value_may_be_written_as_json_writes_it(told: History) -> None:
         question = FindEvents(field="outcome", becomes=word)
         (one,), _ = await search(told, question)
         assert one.after == {"outcome": "success"}
+
+
+def test_every_plain_field_of_a_session_is_searched() -> None:
+    lists = {"assertions", "activeRuns", "unreadReports"}
+    recorded = {one.alias for one in SessionRecordView.model_fields.values()}
+    assert recorded - lists == {*SESSION_FIELDS}
 
 
 async def test_a_field_of_a_session_is_found_where_its_value_becomes_another(
