@@ -7,6 +7,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from application.commands.context import CommandContext
 from application.commands.services import CommandServices
 from application.queries.access import Caller, require_session_access
 from application.queries.errors import QueryError
@@ -63,7 +64,7 @@ class McpRequest:
             session_key=await self.session_key(services),
             arguments=arguments or {},
             report=report or _ignore_progress,
-            caller_is_there=self.caller_is_there,
+            command=CommandContext(is_there=self.caller_is_there),
         )
 
 

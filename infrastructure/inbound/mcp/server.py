@@ -156,8 +156,9 @@ class McpMethods:
         trace = meta.get("traceparent") or request.headers.get("traceparent")
         return replace(
             call,
-            reservation=reservation,
-            traceparent=known_traceparent(trace),
+            command=replace(
+                call.command, reservation=reservation, traceparent=known_traceparent(trace)
+            ),
             follows_tasks=self._tasks.is_wanted(context) and request.caller.may("read"),
         )
 

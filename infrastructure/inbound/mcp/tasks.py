@@ -20,8 +20,8 @@ from mcp_types import (
 )
 from pydantic import ConfigDict, Field
 
-from application.commands.control import controlled_run, require_control
 from application.commands.services import CommandServices
+from application.commands.stop import StopBody, stop_run
 from application.queries.access import require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
@@ -95,10 +95,8 @@ class RunTasks:
 
     async def _cancel(self, context: RequestContext, params: TaskParams) -> dict[str, Any]:
         call, run = await self._found(context, params)
-        run_id = str(run.run_id)
-        await require_control(self._services, call.caller, run_id)
-        run = await controlled_run(self._services, call.caller, run_id, "stop")
-        await self._services.stopping.stop(run, call.caller.actor, "its task was cancelled")
+        body = StopBody(reason="its task was cancelled")
+        await stop_run(self._services, call.caller, str(run.run_id), body, call.command)
         return {}
 
     async def _found(self, context: RequestContext, params: TaskParams) -> tuple[McpCall, Run]:

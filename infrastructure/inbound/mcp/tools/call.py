@@ -6,13 +6,12 @@ from typing import Any
 
 import orjson
 
-from application.commands.context import CommandResponse
+from application.commands.context import CommandContext, CommandResponse
 from application.commands.once import answer_on_record
 from application.commands.services import CommandServices
-from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
+from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller
 from application.queries.views.view import View
-from application.session.continue_session import SentMessage
 
 ReportProgress = Callable[[float, str], Awaitable[None]]
 """Tells the caller how far a wait is: a number that only grows, and a line for people."""
@@ -29,16 +28,14 @@ class ToolInputError(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpCall:
     """One call. `session_key` is the session that the caller is: that of its token, or the one that
-    it names. `reservation` is there when the call has an idempotency key."""
+    it names. `command` has its idempotency key, if it has one."""
 
     services: CommandServices
     caller: Caller
     session_key: str
     arguments: Mapping[str, object]
     report: ReportProgress
-    caller_is_there: Callable[[], bool]
-    reservation: Reservation | None = None
-    traceparent: str | None = None
+    command: CommandContext
     follows_tasks: bool = False
 
 
@@ -58,15 +55,13 @@ class ToolAnswer:
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
 
 
-async def answered_once(
-    call: McpCall, asked: Awaitable[SentMessage | CommandResponse]
-) -> StoredAnswer:
-    """How a command was answered; one that is repeated under its key, as the first time."""
+async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> StoredAnswer:
+    """Return the answer of a command; if it is repeated under its key, the first one."""
     try:
         return (await asked).answer
     except AlreadyReserved as repeated:
-        assert call.reservation is not None
-        return answer_on_record(repeated.reserved, call.reservation)
+        assert call.command.reservation is not None
+        return answer_on_record(repeated.reserved, call.command.reservation)
 
 
 def answer_of(view: View, text: str | None = None) -> ToolAnswer:

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError
 
-from application.commands.context import CommandContext
 from application.commands.control import require_service
 from application.commands.spawn import (
     AcceptedBatch,
@@ -14,7 +13,7 @@ from application.commands.spawn import (
     submit_spawn,
 )
 from application.commands.spawn_body import SpawnBody
-from application.commands.yielding import YieldedAnswer, yielding_session
+from application.commands.yielding import YieldBody, YieldedAnswer, yield_session
 from application.log.event_log import StoredAnswer
 from application.queries.access import require_scope
 from application.queries.errors import validation_problem
@@ -75,14 +74,9 @@ async def spawn(call: McpCall) -> ToolAnswer:
         body = SpawnBody.model_validate(asked.body(call.session_key))
     except ValidationError as failure:
         raise validation_problem(failure) from None
-    command = CommandContext(
-        reservation=call.reservation,
-        traceparent=call.traceparent,
-        is_there=call.caller_is_there,
-    )
     # The session is known by its canonical key already, whatever its spelling means today.
     answer = await answered_once(
-        call, submit_spawn(call.services, call.caller, body, call.session_key, command)
+        call, submit_spawn(call.services, call.caller, body, call.session_key, call.command)
     )
     return _spawn_answer(call, answer, asked)
 
@@ -139,16 +133,14 @@ async def yield_turn(call: McpCall, asked: Yield) -> ToolAnswer:
     """`sessions_yield`. A session that has no run here cannot be woken: it waits by itself."""
     require_scope(call.caller, "spawn")
     message = asked.message[:MESSAGE_CHARACTERS_MAX] if asked.message else None
-    session = await yielding_session(call.services, call.caller, call.session_key)
+    body = YieldBody(message=message)
     try:
         answer = await answered_once(
-            call,
-            call.services.continuing.yield_turn(
-                session, message, call.caller.actor, call.reservation
-            ),
+            call, yield_session(call.services, call.caller, call.session_key, body, call.command)
         )
     except CannotYield as why:
-        if session.run_id is not None:
+        session = await call.services.work.registry.session(call.session_key)
+        if session is None or session.run_id is not None:
             raise
         raise CannotYield(f"{why}. Wait with subagents_wait instead.") from None
     return ToolAnswer(answer.body)

@@ -7,7 +7,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from application.commands.control import addressed_run, controlled_run, require_control
+from application.commands.context import CommandContext
+from application.commands.control import require_control
+from application.commands.messages import MessageBody, send_message
+from application.commands.stop import StopBody, stop_run
+from application.log.event_log import StoredAnswer
 from application.queries.access import require_scope
 from application.queries.errors import QueryError
 from application.queries.runs import GetRun, GetRunTranscript, get_run, get_run_transcript
@@ -336,8 +340,9 @@ async def _at_work_below(call: McpCall, one: Subagent) -> Sequence[Run]:
 
 async def _stop_one(call: McpCall, one: Subagent) -> bool:
     """Stop one and all below it; whether it was at work itself."""
-    run = await controlled_run(call.services, call.caller, one.run_id, "stop")
-    answer = await call.services.stopping.stop(run, call.caller.actor, "stopped by its requester")
+    # Without the idempotency key, which one stop of several would use up.
+    body = StopBody(reason="stopped by its requester")
+    answer = await stop_run(call.services, call.caller, one.run_id, body, CommandContext())
     return not answer.body["wasOver"]
 
 
@@ -350,14 +355,8 @@ async def _steer(call: McpCall, asked: Control) -> dict[str, Any]:
     if own is not None and asked.target in (str(own), call.session_key):
         return {"status": "forbidden", "error": "Subagents cannot steer themselves."}
     one = await find_target(call, asked.target)
-    run = await addressed_run(call.services, call.caller, one.run_id, message, steers=True)
     try:
-        answer = await answered_once(
-            call,
-            call.services.continuing.steer(
-                run, message, call.caller.actor, call.reservation, call.traceparent
-            ),
-        )
+        answer = await _sent(call, one.run_id, message, "steer")
     except SteeredTooSoon as why:
         return {"status": "rate_limited", "error": str(why)}
     except SteerTooLong as why:
@@ -375,17 +374,20 @@ async def _send(call: McpCall, asked: Control) -> dict[str, Any]:
     return await send_and_wait(call, one.run_id, one.label, message, asked.timeout_seconds)
 
 
+async def _sent(
+    call: McpCall, run_id: str, message: str, mode: Literal["send", "steer"]
+) -> StoredAnswer:
+    body = MessageBody(message=message, mode=mode)
+    return await answered_once(
+        call, send_message(call.services, call.caller, run_id, body, call.command)
+    )
+
+
 async def send_and_wait(
     call: McpCall, run_id: str, label: str, message: str, seconds: float
 ) -> dict[str, Any]:
     """Send a message to the session of a run, and return its answer if that comes in time."""
-    run = await addressed_run(call.services, call.caller, run_id, message, steers=False)
-    answer = await answered_once(
-        call,
-        call.services.continuing.send(
-            run, message, call.caller.actor, call.reservation, call.traceparent
-        ),
-    )
+    answer = await _sent(call, run_id, message, "send")
     body = answer.body
     if answer.kind in ("forbidden", "error"):
         return {"status": answer.kind, "error": body["text"], "runId": body["runId"]}

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from application.commands.context import CommandContext
 from application.commands.services import CommandServices
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
@@ -64,7 +65,7 @@ async def test_what_others_do_makes_a_wait_read_nothing_and_what_ends_is_seen_at
             session_key=ROOT,
             arguments={},
             report=report,
-            caller_is_there=lambda: True,
+            command=CommandContext(),
         )
         runs = [family.run(name) for name in OURS]
         waiting = asyncio.create_task(wait_for_runs(call, runs, WAIT_SECONDS))
