@@ -8,14 +8,15 @@ import asyncio
 import difflib
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import Field, JsonValue
+from pydantic.alias_generators import to_camel
 
-from application.delivery.announce import estimated_cost_usd
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
@@ -27,14 +28,14 @@ from application.queries.run_filter import RUN_ID_CHARACTERS
 from application.queries.runs import entries_until, is_transcript_gone, readable_run
 from application.queries.services import QueryServices
 from application.queries.views.rule import ExplainedName
-from application.queries.views.run import RunView, status_of
+from application.queries.views.run import RUN_READERS, RunView, error_text, status_of, text_of
 from application.queries.views.view import Answer, View, selection
 from domain.explanation.record import RuleResult
 from domain.run.events import RunStarted
 from domain.run.facts import PromptPart
 from domain.run.state import Run
-from domain.spawn.dependencies import DependencyRequest, read_dependencies
-from domain.values.record import ContentRef
+from domain.spawn.dependencies import read_dependencies
+from domain.values.record import ContentRef, Fact
 
 ENTRIES_COMPARED_MAX = 2_000
 ENTRIES_AT_ONCE = 200
@@ -185,12 +186,12 @@ async def compare_runs(
     is_full = caller.may("content")
     left = _Side(await readable_run(services, caller, run_id, moment), is_full)
     right = _Side(await readable_run(services, caller, query.other, moment), is_full)
-    refs = [*left.section_texts(), *right.section_texts()]
+    refs = [ref for one in (left, right) for ref in one.texts().values() if ref is not None]
     contents = services.work.contents
     texts = await (contents.texts if is_full else contents.previews)(refs)
-    request = _section(left, right, left.request(texts), right.request(texts), texts)
-    plan = _section(left, right, left.plan(), right.plan(), texts)
-    outcome = _section(left, right, left.outcome(texts), right.outcome(texts), texts)
+    request, plan, outcome = (
+        _section(left, right, names, texts) for names in (_REQUEST, _PLAN, _OUTCOME)
+    )
     until = moment.position
     explained = [
         await explanation_of(services.work, one.run, until=until, full=is_full)
@@ -216,6 +217,42 @@ async def compare_runs(
     return Answer(view, moment.position)
 
 
+# What is compared, by the names of `RunView` where it has the same.
+
+_REQUEST = (
+    "requester_session_key", "requested_agent_id", "label", "task", "context_preamble",
+    "model_argument", "thinking_argument", "task_bytes", "cause", "options", "thread",
+    "light_context", "attachments", "depends_on",
+)  # fmt: skip
+_PLAN = ("agent_id", "depth", "role", "control_scope", "context_mode", "lane", "warnings", "plan")
+_OUTCOME = (
+    "status", "outcome", "reason", "rule", "error", "result_text", "result_bytes", "usage",
+    "estimated_cost_usd", "runtime_ms",
+)  # fmt: skip
+_READERS: Mapping[str, Callable[[Run], Any]] = {
+    **RUN_READERS,
+    "cause": lambda run: RUN_READERS["cause"](run) or "spawn",
+    "attachments": lambda run: run.attachments.count if run.attachments is not None else 0,
+    "task_bytes": attrgetter("task.bytes"),
+    "result_bytes": lambda run: run.result.bytes if run.result is not None else None,
+    "reason": attrgetter("end_reason"),
+}
+"""How to read the names that the state of a run does not have."""
+_IN_PLACE = ("options", "plan")
+"""Facts whose members stand beside the other names."""
+_TEXTS: Mapping[str, Callable[[Run], ContentRef | None]] = {
+    "task": attrgetter("task"),
+    "model_argument": attrgetter("model_argument"),
+    "thinking_argument": attrgetter("thinking_argument"),
+    "error": error_text,
+    "depends_on": attrgetter("dependencies_argument"),
+    "context_preamble": attrgetter("preamble"),
+    "result_text": attrgetter("result"),
+}
+_FOR_CONTENT = ("depends_on", "context_preamble", "result_text")
+"""Texts that only the scope `content` reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """One of the two runs, with all its texts or with previews of those that may be previewed."""
@@ -239,123 +276,58 @@ class _Side:
             return {name: self.plain(one) for name, one in value.items()}
         return [self.plain(one) for one in value] if isinstance(value, list | tuple) else value
 
-    def named_texts(self) -> dict[str, ContentRef | None]:
-        """The texts of the sections, by the members that show them."""
-        run = self.run
-        named = {
-            "task": run.task,
-            "modelArgument": run.model_argument,
-            "thinkingArgument": run.thinking_argument,
-            "error": run.refusal.text if run.refusal is not None else run.error,
-        }
-        if not self.is_full:
-            return named
-        return named | {
-            "dependsOn": run.dependencies_argument,
-            "contextPreamble": run.preamble,
-            "resultText": run.result,
+    def texts(self) -> dict[str, ContentRef | None]:
+        """The texts of the sections, by the names that show them."""
+        return {
+            name: read(self.run)
+            for name, read in _TEXTS.items()
+            if self.is_full or name not in _FOR_CONTENT
         }
 
-    def section_texts(self) -> list[ContentRef]:
-        """The texts that are read for the sections."""
-        return [ref for ref in self.named_texts().values() if ref is not None]
-
-    def _texts(self, texts: Mapping[UUID, str], *names: str) -> dict[str, Any]:
-        named = self.named_texts()
-        refs = {name: named[name] for name in names if name in named}
-        return {name: texts.get(ref.id) if ref is not None else None for name, ref in refs.items()}
-
-    def _unbound(self, texts: Mapping[UUID, str]) -> Sequence[DependencyRequest]:
-        """The runs that it was to wait for, when one of the names stood for none."""
-        ref = self.named_texts().get("dependsOn")
-        text = texts.get(ref.id) if ref is not None else None
-        return read_dependencies(text) if text is not None else ()
-
-    def request(self, texts: Mapping[UUID, str]) -> dict[str, Any]:
-        """What was asked for."""
-        run = self.run
-        options = run.options.model_dump(mode="json")
-        return self._document(
-            {
-                "requesterSessionKey": run.requester.session_key,
-                "requestedAgentId": run.requested_agent_id,
-                "label": run.label,
-                **self._texts(
-                    texts, "task", "contextPreamble", "modelArgument", "thinkingArgument"
-                ),
-                "taskBytes": run.task.bytes,
-                "cause": run.cause or ("message" if run.continues is not None else "spawn"),
-                **options,
-                "thread": run.thread,
-                "lightContext": run.light_context,
-                "attachments": run.attachments.count if run.attachments is not None else 0,
-                "dependsOn": [
-                    {"name": one.name, "via": one.via, "require": one.require}
-                    for one in run.dependencies or self._unbound(texts)
-                ],
-            }
-        )
-
-    def plan(self) -> dict[str, Any]:
-        """How it was to run; little when it was refused before that."""
-        run = self.run
-        return self._document(
-            {
-                "agentId": run.agent_id,
-                "depth": run.depth,
-                "role": run.role,
-                "controlScope": run.control_scope,
-                "contextMode": run.context_mode,
-                "lane": run.lane,
-                "warnings": list(run.warnings),
-                **(run.plan.model_dump(mode="json") if run.plan is not None else {}),
-            }
-        )
-
-    def outcome(self, texts: Mapping[UUID, str]) -> dict[str, Any]:
-        """What came of it."""
-        run = self.run
-        usage = run.usage.model_dump(mode="json") if run.usage is not None else None
-        return self._document(
-            {
-                "status": status_of(run),
-                "outcome": run.outcome,
-                "reason": run.end_reason,
-                "rule": run.refusal.rule if run.refusal is not None else None,
-                **self._texts(texts, "error", "resultText"),
-                "resultBytes": run.result.bytes if run.result is not None else None,
-                "usage": usage,
-                "estimatedCostUsd": estimated_cost_usd(run),
-                "runtimeMs": run.runtime_ms,
-            }
-        )
-
-    def _document(self, value: dict[str, Any]) -> dict[str, Any]:
-        plain: dict[str, Any] = self.plain(value)
+    def document(self, names: Sequence[str], texts: Mapping[UUID, str]) -> dict[str, Any]:
+        """The run by these names."""
+        refs, members = self.texts(), dict[str, Any]()
+        for name in names:
+            if name == "depends_on":
+                members["dependsOn"] = self._dependencies(refs.get(name), texts)
+            elif name in refs:
+                members[to_camel(name)] = text_of(refs[name], texts)
+            elif name not in _TEXTS:
+                value = _READERS.get(name, attrgetter(name))(self.run)
+                value = value.model_dump(mode="json") if isinstance(value, Fact) else value
+                members |= (value or {}) if name in _IN_PLACE else {to_camel(name): value}
+        plain: dict[str, Any] = self.plain(members)
         return plain
+
+    def _dependencies(
+        self, ref: ContentRef | None, texts: Mapping[UUID, str]
+    ) -> list[dict[str, str]]:
+        """The runs that it was to wait for, also when one of the names stood for none."""
+        text = text_of(ref, texts)
+        unbound = read_dependencies(text) if text is not None else ()
+        return [
+            {"name": one.name, "via": one.via, "require": one.require}
+            for one in self.run.dependencies or unbound
+        ]
 
 
 def _section(
-    left: _Side,
-    right: _Side,
-    left_document: dict[str, Any],
-    right_document: dict[str, Any],
-    texts: Mapping[UUID, str],
+    left: _Side, right: _Side, names: Sequence[str], texts: Mapping[UUID, str]
 ) -> ComparedSectionView:
-    named, others = left.named_texts(), right.named_texts()
+    refs, others = left.texts(), right.texts()
     erased = [
-        name
-        for name in left_document
-        if name in named
-        if (ref := named[name]) != (other := others[name])
+        to_camel(name)
+        for name in names
+        if (ref := refs.get(name)) != (other := others.get(name))
         if any(one is not None and one.id not in texts for one in (ref, other))
     ]
-    changes = difference(left_document, right_document)
+    documents = left.document(names, texts), right.document(names, texts)
+    changes = difference(*documents)
     counted = [one for one in changes if one["path"] != "/runtimeMs"]
     return ComparedSectionView(
         same=not counted and not erased,
-        left=left_document,
-        right=right_document,
+        left=documents[0],
+        right=documents[1],
         changes=changes,
         erased=erased,
     )

@@ -412,7 +412,7 @@ def dependency_views(run: Run) -> list[DependencyView]:
 
 
 def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyView]:
-    text = _text(run.dependencies_argument, texts)
+    text = text_of(run.dependencies_argument, texts)
     for one in read_dependencies(text) if text is not None else ():
         yield DependencyView.from_source(one, run_id=None, state="unmet")
 
@@ -482,12 +482,12 @@ def view_of_run(
         "attachments": attachments_view(run, texts),
         "undoing": pending_undo_views(run, errors),
         "stages": stages,
-        "error": _text(run.refusal.text if run.refusal is not None else run.error, texts),
+        "error": text_of(error_text(run), texts),
         "depends_on": [*dependency_views(run), *_unbound_views(run, texts)],
         "respawns": respawns,
         "transcript_entries": run.transcript.count if run.transcript is not None else None,
         "progress": None,
-        "result_text": _text(run.result, texts),
+        "result_text": text_of(run.result, texts),
         "requester_origin": _origin(run, texts),
     }
     return form(**members)
@@ -507,8 +507,12 @@ def view_texts(run: Run) -> list[ContentRef]:
 
 def summary_texts(run: Run) -> list[ContentRef]:
     """The texts of which a summary shows the beginning."""
-    refused = run.refusal.text if run.refusal is not None else None
-    return [ref for ref in (run.task, run.error, refused) if ref is not None]
+    return [ref for ref in (run.task, error_text(run)) if ref is not None]
+
+
+def error_text(run: Run) -> ContentRef | None:
+    """Return the text that says why a run was refused or failed."""
+    return run.refusal.text if run.refusal is not None else run.error
 
 
 def view_of_bar(form: type[R], bar: RunBar, stages: Mapping[UUID, Sequence[ReachedStage]]) -> R:
@@ -525,12 +529,13 @@ def _preamble(run: Run) -> PreambleView | None:
     return PreambleView.from_source(sizes, limit=sizes.characters_max)
 
 
-def _text(ref: ContentRef | None, texts: Mapping[UUID, str]) -> str | None:
+def text_of(ref: ContentRef | None, texts: Mapping[UUID, str]) -> str | None:
+    """Return a text, or None if there is none or it is gone."""
     return texts.get(ref.id) if ref is not None else None
 
 
 def _origin(run: Run, texts: Mapping[UUID, str]) -> Any:
-    text = _text(run.requester.origin, texts)
+    text = text_of(run.requester.origin, texts)
     return orjson.loads(text) if text else None
 
 
