@@ -4,6 +4,7 @@ from pydantic import Field
 
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Column, Command, Option
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf, Tool, operation
@@ -64,6 +65,28 @@ class ListAgents(ReadAsOf):
         name="agents_list",
         title="List agents",
         description="The agents that sessions_spawn may name in agentId.",
+    ),
+    command=Command(
+        "agent list",
+        "Show the agents that a session may spawn.",
+        options={
+            "requester": Option(
+                metavar="KEY",
+                means="requester",
+                default=MAIN,
+                variable="SPAWNLOG_SESSION_KEY",
+                help="Key of the session that asks; a child has its own in the variable.",
+            )
+        },
+        items="agents",
+        columns=(
+            Column("AGENT", "id"),
+            Column("NAME", "name", elastic=True),
+            Column("CONFIGURED", "configured", "yes"),
+            Column("MODEL", "model"),
+            Column("RUNTIME", "runtime"),
+        ),
+        notes={"allowAny": "any other agent may be asked for as well"},
     ),
 )
 async def list_agents(

@@ -8,6 +8,7 @@ from pydantic import Field
 from application.ports.registry import InboxQuery
 from application.queries.access import Caller, require_session_access
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Command
 from application.queries.errors import QueryError
 from application.queries.operation import WAIT, PageAfter, ReadAsOf, operation
 from application.queries.services import QueryServices
@@ -48,6 +49,7 @@ class ListAnnouncements(ReadAsOf, PageAfter):
         " With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too."
     ),
     errors=("not_found",),
+    command=Command(None),
 )
 async def list_announcements(
     services: QueryServices, caller: Caller, key: str, query: ListAnnouncements
@@ -105,6 +107,7 @@ class ListLedger(ReadAsOf, PageAfter):
         " number, so a page may be short or empty: the ledger is over when `nextAfter` is null."
     ),
     errors=("not_found",),
+    command=Command("announcement list", by_hand=True),
 )
 async def list_ledger(
     services: QueryServices, caller: Caller, query: ListLedger

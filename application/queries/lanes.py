@@ -7,6 +7,7 @@ from pydantic import Field
 from application.ports.registry import LanePlace, LaneState
 from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
+from application.queries.command import COMMAND_ITEMS_MAX, Command
 from application.queries.configuration import configuration_in_force
 from application.queries.operation import ReadAsOf, operation
 from application.queries.paging import LIMIT_MAX
@@ -67,6 +68,12 @@ class ListLanes(ReadAsOf):
         " configuration in force then."
     ),
     errors=("not_found",),
+    command=Command(
+        "lane list",
+        "Show what runs in each lane, and what waits for a place.",
+        options={"limit": None},
+        limit=COMMAND_ITEMS_MAX,
+    ),
 )
 async def list_lanes(
     services: QueryServices, caller: Caller, query: ListLanes

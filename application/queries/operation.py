@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel, to_snake
 
 from application.queries.access import AccessScope
+from application.queries.command import Command
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
 from application.queries.views.view import Answer, View
 from domain.values.moments import DURATION_FORMS, MOMENT_CHARACTERS_MAX, MOMENT_FORMS
@@ -192,6 +193,7 @@ class Operation:
         values_max: How many JSON values a body may hold, if that is not the common limit.
         tool: The tool of the Model Context Protocol, if models are offered the operation as one.
         resource: Its resource of the Model Context Protocol.
+        command: Its command on the command line, or the reason why it has none.
     """
 
     handler: Callable[..., Any]
@@ -223,6 +225,7 @@ class Operation:
     essential: bool = False
     tool: Tool | None = None
     resource: Resource | None = None
+    command: Command | str = ""
     path_arguments: Mapping[str, str]
     """The parameters of the path by their names in it, and as the handler names them."""
     query: type[Parameters] | None

@@ -10,6 +10,7 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog
 from application.queries.access import Caller, require_scope, require_whole_log
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Column, Command
 from application.queries.errors import QueryError
 from application.queries.operation import Page, ReadAsOf, operation
 from application.queries.paging import (
@@ -74,6 +75,19 @@ class ListRevisions(ReadAsOf, Page):
         " active, or was `at` then. Needs a token for the sessions `*`."
     ),
     errors=("foreign_cursor",),
+    command=Command(
+        "config history",
+        "Show which configuration was active when, the newest first.",
+        columns=(
+            Column("REVISION", "revision", right=True),
+            Column("POSITION", "position", right=True),
+            Column("ACTIVE FROM", "activatedAt", "instant"),
+            Column("UNTIL", "untilAt", "instant", empty="now"),
+            Column("UNTIL POSITION", "untilPosition", right=True),
+            Column("BY", "activatedBy"),
+            Column("FILE", "source", marked="erased", folds=True),
+        ),
+    ),
 )
 async def list_revisions(
     services: QueryServices, caller: Caller, query: ListRevisions

@@ -17,6 +17,7 @@ from application.ports.run_search import RunWords
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
+from application.queries.command import Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import (
     WAIT,
@@ -237,6 +238,37 @@ class ListRuns(ReadAsOf, Page, RunFilter):
     ),
     errors=("not_found", "foreign_cursor"),
     tool=_RUNS_AT,
+    command=Command(
+        "run list",
+        "Show the runs, the newest first; what is refused is a run too.",
+        numbered=True,
+        options={
+            "requester": Option(
+                metavar="KEY",
+                means="requester",
+                help="Only what this session asked for; me: that of SPAWNLOG_SESSION_KEY, else"
+                " main.",
+            ),
+            "q": Option(
+                flag="--words",
+                metavar="TEXT",
+                help="Only with each of these words in label or task.",
+            ),
+        },
+        columns=(
+            Column("RUN", "runId", "id"),
+            Column("STATUS", "status", coloured=True),
+            Column("AGENT", "agentId"),
+            Column("LABEL", "label", elastic=True),
+            Column("CREATED", "createdAt", "second", narrow="minute"),
+            Column("TOOK", "runtimeMs", "duration", right=True, optional=True),
+            Column("RULE", "rule", if_any=True),
+            Column("CONTINUES", "continues", "id", if_any=True),
+            Column("RESPAWNED FROM", "respawnedFrom", "id", if_any=True),
+            Column("REQUESTER", "requesterSessionKey", elastic=True, optional=True),
+            Column("TASK", "taskPreview|task", elastic=True, cells_min=20),
+        ),
+    ),
 )
 async def list_runs(
     services: QueryServices, caller: Caller, query: ListRuns

@@ -1,18 +1,18 @@
 """The `spawnlog` command."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.command_line.client.command_groups import CommandGroup, RootGroup
+from infrastructure.inbound.command_line.client.described import described_operations
 from infrastructure.inbound.command_line.client.moments import CommandOfMoments
 from infrastructure.inbound.command_line.client.option_groups import flat_command
 from infrastructure.inbound.command_line.client.options import DataDir, OutputOption, Url
 from infrastructure.inbound.command_line.commands import (
-    agents,
     announcements,
     config,
     event_search,
@@ -28,6 +28,7 @@ from infrastructure.inbound.command_line.commands import (
     status,
     what_if,
 )
+from infrastructure.inbound.command_line.commands.derived import Display, derived_command
 from infrastructure.inbound.command_line.commands.run import (
     changes,
     respawn,
@@ -40,6 +41,7 @@ from infrastructure.inbound.command_line.commands.run import (
     trees,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.lanes import print_lanes
 from infrastructure.inbound.command_line.display.output import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block
 from spawnlog.core.errors import SpawnlogError
@@ -104,10 +106,27 @@ class _FlatCommands(typer.Typer):
         return lambda command: register(flat_command(command))
 
 
-def _group(name: str, about: str) -> typer.Typer:
-    group = _FlatCommands(cls=CommandGroup, help=about, no_args_is_help=True)
-    app.add_typer(group, name=name)
-    return group
+def _add(words: str) -> Callable[..., Any]:
+    """Return what adds a function as the command of these words."""
+    *outer, name = words.split()
+    group = _groups[outer[0]] if outer else app
+    return group.command(name)
+
+
+GROUPS = {
+    "run": "Runs: spawns and what became of them.",
+    "subagents": "A session's sub-agents, in the words of /subagents.",
+    "agent": "Agents that may be spawned.",
+    "event": "The events of the log.",
+    "announcement": "The inbox of a session: the results of its children.",
+    "session": "Sessions that spawn or were spawned.",
+    "lane": "Lanes: what runs and what waits.",
+    "config": "The configuration.",
+    "script": "Context scripts.",
+    "log": "Verify, export, import and rebuild the log.",
+}
+DISPLAYS: Mapping[str, Display] = {"listLanes": print_lanes}
+"""What prints the answers of derived commands that a person looks at, by operation."""
 
 
 app = _FlatCommands(
@@ -120,6 +139,10 @@ app = _FlatCommands(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(_root)
+_groups = {
+    name: _FlatCommands(cls=CommandGroup, help=about, no_args_is_help=True)
+    for name, about in GROUPS.items()
+}
 app.command("serve")(serve.serve)
 app.command("status")(status.show_status)
 app.command("version")(status.show_version)
@@ -130,55 +153,49 @@ app.command("spawn")(spawn.spawn)
 app.command("what-if")(what_if.what_if)
 app.command("diff", cls=CommandOfMoments)(changes.diff)
 
-_run = _group("run", "Runs: spawns and what became of them.")
-_run.command("list")(runs.list_runs)
-_run.command("get")(runs.get_run)
-_run.command("log")(run_records.run_log)
-_run.command("events")(run_records.run_events)
-_run.command("prompt")(run_records.run_prompt)
-_run.command("explain")(run_records.explain_run)
-_run.command("history")(changes.show_history)
-_run.command("compare")(changes.compare_runs)
-_run.command("step")(step.step_run)
-_run.command("tree")(trees.run_tree)
-_run.command("stop")(stop.stop_run)
-_run.command("send")(send.send_message)
-_run.command("steer")(send.steer_run)
-_run.command("respawn")(respawn.respawn_run)
-_subagents = _group("subagents", "A session's sub-agents, in the words of /subagents.")
-_subagents.command("list")(subagents.list_subagents)
-_subagents.command("log")(subagents.show_log)
-_subagents.command("info")(subagents.show_info)
-_subagents.command("send")(subagents.send)
-_subagents.command("steer")(subagents.steer)
-_subagents.command("stop")(subagents.stop)
-_group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
-_event = _group("event", "The events of the log.")
-_event.command("list")(events.list_events)
-_event.command("histogram")(histogram.event_histogram)
-_event.command("find")(event_search.find_events)
-_announcement = _group("announcement", "The inbox of a session: the results of its children.")
-_announcement.command("list")(announcements.list_announcements)
-_announcement.command("ack")(announcements.acknowledge)
-_announcement.command("redrive")(announcements.redrive)
-_session = _group("session", "Sessions that spawn or were spawned.")
-_session.command("get")(sessions.get_session)
-_session.command("tree")(trees.session_tree)
-_session.command("context")(sessions.get_context)
-_session.command("stop")(stop.stop_session)
-_group("lane", "Lanes: what runs and what waits.").command("list")(agents.list_lanes)
-_config = _group("config", "The configuration.")
-_config.command("check")(config.check_configuration)
-_config.command("show")(config.show_configuration)
-_config.command("history")(config.list_revisions)
-_config.command("diff")(config.compare_revisions)
-_group("script", "Context scripts.").command("test")(scripts.run_scripts)
-_log = _group("log", "Verify, export, import and rebuild the log.")
-_log.command("head")(log.show_head)
-_log.command("rebuild")(log.rebuild_log)
-_log.command("verify")(log.verify_log)
-_log.command("export")(log.export_events)
-_log.command("import")(log.import_events)
+for _name, _group in _groups.items():
+    app.add_typer(_group, name=_name)
+for _operation in described_operations().values():
+    if _operation.words is not None and not _operation.by_hand:
+        _add(_operation.words)(derived_command(_operation, DISPLAYS.get(_operation.name)))
+_add("run get")(runs.get_run)
+_add("run log")(run_records.run_log)
+_add("run events")(run_records.run_events)
+_add("run prompt")(run_records.run_prompt)
+_add("run explain")(run_records.explain_run)
+_add("run history")(changes.show_history)
+_add("run compare")(changes.compare_runs)
+_add("run step")(step.step_run)
+_add("run tree")(trees.run_tree)
+_add("run stop")(stop.stop_run)
+_add("run send")(send.send_message)
+_add("run steer")(send.steer_run)
+_add("run respawn")(respawn.respawn_run)
+_add("subagents list")(subagents.list_subagents)
+_add("subagents log")(subagents.show_log)
+_add("subagents info")(subagents.show_info)
+_add("subagents send")(subagents.send)
+_add("subagents steer")(subagents.steer)
+_add("subagents stop")(subagents.stop)
+_add("event list")(events.list_events)
+_add("event histogram")(histogram.event_histogram)
+_add("event find")(event_search.find_events)
+_add("announcement list")(announcements.list_announcements)
+_add("announcement ack")(announcements.acknowledge)
+_add("announcement redrive")(announcements.redrive)
+_add("session get")(sessions.get_session)
+_add("session tree")(trees.session_tree)
+_add("session context")(sessions.get_context)
+_add("session stop")(stop.stop_session)
+_add("config check")(config.check_configuration)
+_add("config show")(config.show_configuration)
+_add("config diff")(config.compare_revisions)
+_add("script test")(scripts.run_scripts)
+_add("log head")(log.show_head)
+_add("log rebuild")(log.rebuild_log)
+_add("log verify")(log.verify_log)
+_add("log export")(log.export_events)
+_add("log import")(log.import_events)
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,14 @@ from spawnlog.core.answer import ServerAnswer
 from spawnlog.core.errors import Problem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
 from spawnlog.core.location import ServerAddress
-from spawnlog.core.request import LinesRequest, PageRequest, Request, command_request, sent_query
+from spawnlog.core.request import (
+    LinesRequest,
+    PageRequest,
+    Request,
+    command_request,
+    plain_request,
+    sent_query,
+)
 from spawnlog.core.retries import NO_RETRIES
 from spawnlog.family import FollowedEvents
 
@@ -68,8 +75,18 @@ class CommandClient:
         self, path: str, body: JsonObject, *, idempotency_key: str
     ) -> ServerAnswer[JsonObject]:
         """The answer to a write. The key makes it safe to ask again when the answer was lost."""
+        return self.write("POST", path, body, idempotency_key=idempotency_key)
+
+    def write(
+        self, method: str, path: str, body: JsonObject, *, idempotency_key: str | None
+    ) -> ServerAnswer[JsonObject]:
+        """The answer to a write, with a key if its operation takes one."""
+        request: Request[JsonObject] = (
+            plain_request("", method, path, body=None if method == "DELETE" else body)
+            if idempotency_key is None
+            else command_request("", method, path, body, idempotency_key=idempotency_key)
+        )
         with failures_of_commands():
-            request = command_request("", "POST", path, body, idempotency_key=idempotency_key)
             return self.client.answer(request)
 
     def answer(self, request: Request[T]) -> T:

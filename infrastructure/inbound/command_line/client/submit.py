@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 SHORT_ID_CHARACTERS = 8
 LABEL_CHARACTERS_MAX = 40
-TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
 
@@ -59,16 +58,6 @@ class SubmitOptions:
         str | None,
         typer.Option(metavar="KEY", help="The same key and request again gives the same run."),
     ] = None
-
-
-def read_text_argument(argument: str, what: str) -> str:
-    """The argument, or standard input for `-`. CommandFailed for one that is too long."""
-    if argument != "-":
-        return argument
-    text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
-    if len(text) > TEXT_CHARACTERS_MAX:
-        raise CommandFailed(f"a {what} has at most {TEXT_CHARACTERS_MAX} characters")
-    return text
 
 
 def post_once(

@@ -10,7 +10,6 @@ from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     ApiPlace,
     AsOfOption,
-    LimitOption,
     OutputOption,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
@@ -19,14 +18,12 @@ from infrastructure.inbound.command_line.display.output import (
     Output,
     print_document,
     print_json_line,
-    print_listing,
     print_note,
     print_object,
     print_table,
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
-from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
@@ -166,19 +163,6 @@ def _describe_value(value: object) -> str:
     return printable_line(text, VALUE_CHARACTERS_MAX)
 
 
-def _describe_source(item: Any) -> str:
-    return f"{item.get('source')}{' (erased)' if item.get('erased') else ''}"
-
-
-_REVISION_COLUMNS = (
-    TableColumn("REVISION", value_of("revision"), right=True),
-    TableColumn("POSITION", value_of("position"), right=True),
-    TableColumn("ACTIVE FROM", lambda item: format_instant(item.get("activatedAt"))),
-    TableColumn("UNTIL", lambda item: format_instant(item.get("untilAt")) or "now"),
-    TableColumn("UNTIL POSITION", value_of("untilPosition"), right=True),
-    TableColumn("BY", value_of("activatedBy")),
-    TableColumn("FILE", _describe_source, folds=True),
-)
 _CHANGE_COLUMNS = (
     TableColumn("WHERE", value_of("path"), folds=True),
     TableColumn("BEFORE", lambda change: _describe_side(change, "before"), folds=True),
@@ -188,13 +172,6 @@ Revision = Annotated[
     int,
     typer.Argument(min=1, metavar="LEFT", help="A revision, by its number.", show_default=False),
 ]
-
-
-def list_revisions(at: AsOfOption = None, limit: LimitOption = 50, *, api: ApiOptions) -> None:
-    """Show which configuration was active when, the newest first."""
-    with api.client() as client:
-        listing = client.items("/v1/config/revisions", {"at": at}, limit=limit)
-    print_listing(listing, _REVISION_COLUMNS, api.output)
 
 
 def compare_revisions(

@@ -8,9 +8,9 @@ import typer
 from domain.values.moments import MOMENT_FORMS
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.commands.events import EventOptions
-from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.forms import short_id
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,

@@ -14,9 +14,9 @@ from infrastructure.inbound.command_line.client.options import (
     RunOption,
     TreeOption,
 )
-from infrastructure.inbound.command_line.commands.run.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.forms import short_id
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infrastructure.inbound.command_line.client.arguments import CleanupChoice, read_text_argument
 from infrastructure.inbound.command_line.client.options import (
     ConfigFile,
     HomeDir,
     OutputOption,
     RequesterOption,
 )
-from infrastructure.inbound.command_line.client.submit import read_text_argument
-from infrastructure.inbound.command_line.commands.spawn_arguments import CleanupChoice
 from infrastructure.inbound.command_line.display.failures import RunFailed
 from infrastructure.inbound.command_line.display.output import (
     Output,

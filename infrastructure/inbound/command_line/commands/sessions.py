@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, SessionName
-from infrastructure.inbound.command_line.commands.run.runs import short_id
+from infrastructure.inbound.command_line.display.forms import short_id
 from infrastructure.inbound.command_line.display.output import (
     print_fields,
     print_note,

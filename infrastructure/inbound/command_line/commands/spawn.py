@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.client.arguments import (
+    NewChildOptions,
+    OriginOptions,
+    RequestFile,
+    attachments_summary,
+    read_request,
+    read_text_argument,
+)
 from infrastructure.inbound.command_line.client.options import ApiOptions, RequesterOption
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -12,14 +20,6 @@ from infrastructure.inbound.command_line.client.submit import (
     post_once,
     post_or_print_refusal,
     print_accepted,
-    read_text_argument,
-)
-from infrastructure.inbound.command_line.commands.spawn_arguments import (
-    NewChildOptions,
-    OriginOptions,
-    RequestFile,
-    attachments_summary,
-    read_request,
 )
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,

@@ -11,9 +11,9 @@ import typer
 
 from domain.values.moments import MOMENT_FORMS
 from infrastructure.contract.json_values import RepeatedKey
+from infrastructure.inbound.command_line.client.arguments import parse_json
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiPlace, RunOption, TreeOption
-from infrastructure.inbound.command_line.commands.spawn_arguments import parse_json
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,

@@ -9,6 +9,12 @@ from typing import Annotated
 import typer
 
 from infrastructure.contract.json_values import RepeatedKey
+from infrastructure.inbound.command_line.client.arguments import (
+    ChildOptions,
+    parse_json,
+    read_text_argument,
+    without_none,
+)
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
 from infrastructure.inbound.command_line.client.submit import (
@@ -16,12 +22,6 @@ from infrastructure.inbound.command_line.client.submit import (
     follow_run,
     post_or_print_refusal,
     print_accepted,
-    read_text_argument,
-)
-from infrastructure.inbound.command_line.commands.spawn_arguments import (
-    ChildOptions,
-    parse_json,
-    without_none,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object

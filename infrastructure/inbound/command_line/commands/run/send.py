@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.client.arguments import read_text_argument
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
 from infrastructure.inbound.command_line.client.submit import (
@@ -12,7 +13,6 @@ from infrastructure.inbound.command_line.client.submit import (
     follow_run,
     post_or_print_refusal,
     print_accepted,
-    read_text_argument,
 )
 from infrastructure.inbound.command_line.client.wait import await_run
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object

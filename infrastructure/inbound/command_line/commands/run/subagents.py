@@ -19,8 +19,8 @@ from infrastructure.contract.subagents import (
     log_text,
     subagents_of,
 )
+from infrastructure.inbound.command_line.client.arguments import read_text_argument
 from infrastructure.inbound.command_line.client.options import ApiPlace, RequesterOption
-from infrastructure.inbound.command_line.client.submit import read_text_argument
 from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
 from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait

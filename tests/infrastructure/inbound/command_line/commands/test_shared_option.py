@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.command_line.commands import spawn_arguments
+from infrastructure.inbound.command_line.client import arguments as spawn_arguments
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
 

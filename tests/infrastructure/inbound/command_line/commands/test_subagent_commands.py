@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from infrastructure.inbound.command_line.commands.run.runs import session_named
+from infrastructure.inbound.command_line.client.arguments import session_named
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 

@@ -1,4 +1,4 @@
-"""What `spawnlog spawn` sends along: what is shared with the family, and attached files."""
+"""Arguments that are read before they are sent: texts, durations, JSON, files, sessions."""
 
 import base64
 import json
@@ -25,7 +25,27 @@ FILE_BYTES_MAX = 1024 * 1024
 FILE_SIGN = "@"
 
 
-def whole_seconds(text: str) -> int:
+TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
+ME = "me"
+SESSION_VARIABLE = "SPAWNLOG_SESSION_KEY"
+
+
+def session_named(requester: str | None) -> str | None:
+    """The session that is meant; `me` is the one which a child finds in its environment."""
+    return os.environ.get(SESSION_VARIABLE, "main") if requester == ME else requester
+
+
+def read_text_argument(argument: str, what: str) -> str:
+    """The argument, or standard input for `-`. CommandFailed for one that is too long."""
+    if argument != "-":
+        return argument
+    text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise CommandFailed(f"a {what} has at most {TEXT_CHARACTERS_MAX} characters")
+    return text
+
+
+def duration_seconds(text: str) -> int:
     """Return the seconds of a duration. BadParameter for no duration, and for parts of a second."""
     try:
         length = parse_duration(text)
@@ -86,7 +106,7 @@ class ChildOptions:
         typer.Option(
             metavar="DURATION",
             help=f"End it after so long: {DURATION_FORMS}. 0: never.",
-            parser=whole_seconds,
+            parser=duration_seconds,
         ),
     ] = None
     cleanup: Annotated[

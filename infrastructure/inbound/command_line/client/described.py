@@ -1,0 +1,267 @@
+"""Operations as the command line knows them: plain data, which `make docs` writes from their rows.
+
+Help is printed from it without a model, a server or a client.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from infrastructure.inbound.command_line.client.arguments import (
+    duration_seconds,
+    parse_json,
+    parse_shared_context,
+    read_attachments,
+    read_text_argument,
+    session_named,
+)
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import JsonObject
+from spawnlog.core.request import path_of
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import CommandClient
+
+_DESCRIPTION = Path(__file__).parents[1] / "operations.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation, or a member of its body: `requester.channel` is one of a member.
+
+    Without a flag it is an argument. The others are as in `application.queries.command.Option`.
+    """
+
+    name: str
+    place: Literal["path", "query", "body"]
+    kind: Literal["text", "texts", "integer", "number", "flag", "json"]
+    help: str
+    flag: str | None = None
+    metavar: str | None = None
+    default: Any = None
+    required: bool = False
+    means: str | None = None
+    variable: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: Sequence[str] = ()
+    sends: Any = None
+
+    @property
+    def identifier(self) -> str:
+        """The name that Python knows it by."""
+        words = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in self.name)
+        return (
+            f"given_{words.replace('.', '_')}"
+            if words in ("from", "with")
+            else words.replace(".", "_")
+        )
+
+    def declared(self) -> inspect.Parameter:
+        """Return the parameter of a function that Typer makes the option or argument of."""
+        return inspect.Parameter(
+            self.identifier,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=self._default(),
+            annotation=Annotated[self._type(), self._option()],
+        )
+
+    def _default(self) -> Any:
+        if self.kind == "flag":
+            return False
+        is_required = self.required or self.place == "path"
+        return inspect.Parameter.empty if is_required else self.default
+
+    def _type(self) -> Any:
+        if self.kind == "flag":
+            return bool
+        if self.means == "files":
+            return list[Path] | None
+        if self.kind == "texts" or self.means == "objects":
+            return list[str] | None
+        kind: Any = str
+        if self.kind in ("integer", "number") or self.means == "duration":
+            kind = float if self.kind == "number" and self.means is None else int
+        elif self.choices:
+            kind = Literal[tuple(self.choices)]
+        return kind if self._default() is inspect.Parameter.empty else kind | None
+
+    def _option(self) -> Any:
+        names = () if self.flag is None else (self.flag,)
+        make: Callable[..., Any] = typer.Option if names else typer.Argument
+        return make(
+            *names,
+            metavar=self.metavar,
+            help=self.help,
+            envvar=self.variable,
+            min=self.minimum,
+            max=self.maximum,
+            parser=duration_seconds if self.means == "duration" else None,
+            show_default=self.default is not None,
+        )
+
+    def sent(self, value: Any, client: "CommandClient") -> Any:
+        """Return what is sent for a value, None for nothing. Raise CommandFailed if it cannot be
+        read, or names no run."""
+        if value is None or value == [] or value is False:
+            return None
+        if self.kind == "flag":
+            return self.sends
+        match self.means:
+            case "run":
+                # Here and not above: it is needed for a request only.
+                from infrastructure.inbound.command_line.client.find_run import find_run
+
+                return find_run(client, value).run_id
+            case "requester":
+                return session_named(value)
+            case "stdin":
+                return read_text_argument(value, self.name)
+            case "files":
+                return read_attachments(value)
+            case "objects":
+                return parse_shared_context(value)
+            case "events":
+                if any("," in one for one in value):
+                    raise CommandFailed(f"give one type with each {self.flag}")
+                return ",".join(value)
+        return _json(value, self.flag) if self.kind == "json" else value
+
+
+def _json(text: str, flag: str | None) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise CommandFailed(f"{flag} takes JSON: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, or a line of a single answer: see `application.queries.command`."""
+
+    header: str
+    path: str = ""
+    form: str | None = None
+    empty: str | None = None
+    marked: str | None = None
+    if_any: bool = False
+    narrow: str | None = None
+    traits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedOperation:
+    """An operation, and its command: see `application.queries.command.Command`."""
+
+    name: str
+    method: str
+    path: str
+    parameters: tuple[Parameter, ...]
+    takes_key: bool = False
+    words: str | None = None
+    help: str = ""
+    by_hand: bool = False
+    paged: bool = False
+    items: str | None = None
+    limit: int = 0
+    columns: tuple[Column, ...] = ()
+    fields: tuple[Column, ...] = ()
+    done: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    differs: str | None = None
+    numbered: bool = False
+
+
+@cache
+def described_operations() -> Mapping[str, DescribedOperation]:
+    """Return all operations that the command line knows, by name."""
+    found = json.loads(_DESCRIPTION.read_bytes())
+    return {name: _operation(name, members) for name, members in found.items()}
+
+
+def _operation(name: str, members: JsonObject) -> DescribedOperation:
+    rest = {_snake(one): value for one, value in members.items()}
+    rest["parameters"] = tuple(
+        Parameter(**{"place" if key == "in" else key: value for key, value in one.items()})
+        for one in rest.get("parameters", ())
+    )
+    for which in ("columns", "fields"):
+        rest[which] = tuple(_column(one) for one in rest.get(which, ()))
+    return DescribedOperation(name=name, **rest)
+
+
+def _column(members: JsonObject) -> Column:
+    own = Column.__dataclass_fields__
+    traits = {name: value for name, value in members.items() if name not in own}
+    return Column(**{name: members[name] for name in members if name in own}, traits=traits)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsOf:
+    """The options of an operation that a command takes: metadata of a parameter of type `Given`."""
+
+    operation: str
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return the parameters in the order of their options."""
+        return tuple(self._chosen(described_operations()[self.operation].parameters))
+
+    def _chosen(self, known: Sequence[Parameter]) -> Iterator[Parameter]:
+        for one in known:
+            if one.name in self.without or (self.only and one.name not in self.only):
+                continue
+            yield one
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a caller gave for the options of an operation, by the names of the API."""
+
+    parameters: tuple[Parameter, ...]
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def query(self, client: "CommandClient", *, without: Sequence[str] = ()) -> JsonObject:
+        """Return the parameters of the query; a name of a run is looked up."""
+        sent = self._sent("query", client, without)
+        return {name: "true" if value is True else value for name, value in sent}
+
+    def body(self, client: "CommandClient", *, without: Sequence[str] = ()) -> JsonObject:
+        """Return the members of the body that were given."""
+        body: JsonObject = {}
+        for name, value in self._sent("body", client, without):
+            if value is None:
+                continue
+            *outer, inner = name.split(".")
+            within = body
+            for one in outer:
+                within = within.setdefault(one, {})
+            within[inner] = value
+        return body
+
+    def path(self, client: "CommandClient", template: str) -> str:
+        """Return the path of a request."""
+        values = dict(self._sent("path", client, ()))
+        parts = template.removeprefix("/v1/").split("/")
+        return path_of(*(str(values[one[1:-1]]) if one[0] == "{" else one for one in parts))
+
+    def _sent(
+        self, place: str, client: "CommandClient", without: Sequence[str]
+    ) -> Iterator[tuple[str, Any]]:
+        for one in self.parameters:
+            if one.place == place and one.name not in without:
+                yield one.name, one.sent(self.values[one.name], client)

@@ -1,0 +1,118 @@
+"""Commands that follow from the descriptions of operations: options, request and answer."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from infrastructure.inbound.command_line.client.described import (
+    DescribedOperation,
+    Given,
+    OptionsOf,
+)
+from infrastructure.inbound.command_line.client.options import ApiOptions
+from infrastructure.inbound.command_line.display.forms import print_described, table_columns
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Listing,
+    Output,
+    print_listing,
+    print_note,
+    print_object,
+    print_yaml,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+
+DIFFERS = 1
+_PLACE = "place"
+Display = Callable[[Any], None]
+"""Prints an answer, or a listing, for a person."""
+
+
+def derived_command(
+    operation: DescribedOperation, display: Display | None = None
+) -> Callable[..., None]:
+    """Return the command of an operation. `display` prints its answer for a person, in place of a
+    table or lines."""
+
+    def run(given: Given, *, api: ApiOptions) -> None:
+        if operation.paged:
+            _list(operation, given, api, display)
+        else:
+            _ask(operation, given, api, display)
+
+    run.__doc__ = operation.help
+    run.__annotations__["given"] = Annotated[Given, OptionsOf(operation.name)]
+    return run
+
+
+def _list(
+    operation: DescribedOperation, given: Given, api: ApiOptions, display: Display | None
+) -> None:
+    limit = int(given.values.get("limit") or operation.limit)
+    with api.client() as client:
+        query = given.query(client, without=("limit",))
+        listing = client.items(given.path(client, operation.path), query, limit=limit)
+    if display is not None and api.output is Output.TABLE:
+        display(listing)
+        return
+    columns = table_columns(operation.columns, listing.items)
+    if operation.numbered and api.output is Output.TABLE and not any(query.values()):
+        # A place in a list of some items, or of the past, would name another one of today's.
+        for place, item in enumerate(listing.items, 1):
+            item[_PLACE] = f"#{place}"
+        columns = (TableColumn("", value_of(_PLACE), right=True), *columns)
+    print_listing(listing, columns, api.output)
+
+
+def _ask(
+    operation: DescribedOperation, given: Given, api: ApiOptions, display: Display | None
+) -> None:
+    with api.client() as client:
+        path = given.path(client, operation.path)
+        if operation.method == "GET":
+            answer = client.get(path, given.query(client)).value
+            body: JsonObject = {}
+        else:
+            body = given.body(client)
+            key = str(uuid.uuid4()) if operation.takes_key else None
+            answer = client.write(operation.method, path, body, idempotency_key=key).value
+    if operation.items is not None and api.output is Output.JSONL:
+        print_listing(Listing(answer.get(operation.items) or [], more=False), (), api.output)
+    elif not print_object(answer, api.output):
+        if display is None:
+            _print_answer(operation, answer, {**given.values, **body, **answer})
+        else:
+            display(answer)
+        for member, note in operation.notes.items():
+            if answer.get(member):
+                print_note(note.format_map(_printable(answer)))
+    if operation.differs is not None and answer.get(operation.differs) is not True:
+        raise typer.Exit(DIFFERS)
+
+
+def _print_answer(
+    operation: DescribedOperation, answer: JsonObject, members: Mapping[str, Any]
+) -> None:
+    """Print an answer for a person. The sentence of a command may have all `members`."""
+    if operation.done is not None:
+        print(operation.done.format_map(_printable(members)))
+    elif operation.items is not None:
+        items = answer.get(operation.items) or []
+        columns = table_columns(operation.columns, items)
+        print_listing(Listing(items, more=False), columns, Output.TABLE)
+    elif operation.fields:
+        print_described(answer, operation.fields)
+    else:
+        print_yaml(answer)
+
+
+def _printable(members: Mapping[str, Any]) -> Mapping[str, str]:
+    return {
+        name: ", ".join(map(printable_line, value))
+        if isinstance(value, list)
+        else printable_line(value)
+        for name, value in members.items()
+    }

@@ -1,0 +1,89 @@
+"""How values are written in tables and in lines: the forms that a description of columns names."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.output import print_fields
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn
+from infrastructure.inbound.command_line.display.times import format_duration, format_instant
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.described import Column
+
+SHORT_ID_CHARACTERS = 8
+
+
+def short_id(run_id: object) -> str:
+    """The beginning of a run id, enough to name the run."""
+    return str(run_id or "")[:SHORT_ID_CHARACTERS]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+FORMS: Mapping[str, Callable[[Any], object]] = {
+    "id": short_id,
+    "instant": format_instant,
+    "second": lambda value: format_instant(value)[:19],
+    "minute": lambda value: format_instant(value)[5:16],
+    "day second": lambda value: format_instant(value)[5:19],
+    "duration": format_duration,
+    "yes": lambda value: "yes" if value else "no",
+    "words": lambda value: ", ".join(map(str, value or ())),
+    "json": lambda value: None if value is None else _json(value),
+    "event facts": event_facts,
+}
+
+
+def value_at(item: Item, path: str) -> Any:
+    """Return the value at a path: the first of several paths, if it has a value, else the last."""
+    if not path:
+        return item
+    value: Any = None
+    for one in path.split("|"):
+        value = item
+        for name in one.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value:
+            break
+    return value
+
+
+def shown(column: "Column", form: str | None) -> Callable[[Item], object]:
+    """Return what writes the cell of an item."""
+    write = FORMS[form] if form else None
+
+    def cell(item: Item) -> object:
+        value = value_at(item, column.path)
+        text = value if write is None else write(value)
+        if column.empty is not None and text in (None, ""):
+            text = column.empty
+        if column.marked is not None and item.get(column.marked):
+            text = f"{text} ({column.marked})"
+        return text
+
+    return cell
+
+
+def table_columns(
+    columns: Iterable["Column"], items: Sequence[Item] = ()
+) -> tuple[TableColumn, ...]:
+    """Return the columns of a table of these items."""
+    return tuple(
+        TableColumn(
+            one.header,
+            shown(one, one.form),
+            narrow=shown(one, one.narrow) if one.narrow else None,
+            **one.traits,
+        )
+        for one in columns
+        if not one.if_any or any(value_at(item, one.path) for item in items)
+    )
+
+
+def print_described(item: Item, fields: Iterable["Column"]) -> None:
+    """Print the fields of an answer below each other."""
+    print_fields({one.header: shown(one, one.form)(item) for one in fields})

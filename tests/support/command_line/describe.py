@@ -1,0 +1,233 @@
+"""Writes the command line's description of the operations. `make docs` runs it.
+
+It is plain data, because help is printed without models and without a client.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_snake
+
+from application.queries.command import PATHS, USUAL, Column, Command, Option
+from application.queries.operation import PATH_NAME, Operation
+from domain.values.moments import MOMENT_FORMS
+from infrastructure.inbound.http.operations import OPERATIONS
+
+ROOT = Path(__file__).parents[3]
+DESCRIPTION = ROOT / "infrastructure" / "inbound" / "command_line" / "operations.json"
+CHOICES_OFFERED_MAX = 5
+CHOICES_NAMED_MAX = 12
+MAXIMUM_SHOWN = 2**31 - 1
+REPEATED = "May be repeated."
+PLAIN_KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "flag"}
+Json = dict[str, Any]
+
+
+def description() -> str:
+    """Return the text of the description."""
+    described = {
+        row.name: _described(row) for row in OPERATIONS if isinstance(row.command, Command)
+    }
+    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
+def _described(row: Operation) -> Json:
+    command = row.command
+    assert isinstance(command, Command)
+    parameters = list(_parameters(row, command))
+    known = {one["name"] for one in parameters}
+    unknown = {name for name, option in command.options.items() if option} - known
+    assert not unknown, f"{row.name}: the command has options of no parameter: {unknown}"
+    flags: Json = {one["name"]: one.get("flag", one["name"]) for one in parameters}
+    for one in parameters:
+        one["help"] = _in_words_of_commands(one["help"], flags)
+    _name_moments_once(parameters)
+    has_limit = row.query is not None and "limit" in row.query.model_fields
+    is_paged = has_limit and "items" in _members(row.answer)
+    if is_paged:
+        for one in parameters:
+            if one["name"] == "limit":
+                one["default"] = command.limit
+    return _without_defaults(
+        {
+            "method": row.method,
+            "path": row.path,
+            "takesKey": row.repeat == "key",
+            "words": command.words,
+            "help": command.help,
+            "byHand": command.by_hand,
+            "parameters": parameters,
+            "paged": is_paged,
+            "items": command.items or ("items" if is_paged else None),
+            "limit": command.limit if is_paged else None,
+            "columns": [_column(one) for one in command.columns],
+            "fields": [_column(one) for one in command.fields],
+            "done": command.done,
+            "notes": dict(command.notes),
+            "differs": command.differs,
+            "numbered": command.numbered,
+        }
+    )
+
+
+def _name_moments_once(parameters: list[Json]) -> None:
+    """Leave the forms of moments out of the help of all options but the first that has them."""
+    forms = f": {MOMENT_FORMS}"
+    for one in [one for one in parameters if forms in one["help"]][1:]:
+        one["help"] = one["help"].replace(forms, "")
+
+
+def _members(answer: Any) -> set[str]:
+    models = get_args(answer) or (answer,)
+    return {name for one in models if hasattr(one, "model_fields") for name in one.model_fields}
+
+
+def _column(column: Column) -> Json:
+    changed = {
+        one.name: value
+        for one in fields(Column)
+        if (value := getattr(column, one.name)) != one.default
+    }
+    return {"header": column.header, **changed}
+
+
+def _without_defaults(members: Json) -> Json:
+    return {
+        name: value for name, value in members.items() if value not in (None, False, "", [], {})
+    }
+
+
+def _parameters(row: Operation, command: Command) -> Iterator[Json]:
+    """Yield arguments in their order, then the options in that of the models."""
+    members = {
+        **{(name, "path"): ({"type": "string"}, True) for name in PATH_NAME.findall(row.path)},
+        **{(name, "query"): one for name, one in _properties(row.query).items()},
+        **{(name, "body"): one for name, one in _properties(row.body).items()},
+    }
+    described = []
+    for (name, place), (schema, required) in members.items():
+        usual = PATHS.get(name) if place == "path" else USUAL.get(name, Option())
+        option = command.options.get(name, usual)
+        if option is None:
+            assert not required or command.by_hand, f"{row.name}: {name} is required"
+            continue
+        is_argument = place == "path" or name in command.arguments
+        described.append(_parameter(name, place, schema, required, is_argument, option))
+    order = [*PATH_NAME.findall(row.path), *command.arguments]
+    arguments = [one for one in described if "flag" not in one]
+    yield from sorted(arguments, key=lambda one: order.index(one["name"]))
+    last = ("at", "limit")
+    options = [one for one in described if "flag" in one]
+    yield from (one for one in options if one["name"] not in last)
+    yield from sorted(
+        (one for one in options if one["name"] in last), key=lambda one: last.index(one["name"])
+    )
+
+
+def _properties(model: type[BaseModel] | None) -> Mapping[str, tuple[Json, bool]]:
+    """Return the members of a model with their schemas; those of a member as `outer.inner`."""
+    if model is None:
+        return {}
+    whole = model.model_json_schema(by_alias=True)
+    return dict(_flat(whole, whole.get("$defs", {}), "", True))
+
+
+def _flat(
+    schema: Json, definitions: Mapping[str, Json], prefix: str, needed: bool
+) -> Iterator[tuple[str, tuple[Json, bool]]]:
+    required = schema.get("required", ()) if needed else ()
+    for name, one in schema.get("properties", {}).items():
+        plain = _plain(one, definitions)
+        if "properties" in plain:
+            yield from _flat(plain, definitions, f"{prefix}{name}.", name in required)
+        else:
+            yield f"{prefix}{name}", (plain, name in required)
+
+
+def _plain(schema: Json, definitions: Mapping[str, Json]) -> Json:
+    """Return a schema without references and without null."""
+    if "$ref" in schema:
+        found = definitions[schema["$ref"].rpartition("/")[2]]
+        return {**found, **{name: one for name, one in schema.items() if name != "$ref"}}
+    if "anyOf" in schema:
+        kinds = [one for one in schema["anyOf"] if one != {"type": "null"}]
+        rest = {name: one for name, one in schema.items() if name != "anyOf"}
+        chosen = next((one for one in kinds if one.get("type") == "string"), kinds[0])
+        return _plain({**chosen, **rest}, definitions)
+    return schema
+
+
+def _parameter(
+    name: str, place: str, schema: Json, required: bool, is_argument: bool, option: Option
+) -> Json:
+    flag = option.flag or "--" + to_snake(name.rpartition(".")[2]).replace("_", "-")
+    choices = schema.get("enum") or schema.get("items", {}).get("enum") or []
+    kind = _kind(schema)
+    has_choice = kind == "text" and 0 < len(choices) <= CHOICES_OFFERED_MAX
+    metavar = option.metavar
+    if metavar is None and kind in ("text", "texts") and not has_choice:
+        metavar = "TEXT"
+    text = option.help or _help(schema, kind, choices)
+    members = {
+        "name": name,
+        "in": place,
+        "flag": None if is_argument else flag,
+        "kind": kind,
+        "help": text,
+        "metavar": metavar,
+        "default": option.default,
+        "required": (required and option.default is None and place != "path") or None,
+        "means": option.means,
+        "variable": option.variable,
+        "minimum": schema.get("minimum") if option.minimum is None else option.minimum,
+        "maximum": _maximum(schema) if option.maximum is None else option.maximum,
+        "choices": choices if has_choice else None,
+        "sends": None if kind != "flag" else _sent_by_flag(schema, option),
+    }
+    return {one: value for one, value in members.items() if value is not None}
+
+
+def _sent_by_flag(schema: Json, option: Option) -> Any:
+    return not schema.get("default", False) if option.sends is None else option.sends
+
+
+def _maximum(schema: Json) -> Any:
+    """Return the maximum, None if nobody would come near it."""
+    maximum = schema.get("maximum")
+    return maximum if maximum is not None and maximum < MAXIMUM_SHOWN else None
+
+
+def _kind(schema: Json) -> str:
+    match schema:
+        case {"type": "array", "items": {"type": "string"}}:
+            return "texts"
+        case {"type": "array", "items": {"anyOf": kinds}} if {"type"} & set(kinds[0]):
+            return "texts" if any(one.get("type") == "string" for one in kinds) else "json"
+        case {"type": str(kind)} if kind in PLAIN_KINDS:
+            return PLAIN_KINDS[kind]
+        case _:
+            return "json"
+
+
+def _help(schema: Json, kind: str, choices: list[str]) -> str:
+    text = " ".join(str(schema.get("description", "")).split())
+    offered = CHOICES_OFFERED_MAX if kind == "text" else 0
+    if offered < len(choices) <= CHOICES_NAMED_MAX:
+        text = f"{text.removesuffix('.')}: {', '.join(choices[:-1])} or {choices[-1]}."
+    if kind == "texts" and "several" not in text:
+        text = f"{text} {REPEATED}".strip()
+    return text
+
+
+def _in_words_of_commands(text: str, flags: Mapping[str, Any]) -> str:
+    """Return a description with options for the names of parameters, and without backticks."""
+    return re.sub("`([^`]*)`", lambda found: str(flags.get(found[1], found[1])), text)
+
+
+if __name__ == "__main__":
+    DESCRIPTION.write_text(description(), "utf-8")
