@@ -13,10 +13,10 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 
+from application.operations import OPERATIONS
 from application.queries.command import PATHS, USUAL, Column, Command, Option
 from application.queries.operation import PATH_NAME, Operation
 from domain.values.moments import MOMENT_FORMS
-from infrastructure.inbound.http.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[3]
 DESCRIPTION = ROOT / "infrastructure" / "inbound" / "command_line" / "operations.json"
