@@ -22,6 +22,7 @@ from infrastructure.inbound.command_line.client.arguments import (
     session_named,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.forms import Column
 from infrastructure.inbound.command_line.display.output import JsonObject
 from spawnlog.core.request import path_of
 
@@ -139,20 +140,6 @@ def _json(text: str, flag: str | None) -> Any:
         return parse_json(text)
     except ValueError as error:
         raise CommandFailed(f"{flag} takes JSON: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table, or a line of a single answer: see `application.queries.command`."""
-
-    header: str
-    path: str = ""
-    form: str | None = None
-    empty: str | None = None
-    marked: str | None = None
-    if_any: bool = False
-    narrow: str | None = None
-    traits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,29 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.output import print_fields
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn
 from infrastructure.inbound.command_line.display.times import format_duration, format_instant
 
-if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.described import Column
-
 SHORT_ID_CHARACTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, or a line of a single answer: see `application.queries.command`."""
+
+    header: str
+    path: str = ""
+    form: str | None = None
+    empty: str | None = None
+    marked: str | None = None
+    if_any: bool = False
+    narrow: str | None = None
+    traits: Mapping[str, Any] = field(default_factory=dict)
 
 
 def short_id(run_id: object) -> str:
@@ -52,7 +64,7 @@ def value_at(item: Item, path: str) -> Any:
     return value
 
 
-def shown(column: "Column", form: str | None) -> Callable[[Item], object]:
+def shown(column: Column, form: str | None) -> Callable[[Item], object]:
     """Return what writes the cell of an item."""
     write = FORMS[form] if form else None
 
@@ -68,9 +80,7 @@ def shown(column: "Column", form: str | None) -> Callable[[Item], object]:
     return cell
 
 
-def table_columns(
-    columns: Iterable["Column"], items: Sequence[Item] = ()
-) -> tuple[TableColumn, ...]:
+def table_columns(columns: Iterable[Column], items: Sequence[Item] = ()) -> tuple[TableColumn, ...]:
     """Return the columns of a table of these items."""
     return tuple(
         TableColumn(
@@ -84,6 +94,6 @@ def table_columns(
     )
 
 
-def print_described(item: Item, fields: Iterable["Column"]) -> None:
+def print_described(item: Item, fields: Iterable[Column]) -> None:
     """Print the fields of an answer below each other."""
     print_fields({one.header: shown(one, one.form)(item) for one in fields})
