@@ -1,36 +1,21 @@
 """Announcements: acknowledged by their sessions, and sent again to webhooks."""
 
 from typing import Annotated
-from uuid import UUID
 
 from pydantic import Field
 
 from application.commands.context import CommandContext
 from application.commands.services import CommandServices
+from application.log.answers import AcknowledgedAnswer, RedrivenAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
 from application.queries.errors import QueryError
 from application.queries.operation import POSITION_MAX, Body, operation
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
-from application.queries.views.view import View
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
 
 REASON_CHARACTERS_MAX = 2000
-
-
-class AcknowledgedAnswer(View):
-    """An announcement that was taken."""
-
-    id: UUID
-    run_id: UUID
-
-
-class RedrivenAnswer(View):
-    """An announcement that is sent again, to these webhooks."""
-
-    run_id: UUID
-    webhooks: list[str]
 
 
 class AckBody(Body):

@@ -1,16 +1,20 @@
 """Send messages to sessions."""
 
 from typing import Annotated, Literal
-from uuid import UUID
 
 from pydantic import Field, field_validator
 
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.control import addressed_run, require_control, require_service
 from application.commands.services import CommandServices
+from application.log.answers import (
+    ContinuedAnswer,
+    FinishedAnswer,
+    QueuedAnswer,
+    SteeredAnswer,
+)
 from application.queries.access import Caller
 from application.queries.operation import Body, operation
-from application.queries.views.view import View
 
 
 class MessageBody(Body):
@@ -33,54 +37,6 @@ class MessageBody(Body):
         if not message.strip():
             raise ValueError("must say something")
         return message
-
-
-class ContinuedAnswer(View):
-    """The new run of a session that goes on."""
-
-    status: Literal["accepted"]
-    run_id: UUID
-    continues: UUID
-    child_session_key: str
-    session_id: UUID
-    model_applied: bool | None
-    warnings: list[str]
-
-
-class QueuedAnswer(View):
-    """A message that waits for the run at work, at this place from 1 on; `runId` is that of the run
-    which will go on with it, and is known from then on."""
-
-    status: Literal["queued"]
-    run_id: UUID
-    continues: UUID
-    child_session_key: str
-    session_id: UUID
-    place: int
-
-
-class SteeredAnswer(View):
-    """A run that is ended for a message; `runId` is that of the run which goes on with it."""
-
-    status: Literal["accepted"]
-    run_id: UUID
-    replaces: UUID
-    child_session_key: str
-    session_id: UUID
-    mode: Literal["restart"]
-    label: str | None
-    text: str
-
-
-class FinishedAnswer(View):
-    """A run that was over when it was to be steered: nothing happened."""
-
-    status: Literal["done"]
-    run_id: UUID
-    child_session_key: str
-    session_id: UUID
-    label: str | None
-    text: str
 
 
 @operation(

@@ -1,15 +1,13 @@
 """Change the preamble of a session."""
 
-from uuid import UUID
-
 from application.commands.context import CommandContext
 from application.commands.control import controlled_session
 from application.commands.services import CommandServices
+from application.log.answers import PreambleAnswer
 from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import Caller
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_session_key
-from application.queries.views.view import View
 from application.session.preamble import PreambleWriter
 
 
@@ -17,16 +15,6 @@ class PreambleBody(Body):
     """What its requester hands over to the session's later runs."""
 
     preamble: str
-
-
-class PreambleAnswer(View):
-    """What stands in front of the prompts of a session's later runs from now on; `characters` 0:
-    nothing. `changed` is whether it was something else before."""
-
-    session_key: str
-    session_id: UUID
-    characters: int
-    changed: bool
 
 
 @operation(

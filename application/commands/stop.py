@@ -1,42 +1,23 @@
 """Stop runs and sessions."""
 
 from typing import Annotated
-from uuid import UUID
 
 from pydantic import Field
 
 from application.commands.context import CommandContext
 from application.commands.control import controlled_run, controlled_session, require_control
 from application.commands.services import CommandServices
+from application.log.answers import SessionStoppedAnswer, StoppedAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_session_key
-from application.queries.views.view import View
 
 
 class StopBody(Body):
     """Why."""
 
     reason: Annotated[str, Field(max_length=2000)] | None = None
-
-
-class StoppedAnswer(View):
-    """A run that is stopped; `wasOver` when there was nothing to stop."""
-
-    run_id: UUID
-    was_over: bool
-
-
-class SessionStoppedAnswer(View):
-    """A session that is stopped, with its newest run; `wasOver` when there was nothing to stop,
-    `closed` when it takes no more messages."""
-
-    session_key: str
-    session_id: UUID
-    run_id: UUID | None
-    was_over: bool
-    closed: bool
 
 
 @operation(

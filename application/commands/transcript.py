@@ -1,17 +1,16 @@
 """Tell what was said in a session that lives elsewhere, in entries as a runtime writes them."""
 
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from pydantic import Field, model_validator
 
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.services import CommandServices
+from application.log.answers import KeptTranscript
 from application.queries.access import Caller
 from application.queries.errors import invalid_value
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_target_session
-from application.queries.views.view import View
 from application.session.transcript import EntryTooLarge, SubmittedTranscript, TranscriptIntake
 from domain.delivery.provided_transcript import ProvidedEntry
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
@@ -103,14 +102,9 @@ def provided_entry(entry: EntryBody) -> ProvidedEntry:
     return ProvidedEntry(entry.kind, members)
 
 
-class TranscriptProvidedAnswer(View):
+class TranscriptProvidedAnswer(KeptTranscript):
     """What is kept of a transcript that was sent."""
 
-    session_key: str
-    session_id: UUID
-    entries: int
-    bytes: int
-    tokens: int | None
     position: int
 
 

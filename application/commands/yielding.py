@@ -1,17 +1,16 @@
 """End the turn of a session."""
 
-from typing import Annotated, Literal
-from uuid import UUID
+from typing import Annotated
 
 from pydantic import Field
 
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.services import CommandServices
+from application.log.answers import YieldedAnswer
 from application.queries.access import Caller, require_session_access
 from application.queries.errors import QueryError
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_session_key
-from application.queries.views.view import View
 from domain.session.state import Session
 
 
@@ -21,15 +20,6 @@ class YieldBody(Body):
     message: Annotated[
         str | None, Field(max_length=2000, description="Said again in the answer.")
     ] = None
-
-
-class YieldedAnswer(View):
-    """A run that ends its turn and waits for its children."""
-
-    status: Literal["yielded"]
-    message: str
-    run_id: UUID
-    session_key: str
 
 
 @operation(

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
+from application.log.answers import AcknowledgedAnswer
 from application.log.envelope import Actor
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission, World
 from application.log.texts import ContentsErased, TextStore
@@ -233,7 +234,8 @@ class Announcer:
 
         Raises `CannotDeliver` when the run has no announcement in an inbox.
         """
-        answer = StoredAnswer("acknowledged", {"id": str(run.run_id), "runId": str(run.run_id)})
+        taken = AcknowledgedAnswer(id=run.run_id, run_id=run.run_id)
+        answer = StoredAnswer.of("acknowledged", taken)
         command = AcknowledgeAnnouncement(by=actor.name, position=position)
         await self._work.record(
             run, (command,), actor=actor, reservation=reservation, answer=answer

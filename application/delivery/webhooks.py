@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
-from application.log.answers import redriven_response
+from application.log.answers import RedrivenAnswer
 from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
 from application.log.texts import ContentsErased
@@ -82,7 +82,10 @@ class WebhookSender:
             kept = texts.store("redriveReason", reason)
             command = RedriveDeliveries(webhook=webhook, by=actor.name, reason=kept)
             events = redrive_deliveries(world.runs[run.run_id], command)
-            answer = redriven_response(run, [one.webhook for one in events])
+            webhooks = [one.webhook for one in events]
+            answer = StoredAnswer.of(
+                "redriven", RedrivenAnswer(run_id=run.run_id, webhooks=webhooks)
+            )
             changes = [(stream, event) for event in events]
             return Decision(answer, changes, texts.contents, answer=answer)
 

@@ -6,6 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from application.log.event_log import StoredAnswer
+from application.log.view import View
 from domain.context.fork import accepted_note, fork_note
 from domain.run.facts import STEP_ORDER
 from domain.run.state import Run
@@ -16,6 +17,115 @@ _ERASED_SINCE = "the text of this refusal was erased"
 AnswerStatus = Literal["forbidden", "error"]
 ResponseBody = dict[str, object]
 """What the caller is told of one child."""
+
+
+class ContinuedAnswer(View):
+    """The new run of a session that goes on."""
+
+    status: Literal["accepted"]
+    run_id: UUID
+    continues: UUID
+    child_session_key: str
+    session_id: UUID
+    model_applied: bool | None
+    warnings: list[str]
+
+
+class QueuedAnswer(View):
+    """A message that waits for the run at work, at this place from 1 on; `runId` is that of the run
+    which will go on with it, and is known from then on."""
+
+    status: Literal["queued"]
+    run_id: UUID
+    continues: UUID
+    child_session_key: str
+    session_id: UUID
+    place: int
+
+
+class SteeredAnswer(View):
+    """A run that is ended for a message; `runId` is that of the run which goes on with it."""
+
+    status: Literal["accepted"]
+    run_id: UUID
+    replaces: UUID
+    child_session_key: str
+    session_id: UUID
+    mode: Literal["restart"]
+    label: str | None
+    text: str
+
+
+class FinishedAnswer(View):
+    """A run that was over when it was to be steered: nothing happened."""
+
+    status: Literal["done"]
+    run_id: UUID
+    child_session_key: str
+    session_id: UUID
+    label: str | None
+    text: str
+
+
+class StoppedAnswer(View):
+    """A run that is stopped; `wasOver` when there was nothing to stop."""
+
+    run_id: UUID
+    was_over: bool
+
+
+class SessionStoppedAnswer(View):
+    """A session that is stopped, with its newest run; `wasOver` when there was nothing to stop,
+    `closed` when it takes no more messages."""
+
+    session_key: str
+    session_id: UUID
+    run_id: UUID | None
+    was_over: bool
+    closed: bool
+
+
+class YieldedAnswer(View):
+    """A run that ends its turn and waits for its children."""
+
+    status: Literal["yielded"]
+    message: str
+    run_id: UUID
+    session_key: str
+
+
+class AcknowledgedAnswer(View):
+    """An announcement that was taken."""
+
+    id: UUID
+    run_id: UUID
+
+
+class RedrivenAnswer(View):
+    """An announcement that is sent again, to these webhooks."""
+
+    run_id: UUID
+    webhooks: list[str]
+
+
+class PreambleAnswer(View):
+    """What stands in front of the prompts of a session's later runs from now on; `characters` 0:
+    nothing. `changed` is whether it was something else before."""
+
+    session_key: str
+    session_id: UUID
+    characters: int
+    changed: bool
+
+
+class KeptTranscript(View):
+    """What is kept of a transcript that was sent."""
+
+    session_key: str
+    session_id: UUID
+    entries: int
+    bytes: int
+    tokens: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,73 +203,42 @@ def continued_response(
     last: Run, run_id: UUID, warnings: tuple[str, ...], model_applied: bool | None
 ) -> StoredAnswer:
     """The answer to a message that a session goes on with; `last` is the run before the new one."""
-    body: dict[str, object] = {
-        "status": "accepted",
-        "runId": str(run_id),
-        "continues": str(last.run_id),
-        "childSessionKey": last.child_session_key,
-        "sessionId": str(last.session_id),
-        "modelApplied": model_applied,
-        "warnings": list(warnings),
-    }
-    return StoredAnswer("continued", body)
+    answer = ContinuedAnswer.from_source(
+        last,
+        status="accepted",
+        run_id=run_id,
+        continues=last.run_id,
+        model_applied=model_applied,
+        warnings=warnings,
+    )
+    return StoredAnswer.of("continued", answer)
 
 
 def queued_response(last: Run, run_id: UUID, place: int) -> StoredAnswer:
     """The answer to a message that waits for the `last` run, at this place from 1 on."""
-    body: dict[str, object] = {
-        "status": "queued",
-        "runId": str(run_id),
-        "continues": str(last.run_id),
-        "childSessionKey": last.child_session_key,
-        "sessionId": str(last.session_id),
-        "place": place,
-    }
-    return StoredAnswer("queued", body)
+    answer = QueuedAnswer.from_source(
+        last, status="queued", run_id=run_id, continues=last.run_id, place=place
+    )
+    return StoredAnswer.of("queued", answer)
 
 
 def steered_response(last: Run, run_id: UUID, name: str) -> StoredAnswer:
     """The answer to a message for which the `last` run is ended; `name` is what it is called."""
-    body: dict[str, object] = {
-        "status": "accepted",
-        "runId": str(run_id),
-        "replaces": str(last.run_id),
-        "childSessionKey": last.child_session_key,
-        "sessionId": str(last.session_id),
-        "mode": "restart",
-        "label": last.label,
-        "text": f"steered {name}.",
-    }
-    return StoredAnswer("steered", body)
+    answer = SteeredAnswer.from_source(
+        last,
+        status="accepted",
+        run_id=run_id,
+        replaces=last.run_id,
+        mode="restart",
+        text=f"steered {name}.",
+    )
+    return StoredAnswer.of("steered", answer)
 
 
 def finished_response(last: Run, name: str) -> StoredAnswer:
     """The answer to a steer of a session whose run is over: nothing was to be replaced."""
-    body: dict[str, object] = {
-        "status": "done",
-        "runId": str(last.run_id),
-        "childSessionKey": last.child_session_key,
-        "sessionId": str(last.session_id),
-        "label": last.label,
-        "text": f"{name} is already finished.",
-    }
-    return StoredAnswer("finished", body)
-
-
-def redriven_response(run: Run, webhooks: Sequence[str]) -> StoredAnswer:
-    """The answer to whoever has what was parked sent again."""
-    return StoredAnswer("redriven", {"runId": str(run.run_id), "webhooks": list(webhooks)})
-
-
-def yielded_response(run: Run, message: str) -> StoredAnswer:
-    """The answer to a run that yields."""
-    body: dict[str, object] = {
-        "status": "yielded",
-        "message": message,
-        "runId": str(run.run_id),
-        "sessionKey": run.child_session_key,
-    }
-    return StoredAnswer("yielded", body)
+    text = f"{name} is already finished."
+    return StoredAnswer.of("finished", FinishedAnswer.from_source(last, status="done", text=text))
 
 
 def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:

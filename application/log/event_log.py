@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from uuid import UUID
 
 from application.log.envelope import Provenance, RecordedEvent
+from application.log.view import View
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
@@ -105,6 +106,11 @@ class StoredAnswer:
 
     kind: str
     body: dict[str, object]
+
+    @classmethod
+    def of(cls, kind: str, view: View) -> Self:
+        """Return a view as JSON."""
+        return cls(kind, view.model_dump(mode="json"))
 
 
 @dataclass(frozen=True, slots=True)

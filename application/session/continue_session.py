@@ -14,12 +14,12 @@ from application.coordination.lane import LanePlaces, QueuedRuns
 from application.delivery.announce import findings_of
 from application.log.answers import (
     SpawnRefusal,
+    YieldedAnswer,
     continued_response,
     finished_response,
     queued_response,
     refusal_response,
     steered_response,
-    yielded_response,
 )
 from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
@@ -351,7 +351,13 @@ class SessionContinuation:
                 raise ReadAgain("the session went on meanwhile; read it and ask again")
             command = YieldRun(by=actor.name, awaits=bool(own.unsettled or own.reports))
             events = decide_run(now, command)
-            answer = yielded_response(now, message or YIELDED)
+            yielded = YieldedAnswer.from_source(
+                now,
+                status="yielded",
+                message=message or YIELDED,
+                session_key=now.child_session_key,
+            )
+            answer = StoredAnswer.of("yielded", yielded)
             changes = [(run_stream(run.run_id), event) for event in events]
             return Decision(answer, changes, answer=answer)
 

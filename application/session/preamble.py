@@ -1,5 +1,6 @@
 """Puts something else in front of the prompts of a session's later runs."""
 
+from application.log.answers import PreambleAnswer
 from application.log.envelope import Actor
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
 from application.log.unit_of_work import UnitOfWork, provenance_of
@@ -41,15 +42,10 @@ class PreambleWriter:
             texts = text_store.empty_copy()
             preamble = texts.store("preamble", given) if given is not None else None
             events = decide(world.sessions[key], ChangePreamble(preamble, actor.name))
-            answer = StoredAnswer(
-                "preamble",
-                {
-                    "sessionKey": key,
-                    "sessionId": str(session.session_id),
-                    "characters": len(given) if given is not None else 0,
-                    "changed": bool(events),
-                },
+            written = PreambleAnswer.from_source(
+                session, characters=len(given or ""), changed=bool(events)
             )
+            answer = StoredAnswer.of("preamble", written)
             changes = [(session_stream(key), event) for event in events]
             return Decision(answer, changes, texts.contents if events else (), answer=answer)
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.context.prompt_inputs import refusal_announcement
-from application.log.answers import SpawnRefusal, refusal_response
+from application.log.answers import (
+    SessionStoppedAnswer,
+    SpawnRefusal,
+    StoppedAnswer,
+    refusal_response,
+)
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer
 from application.log.texts import TextStore
@@ -60,7 +65,8 @@ class StopService:
         if run.version == 0:
             return await self._drop(run, actor, reservation)
         was_over = not (_is_to_be_stopped(run) or run.is_replaced)
-        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": was_over})
+        stopped = StoppedAnswer(run_id=run.run_id, was_over=was_over)
+        answer = StoredAnswer.of("stopping", stopped)
         stop = StopRequest(actor, reason)
         run = await self._stop_one(run, stop)
         while run.is_replaced:
@@ -97,7 +103,8 @@ class StopService:
         if found.version > 0:
             return await self.stop(found, actor, None, reservation)
         was_over = found.stage in OVER
-        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": was_over})
+        stopped = StoppedAnswer(run_id=run.run_id, was_over=was_over)
+        answer = StoredAnswer.of("stopping", stopped)
         await self._store_response(provenance_of(run, actor), reservation, answer)
         return answer
 
@@ -130,16 +137,13 @@ class StopService:
                 run = await self._work.run(after.continued_by)
                 was_over = run.stage in OVER
                 after = await self._stop_one(run, stop)
-        answer = StoredAnswer(
-            "stopping",
-            {
-                "sessionKey": session.session_key,
-                "sessionId": str(session.session_id),
-                "runId": str(run.run_id) if run is not None else None,
-                "wasOver": was_over,
-                "closed": closes or session.stage == "closed",
-            },
+        stopped = SessionStoppedAnswer.from_source(
+            session,
+            run_id=run.run_id if run is not None else None,
+            was_over=was_over,
+            closed=closes or session.stage == "closed",
         )
+        answer = StoredAnswer.of("stopping", stopped)
         await self._stop_below(session.session_key, replace(stop, is_of_session=True))
         await self._store_response(provenance, reservation, answer)
         return answer

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from application.log.answers import KeptTranscript
 from application.log.envelope import Actor
 from application.log.event_log import Reservation, StoredAnswer
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
@@ -109,16 +110,10 @@ class TranscriptIntake:
         command = ProvideTranscript(
             entries=extent.entries, tokens=transcript.total_tokens, content=content, by=actor.name
         )
-        answer = StoredAnswer(
-            "transcript",
-            {
-                "sessionKey": transcript.session_key,
-                "sessionId": str(texts.session_id),
-                "entries": extent.entries,
-                "bytes": extent.bytes,
-                "tokens": extent.tokens,
-            },
+        kept = KeptTranscript.from_source(
+            extent, session_key=transcript.session_key, session_id=texts.session_id
         )
+        answer = StoredAnswer.of("transcript", kept)
 
         def decide_transcript(session: Session) -> Sequence[SessionEvent]:
             events = decide(session, command)

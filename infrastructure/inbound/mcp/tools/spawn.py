@@ -13,7 +13,8 @@ from application.commands.spawn import (
     submit_spawn,
 )
 from application.commands.spawn_body import SpawnBody
-from application.commands.yielding import YieldBody, YieldedAnswer, yield_session
+from application.commands.yielding import YieldBody, yield_session
+from application.log.answers import YieldedAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import require_scope
 from application.queries.errors import validation_problem
