@@ -46,28 +46,26 @@ def tools_of_rows() -> Sequence[OfferedTool]:
 
 def _tool_of(tool: Tool, operations: Sequence[Operation]) -> OfferedTool:
     rows = sorted(operations, key=lambda row: -len(row.path_arguments))
+    parameters = {row.name: _offered_parameters(row, tool) for row in rows}
     properties: dict[str, Mapping[str, Any]] = {}
     for row in rows:
-        assert row.scope == rows[0].scope is not None
-        for name in row.path_arguments:
-            properties[_ARGUMENTS_OF_PATH[name]] = _PROPERTIES[_ARGUMENTS_OF_PATH[name]]
-        properties |= _offered_parameters(row, tool)
-    required = tuple(name for name in rows[-1].path_arguments if name == RUN)
+        names = [_ARGUMENTS_OF_PATH[name] for name in row.path_arguments]
+        properties |= {name: _PROPERTIES[name] for name in names} | parameters[row.name]
+    required = (RUN,) if RUN in rows[-1].path_arguments else ()
 
     async def answers(call: McpCall) -> ToolAnswer:
         # Models confuse the two names.
         arguments = {RUN: text_of(call.arguments.get("target")), **call.arguments}
         given = read_arguments(properties, required, arguments)
         row = next(row for row in rows if RUN in given or RUN not in row.path_arguments)
-        assert row.query is not None
-        offered = _offered_parameters(row, tool)
-        query = {name: value for name, value in given.items() if name in offered}
-        if "requester" in row.query.model_fields and "requester" not in tool.arguments:
+        query = {name: given[name] for name in parameters[row.name] if name in given}
+        if _is_of_a_requester(row, tool):
             query["requester"] = call.session_key
         path = await _path_values(row, call, given)
         return answer_of(await read_row(row, call.services, call.caller, path, query))
 
     assert rows[0].scope is not None
+    assert {row.scope for row in rows} == {rows[0].scope}
     return OfferedTool(
         name=tool.name,
         title=tool.title,
@@ -82,12 +80,13 @@ def _tool_of(tool: Tool, operations: Sequence[Operation]) -> OfferedTool:
 
 def _offered_parameters(row: Operation, tool: Tool) -> Properties:
     assert row.query is not None
-    names = {
-        row.query.model_fields[name].alias
-        for name in tool.arguments
-        if name in row.query.model_fields
-    }
+    names = {one.alias for name, one in row.query.model_fields.items() if name in tool.arguments}
     return {name: one for name, one in properties_of(row.query).items() if name in names}
+
+
+def _is_of_a_requester(row: Operation, tool: Tool) -> bool:
+    assert row.query is not None
+    return "requester" in row.query.model_fields and "requester" not in tool.arguments
 
 
 async def _path_values(row: Operation, call: McpCall, given: Mapping[str, str]) -> dict[str, str]:
