@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+from uuid import uuid4
 
-from spawnlog import operations
 from spawnlog.bodies import RequesterBody, SpawnChoices
 from spawnlog.core.errors import InvalidSetting, RefusalProblem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import Feed
-from spawnlog.core.request import Request
 from spawnlog.core.stages import WaitUntil, continuing_run_id, require_result
 from spawnlog.core.wait import wait_for_message, wait_for_run
 
@@ -156,7 +155,7 @@ class Family:
         )
         self.stop_on_error = stop_on_error
         self._runs: list[SpawnedRun] = []
-        self._unanswered: dict[str | None, Request[Any]] = {}
+        self._unanswered: dict[str, Mapping[str, Any]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.key!r})"
@@ -200,13 +199,13 @@ class Family:
     def _spawned(self, members: Mapping[str, Any]) -> list[SpawnedRun]:
         if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
             raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
-        request = operations.spawn(requester=self.requester, **members)
-        key = request.idempotency_key
+        key = members.get("idempotency_key") or str(uuid4())
+        spawn = {**members, "requester": self.requester, "idempotency_key": key}
         if self.stop_on_error:
-            self._unanswered[key] = request
+            self._unanswered[key] = spawn
         try:
-            accepted = (self.client.answer(request)).value
-        except RefusalProblem:
+            accepted = self.client.spawn(**spawn)
+        except (RefusalProblem, InvalidSetting):
             self._unanswered.pop(key, None)
             raise
         self._unanswered.pop(key, None)
@@ -222,10 +221,10 @@ class Family:
         on `error`, which is raised in any case."""
         if not self._stop_each([run.run_id for run in self._runs], error):
             return
-        for request in self._unanswered.values():
+        for spawn in self._unanswered.values():
             # The same key is the same run, if there is one; else this one ends where it begins.
             try:
-                accepted = (self.client.answer(request)).value
+                accepted = self.client.spawn(**spawn)
             except RefusalProblem:
                 continue
             except SpawnlogError as failure:

@@ -6,7 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from spawnlog import operations
+from spawnlog.core.request import (
+    LinesRequest,
+    PageRequest,
+    Request,
+    command_request,
+    lines_request,
+    page_request,
+    path_of,
+    plain_request,
+    read_request,
+    requester_object,
+)
 from spawnlog.core.sender import Sender
 
 if TYPE_CHECKING:
@@ -111,13 +122,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.acknowledge_announcement(
-                    key, id, position=position, idempotency_key=idempotency_key
-                )
-            )
-        ).value
+        request: Request[AcknowledgedAnswer] = command_request(
+            "acknowledgeAnnouncement",
+            "POST",
+            path_of("sessions", key, "announcements", id, "ack"),
+            {"position": position},
+            "AcknowledgedAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def claim_run(
         self, run_id: str, executor: str, *, lease_seconds: float | None = None
@@ -137,9 +150,15 @@ class Methods(Sender):
                 executor.
             lease_seconds: So long the run is yours without another sign of life.
         """
-        return (
-            self.answer(operations.claim_run(run_id, executor, lease_seconds=lease_seconds))
-        ).value
+        request: Request[ClaimedAnswer] = plain_request(
+            "claimRun",
+            "POST",
+            path_of("runs", run_id, "claim"),
+            "ClaimedAnswer",
+            body={"executor": executor, "leaseSeconds": lease_seconds},
+            again=True,
+        )
+        return (self.answer(request)).value
 
     def clear_preamble(self, key: str) -> PreambleAnswer:
         """Take the preamble of a session away.
@@ -150,7 +169,10 @@ class Methods(Sender):
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
         """
-        return (self.answer(operations.clear_preamble(key))).value
+        request: Request[PreambleAnswer] = plain_request(
+            "clearPreamble", "DELETE", path_of("sessions", key, "preamble"), "PreambleAnswer"
+        )
+        return (self.answer(request)).value
 
     def compare_runs(
         self,
@@ -179,9 +201,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.compare_runs(run_id, with_, at=at, min_position=min_position))
-        ).value
+        request: Request[RunComparisonView] = read_request(
+            "compareRuns",
+            path_of("runs", run_id, "compare"),
+            {"with": with_, "at": at, "minPosition": min_position},
+            "RunComparisonView",
+        )
+        return (self.answer(request)).value
 
     def count_events(
         self,
@@ -223,21 +249,23 @@ class Methods(Sender):
             tree: In the tree below this root session: a key, a session id, or `current`.
             types: Of any of these types: one each time, or names by commas.
         """
-        return (
-            self.answer(
-                operations.count_events(
-                    actor=actor,
-                    buckets=buckets,
-                    by=by,
-                    from_=from_,
-                    min_position=min_position,
-                    run_id=run_id,
-                    to=to,
-                    tree=tree,
-                    types=types,
-                )
-            )
-        ).value
+        request: Request[HistogramView] = read_request(
+            "countEvents",
+            path_of("events", "histogram"),
+            {
+                "actor": actor,
+                "buckets": buckets,
+                "by": by,
+                "from": from_,
+                "minPosition": min_position,
+                "runId": run_id,
+                "to": to,
+                "tree": tree,
+                "types": types,
+            },
+            "HistogramView",
+        )
+        return (self.answer(request)).value
 
     def end_run(
         self,
@@ -258,11 +286,21 @@ class Methods(Sender):
             run_id: The run's id.
             epoch: As the claim was answered. It fences the claim.
         """
-        return (
-            self.answer(
-                operations.end_run(run_id, epoch, outcome, result=result, error=error, usage=usage)
-            )
-        ).value
+        request: Request[EndedAnswer] = plain_request(
+            "endRun",
+            "POST",
+            path_of("runs", run_id, "end"),
+            "EndedAnswer",
+            body={
+                "epoch": epoch,
+                "outcome": outcome,
+                "result": result,
+                "error": error,
+                "usage": usage,
+            },
+            again=True,
+        )
+        return (self.answer(request)).value
 
     def explain_run(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
@@ -291,7 +329,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (self.answer(operations.explain_run(run_id, at=at, min_position=min_position))).value
+        request: Request[ExplanationView] = read_request(
+            "explainRun",
+            path_of("runs", run_id, "explain"),
+            {"at": at, "minPosition": min_position},
+            "ExplanationView",
+        )
+        return (self.answer(request)).value
 
     def find_events(
         self,
@@ -348,27 +392,29 @@ class Methods(Sender):
             when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
                 `or`, `not` and parentheses.
         """
-        return (
-            self.answer(
-                operations.find_events(
-                    agent_id=agent_id,
-                    becomes=becomes,
-                    changes=changes,
-                    cursor=cursor,
-                    field=field,
-                    from_=from_,
-                    limit=limit,
-                    min_position=min_position,
-                    rule=rule,
-                    run_id=run_id,
-                    session=session,
-                    to=to,
-                    tree=tree,
-                    types=types,
-                    when=when,
-                )
-            )
-        ).value
+        request: PageRequest[SearchView, BreakpointView] = page_request(
+            "findEvents",
+            path_of("events", "find"),
+            {
+                "agentId": agent_id,
+                "becomes": becomes,
+                "changes": changes,
+                "cursor": cursor,
+                "field": field,
+                "from": from_,
+                "limit": limit,
+                "minPosition": min_position,
+                "rule": rule,
+                "runId": run_id,
+                "session": session,
+                "to": to,
+                "tree": tree,
+                "types": types,
+                "when": when,
+            },
+            "SearchView",
+        )
+        return (self.answer(request)).value
 
     def get_diff(
         self,
@@ -406,27 +452,31 @@ class Methods(Sender):
             session: Of this session as it reads: a key, a session id, or `current`.
             tree: Of the runs and sessions below this root session, and of itself.
         """
-        return (
-            self.answer(
-                operations.get_diff(
-                    from_,
-                    to,
-                    cursor=cursor,
-                    limit=limit,
-                    min_position=min_position,
-                    run_id=run_id,
-                    session=session,
-                    tree=tree,
-                )
-            )
-        ).value
+        request: PageRequest[DiffView, DiffItemView] = page_request(
+            "getDiff",
+            path_of("diff"),
+            {
+                "from": from_,
+                "to": to,
+                "cursor": cursor,
+                "limit": limit,
+                "minPosition": min_position,
+                "runId": run_id,
+                "session": session,
+                "tree": tree,
+            },
+            "DiffView",
+            lists=("added", "removed", "changed"),
+        )
+        return (self.answer(request)).value
 
     def get_health(self) -> HealthAnswer:
         """Alive.
 
         The process answers.
         """
-        return (self.answer(operations.get_health())).value
+        request: Request[HealthAnswer] = read_request("getHealth", "/healthz", {}, "HealthAnswer")
+        return (self.answer(request)).value
 
     def get_log_head(
         self, *, at: str | datetime | None = None, min_position: int | None = None
@@ -446,7 +496,10 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (self.answer(operations.get_log_head(at=at, min_position=min_position))).value
+        request: Request[LogHeadView] = read_request(
+            "getLogHead", path_of("log"), {"at": at, "minPosition": min_position}, "LogHeadView"
+        )
+        return (self.answer(request)).value
 
     def get_me(self, *, min_position: int | None = None) -> CallerView:
         """What this token may do.
@@ -460,7 +513,10 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (self.answer(operations.get_me(min_position=min_position))).value
+        request: Request[CallerView] = read_request(
+            "getMe", path_of("me"), {"minPosition": min_position}, "CallerView"
+        )
+        return (self.answer(request)).value
 
     def get_metrics(self) -> str:
         """Metrics.
@@ -470,7 +526,8 @@ class Methods(Sender):
         token with the scope `read` and the sessions `*`. While the database does not answer,
         `spawnlog_database_up` is 0 and what is counted there is left out.
         """
-        return (self.answer(operations.get_metrics())).value
+        request: Request[str] = read_request("getMetrics", "/metrics", {}, "str")
+        return (self.answer(request)).value
 
     def get_moment(
         self,
@@ -493,16 +550,23 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.get_moment(around=around, at=at, min_position=min_position))
-        ).value
+        request: Request[MomentView] = read_request(
+            "getMoment",
+            path_of("moments"),
+            {"around": around, "at": at, "minPosition": min_position},
+            "MomentView",
+        )
+        return (self.answer(request)).value
 
     def get_readiness(self) -> ReadinessAnswer:
         """Ready.
 
         The database answers, its schema and format are known, the tail is not behind.
         """
-        return (self.answer(operations.get_readiness())).value
+        request: Request[ReadinessAnswer] = read_request(
+            "getReadiness", "/readyz", {}, "ReadinessAnswer"
+        )
+        return (self.answer(request)).value
 
     def get_revision(
         self, revision: int, *, at: str | datetime | None = None, min_position: int | None = None
@@ -521,9 +585,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.get_revision(revision, at=at, min_position=min_position))
-        ).value
+        request: Request[RevisionView] = read_request(
+            "getRevision",
+            path_of("config", "revisions", revision),
+            {"at": at, "minPosition": min_position},
+            "RevisionView",
+        )
+        return (self.answer(request)).value
 
     def get_run(
         self,
@@ -556,18 +624,20 @@ class Methods(Sender):
             version: The run as it was after so many of its events.
             wait: How long to wait, 60 seconds at most.
         """
-        return (
-            self.answer(
-                operations.get_run(
-                    run_id,
-                    at=at,
-                    min_position=min_position,
-                    until=until,
-                    version=version,
-                    wait=wait,
-                )
-            )
-        ).value
+        request: Request[RunView | RunMetadataView] = read_request(
+            "getRun",
+            path_of("runs", run_id),
+            {
+                "at": at,
+                "minPosition": min_position,
+                "until": until,
+                "version": version,
+                "wait": wait,
+            },
+            "RunView",
+            "RunMetadataView",
+        )
+        return (self.answer(request)).value
 
     def get_run_history(
         self,
@@ -601,13 +671,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(
-                operations.get_run_history(
-                    run_id, after=after, at=at, field=field, limit=limit, min_position=min_position
-                )
-            )
-        ).value
+        request: PageRequest[RunHistoryView, StateChangeView] = page_request(
+            "getRunHistory",
+            path_of("runs", run_id, "history"),
+            {"after": after, "at": at, "field": field, "limit": limit, "minPosition": min_position},
+            "RunHistoryView",
+        )
+        return (self.answer(request)).value
 
     def get_run_prompt(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
@@ -626,9 +696,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.get_run_prompt(run_id, at=at, min_position=min_position))
-        ).value
+        request: Request[PromptView] = read_request(
+            "getRunPrompt",
+            path_of("runs", run_id, "prompt"),
+            {"at": at, "minPosition": min_position},
+            "PromptView",
+        )
+        return (self.answer(request)).value
 
     def get_run_shared_context(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
@@ -648,9 +722,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.get_run_shared_context(run_id, at=at, min_position=min_position))
-        ).value
+        request: Request[RunSharedContextView] = read_request(
+            "getRunSharedContext",
+            path_of("runs", run_id, "shared-context"),
+            {"at": at, "minPosition": min_position},
+            "RunSharedContextView",
+        )
+        return (self.answer(request)).value
 
     def get_run_transcript(
         self,
@@ -692,20 +770,21 @@ class Methods(Sender):
             wait: How long to wait for an entry behind `after`, or for the end of the run,
                 60 seconds at most. Not with `at` or `last`.
         """
-        return (
-            self.answer(
-                operations.get_run_transcript(
-                    run_id,
-                    after=after,
-                    at=at,
-                    last=last,
-                    limit=limit,
-                    min_position=min_position,
-                    tools=tools,
-                    wait=wait,
-                )
-            )
-        ).value
+        request: PageRequest[TranscriptView, TranscriptEntryView] = page_request(
+            "getRunTranscript",
+            path_of("runs", run_id, "transcript"),
+            {
+                "after": after,
+                "at": at,
+                "last": last,
+                "limit": limit,
+                "minPosition": min_position,
+                "tools": tools,
+                "wait": wait,
+            },
+            "TranscriptView",
+        )
+        return (self.answer(request)).value
 
     def get_session(
         self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
@@ -727,7 +806,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (self.answer(operations.get_session(key, at=at, min_position=min_position))).value
+        request: Request[SessionView] = read_request(
+            "getSession",
+            path_of("sessions", key),
+            {"at": at, "minPosition": min_position},
+            "SessionView",
+        )
+        return (self.answer(request)).value
 
     def get_session_tree(
         self,
@@ -759,13 +844,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(
-                operations.get_session_tree(
-                    key, at=at, depth=depth, limit=limit, min_position=min_position
-                )
-            )
-        ).value
+        request: Request[SessionTreeView] = read_request(
+            "getSessionTree",
+            path_of("sessions", key, "tree"),
+            {"at": at, "depth": depth, "limit": limit, "minPosition": min_position},
+            "SessionTreeView",
+        )
+        return (self.answer(request)).value
 
     def get_shared_context(
         self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
@@ -787,9 +872,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.get_shared_context(key, at=at, min_position=min_position))
-        ).value
+        request: Request[SharedContextView] = read_request(
+            "getSharedContext",
+            path_of("sessions", key, "shared-context"),
+            {"at": at, "minPosition": min_position},
+            "SharedContextView",
+        )
+        return (self.answer(request)).value
 
     def list_agents(
         self,
@@ -814,11 +903,13 @@ class Methods(Sender):
             requester: The requester: its session key in any spelling, its session id, or
                 `current`.
         """
-        return (
-            self.answer(
-                operations.list_agents(at=at, min_position=min_position, requester=requester)
-            )
-        ).value
+        request: Request[AgentListing] = read_request(
+            "listAgents",
+            path_of("agents"),
+            {"at": at, "minPosition": min_position, "requester": requester},
+            "AgentListing",
+        )
+        return (self.answer(request)).value
 
     def list_announcements(
         self,
@@ -849,13 +940,13 @@ class Methods(Sender):
                 another server has told; 503 when it is not known here within a second.
             wait: How long to wait, 60 seconds at most.
         """
-        return (
-            self.answer(
-                operations.list_announcements(
-                    key, after=after, at=at, limit=limit, min_position=min_position, wait=wait
-                )
-            )
-        ).value
+        request: PageRequest[InboxView, AnnouncementView] = page_request(
+            "listAnnouncements",
+            path_of("sessions", key, "announcements"),
+            {"after": after, "at": at, "limit": limit, "minPosition": min_position, "wait": wait},
+            "InboxView",
+        )
+        return (self.answer(request)).value
 
     def list_events(
         self,
@@ -898,22 +989,24 @@ class Methods(Sender):
             tree: In the tree below this root session: a key, a session id, or `current`.
             types: Of any of these types: one each time, or names by commas.
         """
-        return (
-            self.answer(
-                operations.list_events(
-                    actor=actor,
-                    after=after,
-                    at=at,
-                    before=before,
-                    limit=limit,
-                    min_position=min_position,
-                    order=order,
-                    run_id=run_id,
-                    tree=tree,
-                    types=types,
-                )
-            )
-        ).value
+        request: PageRequest[EventListView, EventView] = page_request(
+            "listEvents",
+            path_of("events"),
+            {
+                "actor": actor,
+                "after": after,
+                "at": at,
+                "before": before,
+                "limit": limit,
+                "minPosition": min_position,
+                "order": order,
+                "runId": run_id,
+                "tree": tree,
+                "types": types,
+            },
+            "EventListView",
+        )
+        return (self.answer(request)).value
 
     def list_lanes(
         self,
@@ -937,9 +1030,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(operations.list_lanes(at=at, limit=limit, min_position=min_position))
-        ).value
+        request: Request[LaneListView] = read_request(
+            "listLanes",
+            path_of("lanes"),
+            {"at": at, "limit": limit, "minPosition": min_position},
+            "LaneListView",
+        )
+        return (self.answer(request)).value
 
     def list_ledger(
         self,
@@ -970,13 +1067,13 @@ class Methods(Sender):
                 `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
                 session has not taken it, or has.
         """
-        return (
-            self.answer(
-                operations.list_ledger(
-                    after=after, at=at, limit=limit, min_position=min_position, state=state
-                )
-            )
-        ).value
+        request: PageRequest[InboxView, AnnouncementView] = page_request(
+            "listLedger",
+            path_of("announcements"),
+            {"after": after, "at": at, "limit": limit, "minPosition": min_position, "state": state},
+            "InboxView",
+        )
+        return (self.answer(request)).value
 
     def list_revisions(
         self,
@@ -1001,13 +1098,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(
-                operations.list_revisions(
-                    at=at, cursor=cursor, limit=limit, min_position=min_position
-                )
-            )
-        ).value
+        request: PageRequest[RevisionListView, RevisionSummary] = page_request(
+            "listRevisions",
+            path_of("config", "revisions"),
+            {"at": at, "cursor": cursor, "limit": limit, "minPosition": min_position},
+            "RevisionListView",
+        )
+        return (self.answer(request)).value
 
     def list_run_events(
         self,
@@ -1036,13 +1133,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return (
-            self.answer(
-                operations.list_run_events(
-                    run_id, after=after, at=at, limit=limit, min_position=min_position
-                )
-            )
-        ).value
+        request: PageRequest[RunEventListView, EventWithTexts | EventView] = page_request(
+            "listRunEvents",
+            path_of("runs", run_id, "events"),
+            {"after": after, "at": at, "limit": limit, "minPosition": min_position},
+            "RunEventListView",
+        )
+        return (self.answer(request)).value
 
     def list_runs(
         self,
@@ -1136,32 +1233,34 @@ class Methods(Sender):
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started.
         """
-        return (
-            self.answer(
-                operations.list_runs(
-                    agent_id=agent_id,
-                    at=at,
-                    cursor=cursor,
-                    depth=depth,
-                    label=label,
-                    label_prefix=label_prefix,
-                    limit=limit,
-                    min_position=min_position,
-                    order=order,
-                    outcome=outcome,
-                    q=q,
-                    requester=requester,
-                    respawned_from=respawned_from,
-                    rule=rule,
-                    since=since,
-                    stage=stage,
-                    status=status,
-                    totals=totals,
-                    tree=tree,
-                    until=until,
-                )
-            )
-        ).value
+        request: PageRequest[RunListView, RunSummary] = page_request(
+            "listRuns",
+            path_of("runs"),
+            {
+                "agentId": agent_id,
+                "at": at,
+                "cursor": cursor,
+                "depth": depth,
+                "label": label,
+                "labelPrefix": label_prefix,
+                "limit": limit,
+                "minPosition": min_position,
+                "order": order,
+                "outcome": outcome,
+                "q": q,
+                "requester": requester,
+                "respawnedFrom": respawned_from,
+                "rule": rule,
+                "since": since,
+                "stage": stage,
+                "status": status,
+                "totals": totals,
+                "tree": tree,
+                "until": until,
+            },
+            "RunListView",
+        )
+        return (self.answer(request)).value
 
     def list_timeline(
         self,
@@ -1259,32 +1358,34 @@ class Methods(Sender):
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started.
         """
-        return (
-            self.answer(
-                operations.list_timeline(
-                    agent_id=agent_id,
-                    at=at,
-                    buckets=buckets,
-                    cursor=cursor,
-                    depth=depth,
-                    from_=from_,
-                    label=label,
-                    label_prefix=label_prefix,
-                    limit=limit,
-                    min_position=min_position,
-                    outcome=outcome,
-                    requester=requester,
-                    respawned_from=respawned_from,
-                    rule=rule,
-                    since=since,
-                    stage=stage,
-                    status=status,
-                    to=to,
-                    tree=tree,
-                    until=until,
-                )
-            )
-        ).value
+        request: PageRequest[TimelineView, RunBarView] = page_request(
+            "listTimeline",
+            path_of("timeline"),
+            {
+                "agentId": agent_id,
+                "at": at,
+                "buckets": buckets,
+                "cursor": cursor,
+                "depth": depth,
+                "from": from_,
+                "label": label,
+                "labelPrefix": label_prefix,
+                "limit": limit,
+                "minPosition": min_position,
+                "outcome": outcome,
+                "requester": requester,
+                "respawnedFrom": respawned_from,
+                "rule": rule,
+                "since": since,
+                "stage": stage,
+                "status": status,
+                "to": to,
+                "tree": tree,
+                "until": until,
+            },
+            "TimelineView",
+        )
+        return (self.answer(request)).value
 
     def make_page_code(self) -> PageCodeAnswer:
         """Make a code that signs in to the page.
@@ -1293,7 +1394,10 @@ class Methods(Sender):
         for 60 seconds, at any server of the log; `spawnlog open` opens the page with it. It
         stands behind the `#` of the address, which browsers send to nobody.
         """
-        return (self.answer(operations.make_page_code())).value
+        request: Request[PageCodeAnswer] = plain_request(
+            "makePageCode", "POST", path_of("page-codes"), "PageCodeAnswer", again=True
+        )
+        return (self.answer(request)).value
 
     def patch_shared_context(
         self, key: str, changes: Mapping[str, Any], *, if_match: str = "*"
@@ -1311,7 +1415,16 @@ class Methods(Sender):
             changes: A JSON merge patch; keys with their values, None takes one away.
             if_match: The `ETag` of what was read, or `*`.
         """
-        return (self.answer(operations.patch_shared_context(key, changes, if_match=if_match))).value
+        request: Request[SharedContextView | SharedSizesView] = plain_request(
+            "patchSharedContext",
+            "PATCH",
+            path_of("sessions", key, "shared-context"),
+            "SharedContextView",
+            "SharedSizesView",
+            body=changes,
+            headers={"If-Match": if_match},
+        )
+        return (self.answer(request)).value
 
     def prolong_claim(
         self, run_id: str, epoch: int, *, lease_seconds: float | None = None
@@ -1327,9 +1440,15 @@ class Methods(Sender):
             epoch: As the claim was answered. It fences the claim.
             lease_seconds: So long the run is yours without another sign of life.
         """
-        return (
-            self.answer(operations.prolong_claim(run_id, epoch, lease_seconds=lease_seconds))
-        ).value
+        request: Request[HeartbeatAnswer] = plain_request(
+            "prolongClaim",
+            "POST",
+            path_of("runs", run_id, "heartbeat"),
+            "HeartbeatAnswer",
+            body={"epoch": epoch, "leaseSeconds": lease_seconds},
+            again=True,
+        )
+        return (self.answer(request)).value
 
     def provide_transcript(
         self,
@@ -1357,13 +1476,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.provide_transcript(
-                    key, entries, total_tokens=total_tokens, idempotency_key=idempotency_key
-                )
-            )
-        ).value
+        request: Request[TranscriptProvidedAnswer] = command_request(
+            "provideTranscript",
+            "PUT",
+            path_of("sessions", key, "transcript"),
+            {"entries": entries, "totalTokens": total_tokens},
+            "TranscriptProvidedAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def redrive_announcement(
         self,
@@ -1384,13 +1505,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.redrive_announcement(
-                    id, reason, webhook=webhook, idempotency_key=idempotency_key
-                )
-            )
-        ).value
+        request: Request[RedrivenAnswer] = command_request(
+            "redriveAnnouncement",
+            "POST",
+            path_of("announcements", id, "redrive"),
+            {"reason": reason, "webhook": webhook},
+            "RedrivenAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def report_transcript(
         self, run_id: str, epoch: int, first: int, entries: Sequence[EntryBody]
@@ -1407,7 +1530,15 @@ class Methods(Sender):
             first: The number of the first of these entries among all that you reported,
                 from 1 on. Entries that are there already stay as they are.
         """
-        return (self.answer(operations.report_transcript(run_id, epoch, first, entries))).value
+        request: Request[ReportedAnswer] = plain_request(
+            "reportTranscript",
+            "POST",
+            path_of("runs", run_id, "transcript"),
+            "ReportedAnswer",
+            body={"epoch": epoch, "first": first, "entries": entries},
+            again=True,
+        )
+        return (self.answer(request)).value
 
     def respawn(
         self,
@@ -1441,18 +1572,20 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.respawn(
-                    run_id,
-                    changes=changes,
-                    scripts=scripts,
-                    transcript=transcript,
-                    config_revision=config_revision,
-                    idempotency_key=idempotency_key,
-                )
-            )
-        ).value
+        request: Request[AcceptedSpawn] = command_request(
+            "respawn",
+            "POST",
+            path_of("runs", run_id, "respawn"),
+            {
+                "changes": changes,
+                "scripts": scripts,
+                "transcript": transcript,
+                "configRevision": config_revision,
+            },
+            "AcceptedSpawn",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def revoke_page_token(self) -> RevokedAnswer:
         """Revoke a token of the page.
@@ -1460,7 +1593,10 @@ class Methods(Sender):
         The token that is sent, when it is one of the page: signing out of it. Other tokens
         are revoked in the configuration.
         """
-        return (self.answer(operations.revoke_page_token())).value
+        request: Request[RevokedAnswer] = plain_request(
+            "revokePageToken", "DELETE", path_of("page-tokens", "current"), "RevokedAnswer"
+        )
+        return (self.answer(request)).value
 
     def send_message(
         self,
@@ -1491,11 +1627,20 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.send_message(run_id, message, mode=mode, idempotency_key=idempotency_key)
+        request: Request[FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer] = (
+            command_request(
+                "sendMessage",
+                "POST",
+                path_of("runs", run_id, "messages"),
+                {"message": message, "mode": mode},
+                "FinishedAnswer",
+                "ContinuedAnswer",
+                "QueuedAnswer",
+                "SteeredAnswer",
+                idempotency_key=idempotency_key,
             )
-        ).value
+        )
+        return (self.answer(request)).value
 
     def spawn(
         self,
@@ -1564,35 +1709,40 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.spawn(
-                    task,
-                    requester,
-                    label=label,
-                    agent_id=agent_id,
-                    model=model,
-                    thinking=thinking,
-                    run_timeout_seconds=run_timeout_seconds,
-                    thread=thread,
-                    mode=mode,
-                    cleanup=cleanup,
-                    sandbox=sandbox,
-                    context=context,
-                    light_context=light_context,
-                    expects_completion_message=expects_completion_message,
-                    attachments=attachments,
-                    attach_as=attach_as,
-                    context_preamble=context_preamble,
-                    shared_context=shared_context,
-                    shared_context_scope=shared_context_scope,
-                    parallel=parallel,
-                    depends_on=depends_on,
-                    chain_after=chain_after,
-                    idempotency_key=idempotency_key,
-                )
-            )
-        ).value
+        request: Request[AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch] = command_request(
+            "spawn",
+            "POST",
+            path_of("spawns"),
+            {
+                "task": task,
+                "requester": requester_object(requester),
+                "label": label,
+                "agentId": agent_id,
+                "model": model,
+                "thinking": thinking,
+                "runTimeoutSeconds": run_timeout_seconds,
+                "thread": thread,
+                "mode": mode,
+                "cleanup": cleanup,
+                "sandbox": sandbox,
+                "context": context,
+                "lightContext": light_context,
+                "expectsCompletionMessage": expects_completion_message,
+                "attachments": attachments,
+                "attachAs": attach_as,
+                "contextPreamble": context_preamble,
+                "sharedContext": shared_context,
+                "sharedContextScope": shared_context_scope,
+                "parallel": parallel,
+                "dependsOn": depends_on,
+                "chainAfter": chain_after,
+            },
+            "AcceptedBatchOfOne",
+            "AcceptedSpawn",
+            "AcceptedBatch",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def start_verification(self) -> VerificationStartView:
         """Verify the log.
@@ -1604,7 +1754,14 @@ class Methods(Sender):
         under way this answers with that one, and `began` is false. It goes on when nobody
         asks, and ends with the server. Needs the scope `admin`.
         """
-        return (self.answer(operations.start_verification())).value
+        request: Request[VerificationStartView] = plain_request(
+            "startVerification",
+            "POST",
+            path_of("log", "verifications"),
+            "VerificationStartView",
+            again=True,
+        )
+        return (self.answer(request)).value
 
     def stop_run(
         self, run_id: str, *, reason: str | None = None, idempotency_key: str | None = None
@@ -1621,9 +1778,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(operations.stop_run(run_id, reason=reason, idempotency_key=idempotency_key))
-        ).value
+        request: Request[StoppedAnswer] = command_request(
+            "stopRun",
+            "POST",
+            path_of("runs", run_id, "stop"),
+            {"reason": reason},
+            "StoppedAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def stop_session(
         self, key: str, *, reason: str | None = None, idempotency_key: str | None = None
@@ -1642,11 +1805,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.stop_session(key, reason=reason, idempotency_key=idempotency_key)
-            )
-        ).value
+        request: Request[SessionStoppedAnswer] = command_request(
+            "stopSession",
+            "POST",
+            path_of("sessions", key, "stop"),
+            {"reason": reason},
+            "SessionStoppedAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def stop_verification(self) -> VerificationStopView:
         """Stop verifying the log.
@@ -1654,7 +1821,14 @@ class Methods(Sender):
         The verification under way stops within some seconds, at whichever server or command
         it is; `spawnlog log verify --resume` goes on with it. Needs the scope `admin`.
         """
-        return (self.answer(operations.stop_verification())).value
+        request: Request[VerificationStopView] = plain_request(
+            "stopVerification",
+            "POST",
+            path_of("log", "verifications", "current", "stop"),
+            "VerificationStopView",
+            again=True,
+        )
+        return (self.answer(request)).value
 
     def trade_page_code(self, code: str) -> PageTokenAnswer:
         """Trade a code for a token of the page.
@@ -1666,7 +1840,10 @@ class Methods(Sender):
         Args:
             code: The code, as it was given.
         """
-        return (self.answer(operations.trade_page_code(code))).value
+        request: Request[PageTokenAnswer] = plain_request(
+            "tradePageCode", "POST", path_of("page-tokens"), "PageTokenAnswer", body={"code": code}
+        )
+        return (self.answer(request)).value
 
     def what_if(
         self,
@@ -1704,20 +1881,29 @@ class Methods(Sender):
         `failure`, or without totals, is not whole. It goes over the whole log, so it needs a
         token for sessions "*", and scope `content` for `prompts`.
         """
-        return self._lines(
-            operations.what_if(
-                config=config,
-                config_text=config_text,
-                config_name=config_name,
-                patch=patch,
-                from_=from_,
-                to=to,
-                filter=filter,
-                only=only,
-                cascade=cascade,
-                prompts=prompts,
-            )
+        request: LinesRequest[
+            WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
+        ] = lines_request(
+            "whatIf",
+            path_of("what-if"),
+            {
+                "config": config,
+                "configText": config_text,
+                "configName": config_name,
+                "patch": patch,
+                "from": from_,
+                "to": to,
+                "filter": filter,
+                "only": only,
+                "cascade": cascade,
+                "prompts": prompts,
+            },
+            "WhatIfVerdictView",
+            "WhatIfProgressView",
+            "WhatIfTotalsView",
+            "WhatIfFailureView",
         )
+        return self._lines(request)
 
     def write_preamble(
         self, key: str, preamble: str, *, idempotency_key: str | None = None
@@ -1735,9 +1921,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(operations.write_preamble(key, preamble, idempotency_key=idempotency_key))
-        ).value
+        request: Request[PreambleAnswer] = command_request(
+            "writePreamble",
+            "PUT",
+            path_of("sessions", key, "preamble"),
+            {"preamble": preamble},
+            "PreambleAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def yield_session(
         self, key: str, *, message: str | None = None, idempotency_key: str | None = None
@@ -1758,11 +1950,15 @@ class Methods(Sender):
                 with `Idempotent-Replayed: true`. It counts for one token and path, for seven
                 days. Default: a key of its own for each call.
         """
-        return (
-            self.answer(
-                operations.yield_session(key, message=message, idempotency_key=idempotency_key)
-            )
-        ).value
+        request: Request[YieldedAnswer] = command_request(
+            "yieldSession",
+            "POST",
+            path_of("sessions", key, "yield"),
+            {"message": message},
+            "YieldedAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
 
     def found_events(
         self,
@@ -1819,25 +2015,29 @@ class Methods(Sender):
             when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
                 `or`, `not` and parentheses.
         """
-        return self._items(
-            operations.find_events(
-                agent_id=agent_id,
-                becomes=becomes,
-                changes=changes,
-                cursor=cursor,
-                field=field,
-                from_=from_,
-                limit=limit,
-                min_position=min_position,
-                rule=rule,
-                run_id=run_id,
-                session=session,
-                to=to,
-                tree=tree,
-                types=types,
-                when=when,
-            )
+        request: PageRequest[SearchView, BreakpointView] = page_request(
+            "findEvents",
+            path_of("events", "find"),
+            {
+                "agentId": agent_id,
+                "becomes": becomes,
+                "changes": changes,
+                "cursor": cursor,
+                "field": field,
+                "from": from_,
+                "limit": limit,
+                "minPosition": min_position,
+                "rule": rule,
+                "runId": run_id,
+                "session": session,
+                "to": to,
+                "tree": tree,
+                "types": types,
+                "when": when,
+            },
+            "SearchView",
         )
+        return self._items(request)
 
     def differences(
         self,
@@ -1875,18 +2075,23 @@ class Methods(Sender):
             session: Of this session as it reads: a key, a session id, or `current`.
             tree: Of the runs and sessions below this root session, and of itself.
         """
-        return self._items(
-            operations.get_diff(
-                from_,
-                to,
-                cursor=cursor,
-                limit=limit,
-                min_position=min_position,
-                run_id=run_id,
-                session=session,
-                tree=tree,
-            )
+        request: PageRequest[DiffView, DiffItemView] = page_request(
+            "getDiff",
+            path_of("diff"),
+            {
+                "from": from_,
+                "to": to,
+                "cursor": cursor,
+                "limit": limit,
+                "minPosition": min_position,
+                "runId": run_id,
+                "session": session,
+                "tree": tree,
+            },
+            "DiffView",
+            lists=("added", "removed", "changed"),
         )
+        return self._items(request)
 
     def run_history(
         self,
@@ -1920,11 +2125,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return self._items(
-            operations.get_run_history(
-                run_id, after=after, at=at, field=field, limit=limit, min_position=min_position
-            )
+        request: PageRequest[RunHistoryView, StateChangeView] = page_request(
+            "getRunHistory",
+            path_of("runs", run_id, "history"),
+            {"after": after, "at": at, "field": field, "limit": limit, "minPosition": min_position},
+            "RunHistoryView",
         )
+        return self._items(request)
 
     def transcript(
         self,
@@ -1966,18 +2173,21 @@ class Methods(Sender):
             wait: How long to wait for an entry behind `after`, or for the end of the run,
                 60 seconds at most. Not with `at` or `last`.
         """
-        return self._items(
-            operations.get_run_transcript(
-                run_id,
-                after=after,
-                at=at,
-                last=last,
-                limit=limit,
-                min_position=min_position,
-                tools=tools,
-                wait=wait,
-            )
+        request: PageRequest[TranscriptView, TranscriptEntryView] = page_request(
+            "getRunTranscript",
+            path_of("runs", run_id, "transcript"),
+            {
+                "after": after,
+                "at": at,
+                "last": last,
+                "limit": limit,
+                "minPosition": min_position,
+                "tools": tools,
+                "wait": wait,
+            },
+            "TranscriptView",
         )
+        return self._items(request)
 
     def announcements(
         self,
@@ -2008,11 +2218,13 @@ class Methods(Sender):
                 another server has told; 503 when it is not known here within a second.
             wait: How long to wait, 60 seconds at most.
         """
-        return self._items(
-            operations.list_announcements(
-                key, after=after, at=at, limit=limit, min_position=min_position, wait=wait
-            )
+        request: PageRequest[InboxView, AnnouncementView] = page_request(
+            "listAnnouncements",
+            path_of("sessions", key, "announcements"),
+            {"after": after, "at": at, "limit": limit, "minPosition": min_position, "wait": wait},
+            "InboxView",
         )
+        return self._items(request)
 
     def events(
         self,
@@ -2055,20 +2267,24 @@ class Methods(Sender):
             tree: In the tree below this root session: a key, a session id, or `current`.
             types: Of any of these types: one each time, or names by commas.
         """
-        return self._items(
-            operations.list_events(
-                actor=actor,
-                after=after,
-                at=at,
-                before=before,
-                limit=limit,
-                min_position=min_position,
-                order=order,
-                run_id=run_id,
-                tree=tree,
-                types=types,
-            )
+        request: PageRequest[EventListView, EventView] = page_request(
+            "listEvents",
+            path_of("events"),
+            {
+                "actor": actor,
+                "after": after,
+                "at": at,
+                "before": before,
+                "limit": limit,
+                "minPosition": min_position,
+                "order": order,
+                "runId": run_id,
+                "tree": tree,
+                "types": types,
+            },
+            "EventListView",
         )
+        return self._items(request)
 
     def ledger(
         self,
@@ -2099,11 +2315,13 @@ class Methods(Sender):
                 `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
                 session has not taken it, or has.
         """
-        return self._items(
-            operations.list_ledger(
-                after=after, at=at, limit=limit, min_position=min_position, state=state
-            )
+        request: PageRequest[InboxView, AnnouncementView] = page_request(
+            "listLedger",
+            path_of("announcements"),
+            {"after": after, "at": at, "limit": limit, "minPosition": min_position, "state": state},
+            "InboxView",
         )
+        return self._items(request)
 
     def revisions(
         self,
@@ -2128,9 +2346,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return self._items(
-            operations.list_revisions(at=at, cursor=cursor, limit=limit, min_position=min_position)
+        request: PageRequest[RevisionListView, RevisionSummary] = page_request(
+            "listRevisions",
+            path_of("config", "revisions"),
+            {"at": at, "cursor": cursor, "limit": limit, "minPosition": min_position},
+            "RevisionListView",
         )
+        return self._items(request)
 
     def run_events(
         self,
@@ -2159,11 +2381,13 @@ class Methods(Sender):
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
         """
-        return self._items(
-            operations.list_run_events(
-                run_id, after=after, at=at, limit=limit, min_position=min_position
-            )
+        request: PageRequest[RunEventListView, EventWithTexts | EventView] = page_request(
+            "listRunEvents",
+            path_of("runs", run_id, "events"),
+            {"after": after, "at": at, "limit": limit, "minPosition": min_position},
+            "RunEventListView",
         )
+        return self._items(request)
 
     def runs(
         self,
@@ -2257,30 +2481,34 @@ class Methods(Sender):
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started.
         """
-        return self._items(
-            operations.list_runs(
-                agent_id=agent_id,
-                at=at,
-                cursor=cursor,
-                depth=depth,
-                label=label,
-                label_prefix=label_prefix,
-                limit=limit,
-                min_position=min_position,
-                order=order,
-                outcome=outcome,
-                q=q,
-                requester=requester,
-                respawned_from=respawned_from,
-                rule=rule,
-                since=since,
-                stage=stage,
-                status=status,
-                totals=totals,
-                tree=tree,
-                until=until,
-            )
+        request: PageRequest[RunListView, RunSummary] = page_request(
+            "listRuns",
+            path_of("runs"),
+            {
+                "agentId": agent_id,
+                "at": at,
+                "cursor": cursor,
+                "depth": depth,
+                "label": label,
+                "labelPrefix": label_prefix,
+                "limit": limit,
+                "minPosition": min_position,
+                "order": order,
+                "outcome": outcome,
+                "q": q,
+                "requester": requester,
+                "respawnedFrom": respawned_from,
+                "rule": rule,
+                "since": since,
+                "stage": stage,
+                "status": status,
+                "totals": totals,
+                "tree": tree,
+                "until": until,
+            },
+            "RunListView",
         )
+        return self._items(request)
 
     def timeline(
         self,
@@ -2378,27 +2606,31 @@ class Methods(Sender):
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started.
         """
-        return self._items(
-            operations.list_timeline(
-                agent_id=agent_id,
-                at=at,
-                buckets=buckets,
-                cursor=cursor,
-                depth=depth,
-                from_=from_,
-                label=label,
-                label_prefix=label_prefix,
-                limit=limit,
-                min_position=min_position,
-                outcome=outcome,
-                requester=requester,
-                respawned_from=respawned_from,
-                rule=rule,
-                since=since,
-                stage=stage,
-                status=status,
-                to=to,
-                tree=tree,
-                until=until,
-            )
+        request: PageRequest[TimelineView, RunBarView] = page_request(
+            "listTimeline",
+            path_of("timeline"),
+            {
+                "agentId": agent_id,
+                "at": at,
+                "buckets": buckets,
+                "cursor": cursor,
+                "depth": depth,
+                "from": from_,
+                "label": label,
+                "labelPrefix": label_prefix,
+                "limit": limit,
+                "minPosition": min_position,
+                "outcome": outcome,
+                "requester": requester,
+                "respawnedFrom": respawned_from,
+                "rule": rule,
+                "since": since,
+                "stage": stage,
+                "status": status,
+                "to": to,
+                "tree": tree,
+                "until": until,
+            },
+            "TimelineView",
         )
+        return self._items(request)

@@ -17,6 +17,7 @@ from spawnlog import AsyncClient, Client
 from spawnlog.core.answer import ServerAnswer, read_value
 from spawnlog.core.errors import InvalidSetting
 from spawnlog.core.request import Request
+from spawnlog.core.wait import RUN_MODELS
 from tests.support.client.description import python_name
 from tests.support.client.methods import ITERATORS
 from tests.support.client.write import PACKAGE, generated
@@ -81,7 +82,7 @@ def test_wait_of_a_method_is_described_in_seconds() -> None:
 
 
 def test_id_is_text_in_every_answer_and_argument() -> None:
-    for name in ("models.py", "bodies.py", "methods.py", "operations.py"):
+    for name in ("models.py", "bodies.py", "methods.py"):
         assert "UUID" not in (PACKAGE / name).read_text("utf-8"), name
 
 
@@ -111,6 +112,10 @@ def test_completion_shows_operations_and_what_the_page_of_the_client_has() -> No
         "address", "answer", "close", "follow_events", "from_environment", "retries", "run",
         "session",
     }  # fmt: skip
+
+
+def test_wait_reads_the_models_of_the_run(silent: SilentClient) -> None:
+    assert request_of(silent, "getRun").answers == RUN_MODELS
 
 
 def test_both_clients_have_the_same_methods() -> None:

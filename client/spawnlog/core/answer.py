@@ -62,12 +62,11 @@ def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
         if request.answers
         else read_object(reply.content)
     )
-    return ServerAnswer(
-        value,
-        number_in(reply.headers, "spawnlog-position"),
-        reply.headers.get("idempotent-replayed") == "true",
-        reply.headers.get("date", ""),
-    )
+    position = number_in(reply.headers, "spawnlog-position")
+    is_replayed = reply.headers.get("idempotent-replayed") == "true"
+    if not isinstance(value, str | dict):
+        value.__dict__.update(log_position=position, is_replayed=is_replayed)
+    return ServerAnswer(value, position, is_replayed, reply.headers.get("date", ""))
 
 
 def read_value(names: tuple[str, ...], content: bytes) -> Any:

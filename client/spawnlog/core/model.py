@@ -1,5 +1,7 @@
 """The base of the models of answers."""
 
+from functools import cached_property
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -17,3 +19,13 @@ class AnswerModel(BaseModel):
         defer_build=True,
         protected_namespaces=(),
     )
+
+    @cached_property
+    def log_position(self) -> int | None:
+        """Position of the log at which the answer is true. None for a part of an answer."""
+        return None
+
+    @cached_property
+    def is_replayed(self) -> bool:
+        """True if the answer is the first one to its idempotency key, given again."""
+        return False

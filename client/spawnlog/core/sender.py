@@ -76,8 +76,8 @@ class Sender:
         self._http.close()
 
     def answer(self, request: Request[T], retries: RetryLimits | None = None) -> ServerAnswer[T]:
-        """Return the answer to a request of `spawnlog.operations`, with the position at which it is
-        true. The method of an operation returns its value alone.
+        """Return the answer to a request that no method makes, with the position at which it is
+        true.
 
         Args:
             request: What to send.

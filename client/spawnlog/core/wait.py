@@ -16,7 +16,7 @@ from spawnlog.core.errors import (
     WaitTimeout,
 )
 from spawnlog.core.pauses import sleep
-from spawnlog.core.request import Request
+from spawnlog.core.request import QueryValue, Request, path_of, read_request
 from spawnlog.core.retries import NO_RETRIES, PASSING_STATUSES
 from spawnlog.core.stages import (
     ABSENT_SECONDS_MAX,
@@ -28,13 +28,13 @@ from spawnlog.core.stages import (
     WaitUntil,
     has_reached,
 )
-from spawnlog.operations import get_run, get_run_transcript, get_session
 
 if TYPE_CHECKING:
     from spawnlog.core.answer import ServerAnswer
     from spawnlog.core.sender import Sender
 
 T = TypeVar("T")
+RUN_MODELS = ("RunView", "RunMetadataView")
 
 
 def wait_for_run(
@@ -66,8 +66,7 @@ def wait_for_run(
         )
 
     def asking() -> Request[Any]:
-        request: Request[Any] = get_run(run_id, wait=left(), until=until)
-        return replace(request, answers=()) if is_plain else request
+        return _get_run(run_id, RUN_MODELS if not is_plain else (), wait=left(), until=until)
 
     while True:
         asked, waits = time.monotonic(), left()
@@ -90,9 +89,8 @@ def wait_for_entries(client: Sender, run_id: str, after: int, *, tools: bool = F
     It has the entries that are there, else those that come within half a minute. Raise
     ServerUnreachable if the server is away for more than a minute.
     """
-    request: Request[Any] = replace(
-        get_run_transcript(run_id, after=after, tools=tools or None, wait=POLL_SECONDS), answers=()
-    )
+    query: dict[str, QueryValue] = {"after": after, "tools": tools or None, "wait": POLL_SECONDS}
+    request = read_request("getRunTranscript", path_of("runs", run_id, "transcript"), query)
     asked = time.monotonic()
     page = (_outlasting(client, lambda: request, None)).value
     is_silent = not page.get("items") and not page.get("complete")
@@ -111,8 +109,8 @@ def wait_for_message(client: Sender, run_id: str, session_key: str, seconds: flo
     """
     end = None if seconds is None else time.monotonic() + seconds
     pause_seconds = MESSAGE_POLL_SECONDS
-    session: Request[Any] = replace(get_session(session_key), answers=())
-    run: Request[Any] = replace(get_run(run_id), answers=())
+    session = read_request("getSession", path_of("sessions", session_key), {})
+    run = _get_run(run_id, ())
     while True:
         # In this order: a message that has left the queue is a run by then, or nothing.
         queue = (_outlasting(client, lambda: session, end)).value.get("queue")
@@ -131,6 +129,10 @@ def wait_for_message(client: Sender, run_id: str, session_key: str, seconds: flo
             raise WaitTimeout(f"the message of run {run_id} waits still; it goes on", None)
         sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 1.5, PAUSE_SECONDS_MAX)
+
+
+def _get_run(run_id: str, answers: tuple[str, ...], **query: QueryValue) -> Request[Any]:
+    return read_request("getRun", path_of("runs", run_id), query, *answers)
 
 
 def _outlasting(

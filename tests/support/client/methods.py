@@ -1,5 +1,5 @@
-"""Writes the modules of the Python client that have a part for each operation: functions that make
-requests, methods of the client that awaits, and the typed dictionaries of bodies."""
+"""Writes the modules of the Python client that have a part for each operation: the methods of the
+client that awaits, and the typed dictionaries of bodies."""
 
 import re
 import textwrap
@@ -16,7 +16,6 @@ from tests.support.client.description import (
     answer_names,
     body_names,
     methods,
-    operations,
     python_name,
 )
 
@@ -46,18 +45,6 @@ _REQUEST_HELPERS = (
 _SPAWN_ARGUMENTS_OF_THEIR_OWN = frozenset({"task", "requester", "parallel"})
 
 
-def request_module(document: Json) -> str:
-    """Return the text of `operations.py`."""
-    body = "".join(_request_function(one) for one in operations(document))
-    return (
-        f"{HEAD}"
-        '"""Requests of every operation. `answer` of a client sends them."""'
-        "\n\nfrom __future__ import annotations\n"
-        f"{_imports(body, {'spawnlog.core.request': _REQUEST_HELPERS}, _types(document))}"
-        f"{body}"
-    )
-
-
 def method_module(document: Json) -> str:
     """Return the text of `async_methods.py`."""
     found = methods(document)
@@ -67,9 +54,8 @@ def method_module(document: Json) -> str:
         f'{HEAD}"""Every operation of a server as a method of the client that awaits."""\n\n'
         "from __future__ import annotations\n"
         "from collections.abc import AsyncIterator\n"
-        "from spawnlog import operations\n"
         "from spawnlog.core.async_sender import AsyncSender\n"
-        f"{_imports(body, {}, _types(document))}"
+        f"{_imports(body, {'spawnlog.core.request': _REQUEST_HELPERS}, _types(document))}"
         "\n\nclass AsyncMethods(AsyncSender):\n"
         '    """Every operation of a server."""\n'
         f"{body}"
@@ -130,15 +116,6 @@ def _spawn_choices(spawn: Operation) -> str:
     return f"\n\nclass SpawnChoices(TypedDict, total=False):\n{_indented([*heading, '', *lines])}"
 
 
-def _request_function(operation: Operation) -> str:
-    result, call = _request(operation)
-    summary = _sentence(operation.summary)
-    return (
-        f"\n\ndef {operation.name}({_signature(operation.parameters)}) -> {result}:\n"
-        f'    """{summary}"""\n    return {call}\n'
-    )
-
-
 def _request(operation: Operation) -> tuple[str, str]:
     """Return the type of a request and the expression that makes it."""
     answers = " | ".join(operation.answers)
@@ -193,34 +170,36 @@ def _value(parameter: Parameter) -> str:
 
 
 def _method(operation: Operation) -> str:
-    call = f"operations.{operation.name}({_arguments(operation.parameters)})"
+    kind, call = _request(operation)
     answers = " | ".join(operation.answers)
-    head = _signature(operation.parameters, is_method=True)
+    head = _signature(operation.parameters)
     text = _indented(_documented(_sentence(operation.summary), operation, 8), 8)
+    request = f"        request: {kind} = {call}\n"
     if operation.is_lines:
         return (
             f"\n    def {operation.name}({head}) -> AsyncIterator[{answers}]:\n"
-            f"{text}        return self._lines({call})\n"
+            f"{text}{request}        return self._lines(request)\n"
         )
     return (
         f"\n    async def {operation.name}({head}) -> {answers}:\n"
-        f"{text}        return (await self.answer({call})).value\n"
+        f"{text}{request}        return (await self.answer(request)).value\n"
     )
 
 
 def _iterator(operation: Operation) -> str:
-    call = f"operations.{operation.name}({_arguments(operation.parameters)})"
+    kind, call = _request(operation)
     summary = f"Yield the items of all pages of `{operation.name}`, which are requested as needed."
     return (
-        f"\n    def {ITERATORS[operation.id]}({_signature(operation.parameters, is_method=True)})"
+        f"\n    def {ITERATORS[operation.id]}({_signature(operation.parameters)})"
         f" -> AsyncIterator[{operation.item}]:\n"
-        f"{_indented(_documented(summary, operation, 8), 8)}        return self._items({call})\n"
+        f"{_indented(_documented(summary, operation, 8), 8)}"
+        f"        request: {kind} = {call}\n        return self._items(request)\n"
     )
 
 
-def _signature(parameters: Iterable[Parameter], *, is_method: bool = False) -> str:
+def _signature(parameters: Iterable[Parameter]) -> str:
     """Return the parameters: required ones first, all others by keyword only."""
-    listed = ["self"] if is_method else []
+    listed = ["self"]
     by_keyword = []
     for one in parameters:
         if one.default is None:
@@ -228,12 +207,6 @@ def _signature(parameters: Iterable[Parameter], *, is_method: bool = False) -> s
         else:
             by_keyword.append(f"{one.name}: {one.annotation} = {one.default}")
     return ", ".join([*listed, *(["*", *by_keyword] if by_keyword else [])])
-
-
-def _arguments(parameters: Iterable[Parameter]) -> str:
-    return ", ".join(
-        one.name if one.default is None else f"{one.name}={one.name}" for one in parameters
-    )
 
 
 def _documented(summary: str, operation: Operation, indent: int) -> list[str]:

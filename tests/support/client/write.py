@@ -1,6 +1,6 @@
 """Writes the generated half of the Python client. `make client` runs it.
 
-The models of answers come from datamodel-code-generator, requests and methods from the description
+The models of answers come from datamodel-code-generator, methods from the description
 of the HTTP API, and the client that blocks from the client that awaits.
 """
 
@@ -21,7 +21,7 @@ from tests.support.client.description import (
     python_names,
     python_words,
 )
-from tests.support.client.methods import HEAD, body_module, method_module, request_module
+from tests.support.client.methods import HEAD, body_module, method_module
 from tests.support.client.sync import blocking_modules
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,6 @@ def generated(package: Path = PACKAGE) -> dict[str, str]:
     made = {
         "models.py": _formatted(_models(document)),
         "bodies.py": _formatted(body_module(document)),
-        "operations.py": _formatted(request_module(document)),
         "async_methods.py": _formatted(method_module(document)),
     }
     sync = blocking_modules(package, made)

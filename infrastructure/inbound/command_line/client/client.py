@@ -89,11 +89,6 @@ class CommandClient:
         with failures_of_commands():
             return self.client.answer(request)
 
-    def answer(self, request: Request[T]) -> T:
-        """The answer to a request that the client describes."""
-        with failures_of_commands():
-            return self.client.answer(request).value
-
     def items(
         self, path: str, parameters: Parameters, *, limit: int, page_items: int = PAGE_ITEMS_MAX
     ) -> Listing:

@@ -17,10 +17,8 @@ def open_page(browser: BrowserOption = True, *, api: ApiPlace) -> None:
 
     The address works once, for a minute.
     """
-    from spawnlog.operations import make_page_code
-
     with api.client() as client:
-        made = client.answer(make_page_code())
+        made = client.perform(lambda api: api.make_page_code())
         address = f"{client.server.url}/ui/"
     # Behind the `#`: no browser sends that to a server, so it is in no log of one.
     if made.code is not None:

@@ -50,7 +50,8 @@ def _tool_of(tool: Tool, operations: Sequence[Operation]) -> OfferedTool:
     properties: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         names = [_ARGUMENTS_OF_PATH[name] for name in row.path_arguments]
-        properties |= {name: _PROPERTIES[name] for name in names} | parameters[row.name]
+        properties |= {name: _PROPERTIES[name] for name in names}
+        properties |= parameters[row.name]
     required = (RUN,) if RUN in rows[-1].path_arguments else ()
 
     async def answers(call: McpCall) -> ToolAnswer:
