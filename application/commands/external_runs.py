@@ -95,13 +95,7 @@ class UsageBody(Body):
 
     def entry(self) -> UsageEntry:
         """Return the entry as a runtime reports it."""
-        return UsageEntry(
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            model=self.model,
-            cache_read_tokens=self.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens,
-        )
+        return UsageEntry(**dict(self))
 
 
 class EndBody(Body):
@@ -181,10 +175,9 @@ async def claim_run(
     require_service(services)
     claimed = await services.external.claim(run, body.executor, body.lease_seconds, caller.actor)
     launch = claimed.launch
-    answer = ClaimedAnswer(
+    answer = ClaimedAnswer.from_source(
+        claimed,
         run_id=run,
-        epoch=claimed.epoch,
-        lease_seconds=claimed.lease_seconds,
         url=launch.url,
         token=launch.token,
         # A command finds it in its environment.
@@ -214,14 +207,7 @@ async def prolong_claim(
     """Prolong the claim of a run, unless the run is to stop."""
     run = await executable_run(services, caller, run_id)
     beat = await services.external.heartbeat(run, body.epoch, body.lease_seconds)
-    answer = HeartbeatAnswer(
-        run_id=run,
-        stop=beat.stop,
-        by=beat.by,
-        reason=beat.reason,
-        lease_seconds=beat.lease_seconds,
-    )
-    return Answer(answer, await services.work.log.head())
+    return Answer(HeartbeatAnswer.from_source(beat, run_id=run), await services.work.log.head())
 
 
 @operation(

@@ -67,16 +67,8 @@ class EntryBody(Body):
 
     def members(self) -> dict[str, Any]:
         """All but the kind, by the names that they have in JSON."""
-        return {
-            "role": self.role,
-            "text": self.text,
-            "name": self.name,
-            "input": self.input,
-            "output": self.output,
-            "inputTokens": self.input_tokens,
-            "outputTokens": self.output_tokens,
-            "model": self.model,
-        }
+        fields = EntryBody.model_fields
+        return {str(fields[name].alias): value for name, value in self if name != "kind"}
 
 
 class TranscriptBody(Body):

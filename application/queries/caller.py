@@ -37,10 +37,8 @@ class CallerView(View):
 )
 async def get_me(services: QueryServices, caller: Caller) -> Answer[CallerView]:
     """Return what its token lets the caller do."""
-    view = CallerView(
-        kind=caller.actor.kind,
-        token=caller.actor.token,
-        session=caller.actor.session,
+    view = CallerView.from_source(
+        caller.actor,
         run_id=caller.run_id,
         scopes=[scope for scope in get_args(AccessScope) if scope in caller.scopes],
         patterns=list(caller.patterns),

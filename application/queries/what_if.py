@@ -31,7 +31,6 @@ from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.view import Lines
 from application.queries.views.what_if import (
-    DifferenceView,
     TotalsView,
     WhatIfFailureView,
     WhatIfLine,
@@ -939,7 +938,8 @@ def _never_requested(record: RecordedDecision, above: UUID) -> Verdict:
 
 def _verdict_view(item: _Item, verdict: Verdict) -> WhatIfVerdictView:
     record, run = item.record, item.record.run
-    return WhatIfVerdictView(
+    return WhatIfVerdictView.from_source(
+        verdict,
         run_id=run.run_id,
         position=item.position,
         kind="spawn" if run.continues is None else "message",
@@ -947,17 +947,4 @@ def _verdict_view(item: _Item, verdict: Verdict) -> WhatIfVerdictView:
         label=run.label,
         requester_session_key=run.requester.session_key,
         config_revision=record.config_revision,
-        verdict=verdict.verdict,
-        rule=verdict.rule,
-        text=verdict.text,
-        difference=_difference_view(verdict),
-        missing=list(verdict.missing),
-        assumed=list(verdict.assumed),
     )
-
-
-def _difference_view(verdict: Verdict) -> DifferenceView | None:
-    found = verdict.difference
-    if found is None:
-        return None
-    return DifferenceView(field=found.field, recorded=found.recorded, decided=found.decided)
