@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from infrastructure.inbound.mcp.tools.call import ToolInputError
 
 POSITION_MAX = 2**62
+TEXTS_MAX = 50
 TARGET = (
     "Which sub-agent: the number in the list, its label or the beginning of it, its session key,"
     " its run id or the beginning of it, or last."
@@ -84,7 +85,7 @@ def _usable(name: str, schema: Mapping[str, Any], value: object) -> object:
         case "integer":
             return value if _is_position(value) else None
         case "array":
-            return _texts(name, schema["maxItems"], value)
+            return _texts(name, schema.get("maxItems", TEXTS_MAX), value)
     return value
 
 
@@ -96,7 +97,7 @@ def text_of(value: object) -> str | None:
 def _bounded(schema: Mapping[str, Any], value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
-    bounded: float = max(schema["minimum"], min(value, schema["maximum"]))
+    bounded: float = max(schema.get("minimum", value), min(value, schema.get("maximum", value)))
     return bounded
 
 
