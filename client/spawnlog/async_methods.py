@@ -119,8 +119,8 @@ class AsyncMethods(AsyncSender):
                 session that the token acts for.
             id: The announcement's id: that of its run.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[AcknowledgedAnswer] = command_request(
             "acknowledgeAnnouncement",
@@ -436,8 +436,8 @@ class AsyncMethods(AsyncSender):
         there. Items are in the order of their first events between the two. One request looks
         at a bounded number of events, so a page may be short or empty: the diff is over when
         `next_cursor` is None; `counts` are those of the page. A session in the diff of a tree
-        or of the registry is what its own events say; with `session` it is all that `GET
-        /v1/sessions/{key}` shows.
+        or of the registry is what its own events say; with `session` it is all that
+        `get_session` shows.
 
         Args:
             from_: The left side: pos:18342, an RFC 3339 instant with an offset such as
@@ -1473,8 +1473,8 @@ class AsyncMethods(AsyncSender):
             entries: The whole conversation, the oldest first.
             total_tokens: How many tokens it is, when that is known.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[TranscriptProvidedAnswer] = command_request(
             "provideTranscript",
@@ -1502,8 +1502,8 @@ class AsyncMethods(AsyncSender):
         Args:
             id: The announcement's id: that of its run.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[RedrivenAnswer] = command_request(
             "redriveAnnouncement",
@@ -1569,8 +1569,8 @@ class AsyncMethods(AsyncSender):
             config_revision: Decide under this earlier revision of the configuration. Only
                 for a token with the pattern `*`, or the scope `admin`.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[AcceptedSpawn] = command_request(
             "respawn",
@@ -1624,8 +1624,8 @@ class AsyncMethods(AsyncSender):
             mode: `send` waits for the run at work, if there is one; `steer` ends it and
                 goes on with the message in its place (4000 characters at most, one in 2 s).
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer] = (
             command_request(
@@ -1706,8 +1706,8 @@ class AsyncMethods(AsyncSender):
                 below them is done; with `{"run": …, "require": "ended"}` any end will do.
             chain_after: One run more to wait for, as in `depends_on`.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch] = command_request(
             "spawn",
@@ -1749,7 +1749,7 @@ class AsyncMethods(AsyncSender):
 
         Compares the whole log with its chain of hashes, and texts, transcripts and read
         tables with the log, as `spawnlog log verify` does: in processes beside the server,
-        which read and change nothing. `GET /v1/log` says how far it is and what it found.
+        which read and change nothing. `get_log_head` says how far it is and what it found.
         There is one at a time for each log, over all its servers and commands: while one is
         under way this answers with that one, and `began` is false. It goes on when nobody
         asks, and ends with the server. Needs the scope `admin`.
@@ -1769,14 +1769,14 @@ class AsyncMethods(AsyncSender):
         """Stop a run and its descendants.
 
         A run that is prepared or queued is over at once; one that executes is over when its
-        processes are gone: wait for it with `GET /v1/runs/{runId}?wait=30s&until=ended`.
-        Stopping one that is over changes nothing.
+        processes are gone: wait for it with `get_run` with `wait` and `until`. Stopping one
+        that is over changes nothing.
 
         Args:
             run_id: The run's id.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[StoppedAnswer] = command_request(
             "stopRun",
@@ -1802,8 +1802,8 @@ class AsyncMethods(AsyncSender):
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[SessionStoppedAnswer] = command_request(
             "stopSession",
@@ -1920,8 +1920,8 @@ class AsyncMethods(AsyncSender):
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[PreambleAnswer] = command_request(
             "writePreamble",
@@ -1949,8 +1949,8 @@ class AsyncMethods(AsyncSender):
                 session that the token acts for.
             message: Said again in the answer.
             idempotency_key: The same key with the same body gets the first answer again,
-                with `Idempotent-Replayed: true`. It counts for one token and path, for seven
-                days. Default: a key of its own for each call.
+                with `is_replayed`. It counts for one token and path, for seven days. Default:
+                a key of its own for each call.
         """
         request: Request[YieldedAnswer] = command_request(
             "yieldSession",
@@ -2061,8 +2061,8 @@ class AsyncMethods(AsyncSender):
         there. Items are in the order of their first events between the two. One request looks
         at a bounded number of events, so a page may be short or empty: the diff is over when
         `next_cursor` is None; `counts` are those of the page. A session in the diff of a tree
-        or of the registry is what its own events say; with `session` it is all that `GET
-        /v1/sessions/{key}` shows.
+        or of the registry is what its own events say; with `session` it is all that
+        `get_session` shows.
 
         Args:
             from_: The left side: pos:18342, an RFC 3339 instant with an offset such as

@@ -145,6 +145,6 @@ class SpawnChoices(TypedDict, total=False):
     chain_after: str | DependencyBody
     """One run more to wait for, as in `depends_on`."""
     idempotency_key: str
-    """The same key with the same body gets the first answer again, with `Idempotent-Replayed:
-    true`. It counts for one token and path, for seven days.
+    """The same key with the same body gets the first answer again, with `is_replayed`. It counts
+    for one token and path, for seven days.
     """

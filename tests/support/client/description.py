@@ -25,6 +25,7 @@ SENT_ONCE = frozenset({"tradePageCode"})
 """A POST without an idempotency key that must not be repeated: the first one uses up the code."""
 
 KEY = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
 ANY = "JsonValue"
 """The schema that permits any JSON."""
 
@@ -92,24 +93,30 @@ def python_name(name: str) -> str:
 
 
 def python_names(document: Json) -> Mapping[str, str]:
-    """Return the names of Python for the names of operations, parameters and members of answers
-    that differ from them."""
+    """Return the words of Python for those of HTTP that differ: names of operations with their
+    routes, of parameters and of members of answers."""
     schemas = document["components"]["schemas"]
     found = {name for one in answer_names(document) for name in schemas[one].get("properties", {})}
+    routes = {}
     for operation in operations(document):
         found |= {operation.id, *(one.json_name for one in operation.parameters)}
-    return {
-        name: python_name(name) for name in found if python_name(name) != name and name.isalpha()
-    }
+        routes[f"{operation.method} {operation.path}"] = operation.name
+    names = {name: python_name(name) for name in found if name.isalpha()}
+    return {**names, **routes, "true": "True", "false": "False", f"{REPLAYED}: true": "is_replayed"}
 
 
 def python_words(text: str, names: Mapping[str, str]) -> str:
     """Return a description with the names and values of Python in place of those of HTTP. What is
     said about URLs, which the client writes, goes."""
+
+    def word(found: re.Match[str]) -> str:
+        name, _, query = found[1].partition("?")
+        made = "=".join(names.get(part, part) for part in name.split("="))
+        used = [f"`{names.get(one, one)}`" for one in re.findall(r"(\w+)=", query)]
+        return f"`{made}`{' with ' if used else ''}{' and '.join(used)}"
+
     text = re.sub(r" ?[^.]*`%2F`[^.]*\.", "", text)
-    text = re.sub(r"\bnull\b", "None", text)
-    text = re.sub(r"`(\w+)=(true|false)`", lambda found: f"`{found[1]}={found[2].title()}`", text)
-    return re.sub(r"`([A-Za-z]+)(?=[`=])", lambda found: f"`{names.get(found[1], found[1])}", text)
+    return re.sub("`([^`]+)`", word, re.sub(r"\bnull\b", "None", text))
 
 
 def methods(document: Json) -> list[Operation]:
@@ -127,11 +134,13 @@ def _in_python(operation: Operation, names: Mapping[str, str], schemas: Json) ->
     kept = {name for one in bodies for name in schemas[one].get("properties", {})}
     kept -= {one.json_name for one in operation.parameters}
     words = {name: word for name, word in names.items() if name not in kept}
+    # A dictionary that is an argument may be in the shape of a body.
+    words_of_arguments = {name: word for name, word in words.items() if "/" not in name}
     return replace(
         operation,
         description=python_words(operation.description, words),
         parameters=tuple(
-            replace(one, description=python_words(one.description, words))
+            replace(one, description=python_words(one.description, words_of_arguments))
             for one in operation.parameters
         ),
     )
