@@ -9,6 +9,7 @@ from application.commands.services import CommandServices
 from application.log.answers import AcknowledgedAnswer, RedrivenAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
+from application.queries.command import Command, Option
 from application.queries.errors import QueryError
 from application.queries.operation import POSITION_MAX, Body, operation
 from application.queries.runs import run_id_of
@@ -44,6 +45,12 @@ class RedriveBody(Body):
     answer=AcknowledgedAnswer,
     repeat="key",
     errors=("not_found", "no_announcement"),
+    command=Command(
+        "announcement ack",
+        "Record that the session has taken an announcement.",
+        options={"position": None},
+        done="announcement {id} is acknowledged",
+    ),
 )
 async def acknowledge_announcement(
     services: CommandServices,
@@ -80,6 +87,16 @@ async def acknowledge_announcement(
     answer=RedrivenAnswer,
     repeat="key",
     errors=("not_found", "no_announcement", "erased"),
+    command=Command(
+        "announcement redrive",
+        "Send a parked announcement again.\n\n"
+        "It goes to the addresses of the configuration in force.",
+        options={
+            "reason": Option(metavar="TEXT", help="Why it is sent again; on record."),
+            "webhook": Option(metavar="ID", help="To this one alone, instead of to each."),
+        },
+        done="announcement {id} is sent again to {webhooks}",
+    ),
 )
 async def redrive_announcement(
     services: CommandServices,

@@ -166,6 +166,7 @@ _ERRORS = ("not_found", "not_external", "claim_over", "run_over")
     ),
     errors=(*_ERRORS, "not_offered", "claimed_elsewhere", "erased"),
     body_required=True,
+    command="of workers: the client has it",
 )
 async def claim_run(
     services: CommandServices, caller: Caller, run_id: str, body: ClaimBody
@@ -200,6 +201,7 @@ async def claim_run(
     ),
     errors=_ERRORS,
     body_required=True,
+    command="of workers: the client has it",
 )
 async def prolong_claim(
     services: CommandServices, caller: Caller, run_id: str, body: HeartbeatBody
@@ -225,6 +227,7 @@ async def prolong_claim(
     errors=(*_ERRORS, "transcript_gap"),
     body_required=True,
     values_max=REPORT_VALUES_MAX,
+    command="of workers: the client has it",
 )
 async def report_transcript(
     services: CommandServices, caller: Caller, run_id: str, body: ReportBody
@@ -250,6 +253,7 @@ async def report_transcript(
     ),
     errors=(*_ERRORS, "erased"),
     body_required=True,
+    command="of workers: the client has it",
 )
 async def end_run(
     services: CommandServices, caller: Caller, run_id: str, body: EndBody

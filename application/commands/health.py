@@ -38,6 +38,7 @@ class ReadinessAnswer(View):
     essential=True,
     summary="Alive",
     description="The process answers.",
+    command="shown by status",
 )
 async def get_health() -> HealthAnswer:
     """Return that the process answers, whatever the log does."""
@@ -54,6 +55,7 @@ async def get_health() -> HealthAnswer:
     essential=True,
     summary="Ready",
     description="The database answers, its schema and format are known, the tail is not behind.",
+    command="shown by status",
 )
 async def get_readiness(services: CommandServices) -> Answer[ReadinessAnswer]:
     """Return how far this server has read the log. `QueryError` if it cannot serve well."""

@@ -14,6 +14,7 @@ from application.log.answers import (
     SteeredAnswer,
 )
 from application.queries.access import Caller
+from application.queries.command import Command, Option
 from application.queries.operation import Body, operation
 
 
@@ -79,6 +80,19 @@ class MessageBody(Body):
     repeat="key",
     location="/v1/runs/{runId}",
     body_required=True,
+    command=Command(
+        "run send",
+        by_hand=True,
+        arguments=("message",),
+        options={
+            "message": Option(
+                metavar="MESSAGE",
+                means="stdin",
+                help="What to say; - reads it from standard input.",
+            ),
+            "mode": None,
+        },
+    ),
 )
 async def send_message(
     services: CommandServices,

@@ -5,6 +5,7 @@ from pydantic import Field
 from application.commands.context import CommandContext
 from application.commands.services import CommandServices
 from application.ports.page_tokens import CODE_SECONDS, TOKEN_SECONDS
+from application.queries.command import Command
 from application.queries.errors import QueryError
 from application.queries.operation import Body, operation
 from application.queries.views.view import Answer, View
@@ -51,6 +52,7 @@ class PageTokenBody(Body):
         " it. It stands behind the `#` of the address, which browsers send to nobody."
     ),
     status=201,
+    command=Command("open", by_hand=True),
 )
 async def make_page_code(
     services: CommandServices, command: CommandContext
@@ -86,6 +88,7 @@ async def make_page_code(
     errors=("unauthorized",),
     repeat="once",
     body_required=True,
+    command="of the page",
 )
 async def trade_page_code(
     services: CommandServices, body: PageTokenBody
@@ -113,6 +116,7 @@ async def trade_page_code(
         " revoked in the configuration."
     ),
     repeat="once",
+    command="of the page",
 )
 async def revoke_page_token(
     services: CommandServices, command: CommandContext

@@ -6,6 +6,7 @@ from application.commands.services import CommandServices
 from application.log.answers import PreambleAnswer
 from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import Caller
+from application.queries.command import Command, Option
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_session_key
 from application.session.preamble import PreambleWriter
@@ -33,6 +34,17 @@ class PreambleBody(Body):
     answer=PreambleAnswer,
     repeat="key",
     body_required=True,
+    command=Command(
+        "session write-preamble",
+        "Set what stands in front of the prompts of a session.",
+        arguments=("preamble",),
+        options={
+            "preamble": Option(
+                metavar="TEXT", means="stdin", help="The text; - reads it from standard input."
+            )
+        },
+        done="the preamble of session {key} is written",
+    ),
 )
 async def write_preamble(
     services: CommandServices,
@@ -56,6 +68,11 @@ async def write_preamble(
     errors=("not_found", "no_session", "session_closed", "erased"),
     answer=PreambleAnswer,
     repeat="once",
+    command=Command(
+        "session clear-preamble",
+        "Remove what stands in front of the prompts of a session.",
+        done="the preamble of session {key} is removed",
+    ),
 )
 async def clear_preamble(
     services: CommandServices, caller: Caller, key: str, command: CommandContext

@@ -21,6 +21,7 @@ from application.queries.access import (
     require_session_access,
 )
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Command
 from application.queries.errors import QueryError, invalid_value, validation_problem
 from application.queries.operation import Body, operation
 from application.queries.runs import readable_run
@@ -114,6 +115,7 @@ class RespawnBody(Body):
     status_description="Accepted and durable",
     repeat="key",
     location="/v1/runs/{runId}",
+    command=Command("run respawn", by_hand=True),
 )
 async def respawn(
     services: CommandServices,

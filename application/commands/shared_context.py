@@ -46,6 +46,7 @@ class SharedContextPatch(BaseModel):
     if_match=True,
     media_types=("application/json", "application/merge-patch+json"),
     body_required=True,
+    command="needs the version that it changes: the client has it",
 )
 async def patch_shared_context(
     services: CommandServices,

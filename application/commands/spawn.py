@@ -8,6 +8,7 @@ from application.commands.control import require_service
 from application.commands.services import CommandServices
 from application.commands.spawn_body import REQUESTER_KEY, SpawnBody, spawn_request
 from application.queries.access import Caller, require_agent_access, require_session_access
+from application.queries.command import Command
 from application.queries.operation import operation
 from application.queries.session_reference import resolve_session_reference
 from application.queries.views.run import AttachedFileView
@@ -83,6 +84,7 @@ class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
     repeat="key",
     location="/v1/runs/{runId}",
     body_required=True,
+    command=Command("spawn", by_hand=True),
 )
 async def spawn(
     services: CommandServices, caller: Caller, body: SpawnBody, command: CommandContext

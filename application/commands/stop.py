@@ -10,6 +10,7 @@ from application.commands.services import CommandServices
 from application.log.answers import SessionStoppedAnswer, StoppedAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller
+from application.queries.command import Command, Option
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_session_key
 
@@ -36,6 +37,9 @@ class StopBody(Body):
     errors=("not_found",),
     answer=StoppedAnswer,
     repeat="key",
+    command=Command(
+        "run stop", by_hand=True, options={"reason": Option(help="Recorded with the stop.")}
+    ),
 )
 async def stop_run(
     services: CommandServices,
@@ -66,6 +70,9 @@ async def stop_run(
     errors=("not_found",),
     answer=SessionStoppedAnswer,
     repeat="key",
+    command=Command(
+        "session stop", by_hand=True, options={"reason": Option(help="Recorded with the stop.")}
+    ),
 )
 async def stop_session(
     services: CommandServices,

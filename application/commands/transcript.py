@@ -120,6 +120,7 @@ class TranscriptProvidedAnswer(KeptTranscript):
     shows_position=True,
     values_max=VALUES_MAX,
     body_required=True,
+    command="a whole conversation: the client has it",
 )
 async def provide_transcript(
     services: CommandServices,

@@ -5,6 +5,7 @@ from application.commands.services import CommandServices
 from application.ports.verifications import VERIFICATIONS_MAX
 from application.queries.access import Caller, require_whole_log
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Column, Command
 from application.queries.operation import ReadAsOf, operation
 from application.queries.views.verification import (
     LogHeadView,
@@ -27,6 +28,17 @@ from application.queries.views.view import Answer
         " `position:chainHash` is the head to note somewhere else, for `spawnlog log verify"
         f" --head`. The newest {VERIFICATIONS_MAX} verifications stand beside it, whether a request"
         " or a command began them, as they are now. Needs a token for the sessions `*`."
+    ),
+    command=Command(
+        "log head",
+        "Show where the log ends, and what verifications found.\n\n"
+        "The head is printed as `log verify --head` takes it. With --at the head is as it was then;"
+        " the verifications are those of now.",
+        fields=(
+            Column("log", "logId"),
+            Column("head", form="head"),
+            Column("recorded", "recordedAt", "instant"),
+        ),
     ),
 )
 async def get_log_head(
@@ -64,6 +76,7 @@ async def get_log_head(
     ),
     status=202,
     status_description="Under way",
+    command="log verify verifies in its own process",
 )
 async def start_verification(
     services: CommandServices, caller: Caller
@@ -89,6 +102,7 @@ async def start_verification(
         "The verification under way stops within some seconds, at whichever server or command it"
         " is; `spawnlog log verify --resume` goes on with it. Needs the scope `admin`."
     ),
+    command="log verify verifies in its own process",
 )
 async def stop_verification(
     services: CommandServices, caller: Caller

@@ -8,6 +8,7 @@ from application.commands.context import CommandContext, CommandResponse
 from application.commands.services import CommandServices
 from application.log.answers import YieldedAnswer
 from application.queries.access import Caller, require_session_access
+from application.queries.command import Command
 from application.queries.errors import QueryError
 from application.queries.operation import Body, operation
 from application.queries.session_reference import resolve_session_key
@@ -39,6 +40,7 @@ class YieldBody(Body):
     errors=("not_found", "cannot_yield"),
     answer=YieldedAnswer,
     repeat="key",
+    command=Command("session yield", "End the turn of a session, whose children are at work."),
 )
 async def yield_session(
     services: CommandServices,

@@ -10,6 +10,7 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog
 from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import POSITION_MAX, Parameters, ReadAsOf, operation
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
@@ -222,6 +223,25 @@ class ListEvents(EventParameters, ReadAsOf):
     ),
     errors=("not_found", "foreign_cursor"),
     streams=True,
+    command=Command(
+        "event list",
+        by_hand=True,
+        options={
+            "before": Option(metavar="POSITION", help="Only before it, the newest first."),
+            "actor": Option(
+                metavar="WHO",
+                help="Only on this word: token, child, anybody, system, a token's id, a session's"
+                " key.",
+            ),
+        },
+        columns=(
+            Column("POSITION", "position", right=True),
+            Column("TIME", "recordedAt", "instant", narrow="day second"),
+            Column("RUN", "runId", "id"),
+            Column("EVENT", "type"),
+            Column("FACTS", form="event facts", folds=True),
+        ),
+    ),
 )
 async def list_events(
     services: QueryServices, caller: Caller, query: ListEvents

@@ -9,6 +9,7 @@ from application.log.answers import AnswerStatus, refusal_of_run
 from application.log.unit_of_work import UnitOfWork
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Command
 from application.queries.configuration import configuration_of_revision
 from application.queries.operation import ReadAsOf, Tool, operation
 from application.queries.runs import readable_run
@@ -109,6 +110,11 @@ class ExplanationView(View):
             "Why a spawn was accepted or refused, with the rules, what each compared, and the"
             " configuration that held."
         ),
+    ),
+    command=Command(
+        "run explain",
+        "Show why a run was permitted or refused, rule by rule.\n\n"
+        "Each rule stands with what it compared.",
     ),
 )
 async def explain_run(

@@ -129,6 +129,7 @@ async def list_revisions(
         " with scope `content` for the sessions `*`."
     ),
     errors=("not_found",),
+    command=Command("config revision", "Show a revision of the configuration, with its content."),
 )
 async def get_revision(
     services: QueryServices, caller: Caller, revision: int, query: ReadAsOf

@@ -17,7 +17,7 @@ from application.ports.run_search import RunWords
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
-from application.queries.command import Column, Command, Option
+from application.queries.command import COMMAND_ITEMS_MAX, Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import (
     WAIT,
@@ -404,6 +404,42 @@ def run_etag(view: RunView | RunMetadataView) -> str:
         title="A run",
         description="One run: its stage, plan, result and what it cost.",
     ),
+    command=Command(
+        "run get",
+        "Show one run, as it is or as it was.",
+        options={"version": None, "until": None},
+        fields=(
+            Column("run", "runId"),
+            Column("status", form="run status"),
+            Column("rule", "rule"),
+            Column("label", "label"),
+            Column("agent", form="run agent"),
+            Column("requester", "requesterSessionKey"),
+            Column("child", "childSessionKey"),
+            Column("session", "sessionId"),
+            Column("continues", "continues"),
+            Column("respawned from", "respawnedFrom"),
+            Column("depth", form="run depth"),
+            Column("model", form="run model"),
+            Column("thinking", "thinking"),
+            Column("timeout", "runTimeoutSeconds", "seconds"),
+            Column("mode", "mode"),
+            Column("cleanup", "cleanup"),
+            Column("workspace", "workspaceDir"),
+            Column("attached", "attachments", "attachments"),
+            Column("created", "createdAt", "instant"),
+            Column("started", "startedAt", "instant"),
+            Column("ended", "endedAt", "instant"),
+            Column("announced", "announcedAt", "instant"),
+            Column("announcement", "announcement.state"),
+            Column("archived", "archivedAt", "instant"),
+            Column("took", "runtimeMs", "duration"),
+            Column("tokens", "usage", "tokens"),
+            Column("cost", "estimatedCostUsd", "dollars"),
+            Column("transcript", "transcriptPath"),
+            Column("configuration", "configRevision"),
+        ),
+    ),
 )
 async def get_run(
     services: QueryServices, caller: Caller, run_id: str, query: GetRun
@@ -501,6 +537,12 @@ class ListRunEvents(PageAfter, ReadAsOf):
         " token with the scope `content`."
     ),
     errors=("not_found",),
+    command=Command(
+        "run events",
+        "Show the events of a run, in order.",
+        options={"after": None, "limit": None},
+        limit=COMMAND_ITEMS_MAX,
+    ),
 )
 async def list_run_events(
     services: QueryServices, caller: Caller, run_id: str, query: ListRunEvents
@@ -555,6 +597,7 @@ async def events_of_run(
         title="A run's prompt",
         description="What the sub-agent was given, as it got it.",
     ),
+    command=Command("run prompt", "Show the prompt of a run, and where each part came from."),
 )
 async def get_run_prompt(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
@@ -646,6 +689,16 @@ class GetRunTranscript(PageAfter, ReadAsOf):
         title="A run's transcript",
         description="What was said in it, the last entries.",
         query={"last": LIMIT_MAX, "tools": True},
+    ),
+    command=Command(
+        "run log",
+        by_hand=True,
+        options={
+            "after": Option(metavar="SEQUENCE", help="Go on after this entry."),
+            "tools": Option(help="With the calls of tools."),
+            "last": None,
+        },
+        limit=200,
     ),
 )
 async def get_run_transcript(

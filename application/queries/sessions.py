@@ -6,6 +6,7 @@ from uuid import UUID
 from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of
+from application.queries.command import Column, Command
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf, Tool, operation
@@ -72,6 +73,23 @@ async def visible_session(
         name="session_status",
         title="Look at a session",
         description="What is on record of a session: depth, role, children, model, what waits.",
+    ),
+    command=Command(
+        "session get",
+        "Show a session, its own runs, and its children.",
+        fields=(
+            Column("session", "sessionKey|key"),
+            Column("id", "sessionId"),
+            Column("agent", "agentId"),
+            Column("stage", "stage"),
+            Column("depth", "depth"),
+            Column("role", "role"),
+            Column("control", "controlScope"),
+            Column("spawned by", "spawnedBy"),
+            Column("children", form="children"),
+            Column("pending", "pendingDescendants"),
+            Column("created", "createdAt", "instant"),
+        ),
     ),
 )
 async def get_session(
@@ -150,6 +168,16 @@ async def _own_runs(
     ),
     errors=("not_found",),
     etag=shared_context_etag,
+    command=Command(
+        "session context",
+        "Show what a session shares with its children.\n\n"
+        "The values, who wrote them, and which run started with which version.",
+        fields=(
+            Column("session", "sessionKey"),
+            Column("version", "version"),
+            Column("position", "position"),
+        ),
+    ),
 )
 async def get_shared_context(
     services: QueryServices, caller: Caller, key: str, query: ReadAsOf
@@ -175,6 +203,9 @@ async def get_shared_context(
         " `erased` has the keys whose values are gone."
     ),
     errors=("not_found", "not_started"),
+    command=Command(
+        "run context", "Show what a run was given of the shared context when it started."
+    ),
 )
 async def get_run_shared_context(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf

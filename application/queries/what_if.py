@@ -22,6 +22,7 @@ from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of, resolve_range
 from application.queries.changes.json_patch import PatchError, apply_patch
+from application.queries.command import USUAL, Command, Option
 from application.queries.configuration import revision_on_record
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import Body, operation
@@ -55,7 +56,7 @@ from domain.session.events import ChildReleased
 from domain.session.state import Session
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.json_text import compact_json
-from domain.values.moments import MOMENT_CHARACTERS_MAX
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import ContentRef, run_stream, session_key_of
 from domain.values.text import quote_name
 from domain.what_if.batch import decide_batch_again
@@ -255,6 +256,29 @@ def _read(
     answer=WhatIfLine,
     lines=True,
     body_required=True,
+    command=Command(
+        "what-if",
+        by_hand=True,
+        options={
+            "config": None,
+            "configText": None,
+            "configName": None,
+            "patch": None,
+            "only": None,
+            "from": Option(flag="--since", metavar="TIME", help=f"From then on: {MOMENT_FORMS}."),
+            "to": Option(flag="--until", metavar="TIME", help="Up to then. Default: now."),
+            "filter.runId": USUAL["runId"],
+            "filter.tree": USUAL["tree"],
+            "filter.requester": Option(
+                metavar="KEY", means="requester", help="Of what this session asked for."
+            ),
+            "filter.agentId": Option(
+                flag="--agent", metavar="ID", help="For this agent; may be repeated."
+            ),
+            "cascade": Option(help="Count as if what is newly refused had never run."),
+            "prompts": Option(help="Compose prompts again and compare them."),
+        },
+    ),
 )
 async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> "WhatIfAnswer":
     """Decide the decisions of a range again.

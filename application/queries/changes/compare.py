@@ -22,6 +22,7 @@ from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
+from application.queries.command import PATHS, Command
 from application.queries.explain import RuleView, explanation_of
 from application.queries.operation import ReadAsOf, operation
 from application.queries.run_filter import RUN_ID_CHARACTERS
@@ -177,6 +178,15 @@ class CompareRuns(ReadAsOf):
         " `content`."
     ),
     errors=("not_found",),
+    command=Command(
+        "run compare",
+        "Show what differs between two runs.\n\n"
+        "Their requests, decisions, plans, prompts, transcripts and outcomes are compared. Exit"
+        " status 1 when something differs.",
+        arguments=("with",),
+        options={"with": PATHS["runId"]},
+        differs="same",
+    ),
 )
 async def compare_runs(
     services: QueryServices, caller: Caller, run_id: str, query: CompareRuns

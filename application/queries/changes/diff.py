@@ -28,6 +28,7 @@ from application.queries.changes.documents import (
     with_texts,
 )
 from application.queries.changes.json_patch import Operation, difference
+from application.queries.command import Command, Option
 from application.queries.errors import QueryError
 from application.queries.operation import Page, Read, ReadAsOf, operation
 from application.queries.paging import (
@@ -161,6 +162,17 @@ class GetDiff(Page, Read):
         " `GET /v1/sessions/{key}` shows."
     ),
     errors=("not_found", "foreign_cursor"),
+    command=Command(
+        "diff",
+        by_hand=True,
+        arguments=("from", "to"),
+        options={
+            "from": Option(metavar="FROM", help=f"A moment: {MOMENT_FORMS}."),
+            "to": Option(metavar="TO", help="Another one, likewise."),
+            "session": Option(metavar="KEY", help="Of this session as it reads."),
+        },
+        limit=1_000,
+    ),
 )
 async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> Answer[DiffView]:
     """Return what changed from `left` to `right`, of which either may be the later moment: of one

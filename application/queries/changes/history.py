@@ -27,6 +27,7 @@ from application.queries.changes.documents import (
     with_texts,
 )
 from application.queries.changes.json_patch import Operation, difference, is_same
+from application.queries.command import Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import PageAfter, ReadAsOf, operation
 from application.queries.runs import VERSION_MAX, events_of_run, visible_run
@@ -117,6 +118,27 @@ class GetRunHistory(PageAfter, ReadAsOf):
         " the scope `content`, else as a summary."
     ),
     errors=("not_found",),
+    command=Command(
+        "run history",
+        by_hand=True,
+        options={
+            "after": None,
+            "field": Option(
+                metavar="FIELD",
+                help="Only what changed this field: a name, or a pointer as /announcement/state."
+                " May be repeated.",
+            ),
+        },
+        limit=1_000,
+        columns=(
+            Column("POSITION", "position", right=True),
+            Column("VERSION", "version", right=True),
+            Column("TIME", "recordedAt", "instant"),
+            Column("EVENT", "type"),
+            Column("BY", "actor.session|actor.token|actor.kind", elastic=True),
+            Column("CHANGES", "changes", "changes", folds=True),
+        ),
+    ),
 )
 async def get_run_history(
     services: QueryServices, caller: Caller, run_id: str, query: GetRunHistory

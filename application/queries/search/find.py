@@ -16,6 +16,7 @@ from pydantic import Field, JsonValue
 from application.log.envelope import RecordedEvent
 from application.queries.access import Caller, require_whole_log
 from application.queries.as_of import resolve_as_of
+from application.queries.command import COMMAND_ITEMS_MAX, Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.events import TYPES, EventsOfRuns
 from application.queries.operation import LogPart, Page, Read, operation
@@ -190,6 +191,35 @@ class _Found:
         " a token for the sessions `*`."
     ),
     errors=("not_found", "foreign_cursor"),
+    command=Command(
+        "event find",
+        by_hand=True,
+        options={
+            "when": Option(
+                metavar="CONDITION",
+                help="Where this begins to hold: 'running > 6 and not config = 2'. Numbers of runs"
+                " by status (running, queued, waiting, preparing, refused, failed, done, …),"
+                " spawned, archived, active, config, position.",
+            ),
+            "field": Option(
+                metavar="NAME",
+                help="A field of a run, or of --session, by its name in JSON: outcome, stage,"
+                " model, maxChildren …",
+            ),
+            "becomes": Option(metavar="VALUE", help="Where it becomes this."),
+            "changes": Option(help="Where it changes at all."),
+            "limit": Option(help="How many, the first ones.", default=1, maximum=COMMAND_ITEMS_MAX),
+        },
+        limit=1,
+        columns=(
+            Column("POSITION", "asOf", right=True),
+            Column("TIME", "recordedAt", "instant"),
+            Column("RUN", "runId", "id"),
+            Column("EVENT", "event.type"),
+            Column("BEFORE", "before", "assignments"),
+            Column("AFTER", "after", "assignments", folds=True),
+        ),
+    ),
 )
 async def find_events(
     services: QueryServices, caller: Caller, query: FindEvents

@@ -89,6 +89,7 @@ class ListTimeline(LogPart, ReadAsOf, Page, RunFilter):
         " names a tree of its own."
     ),
     errors=("foreign_cursor",),
+    command="of the page",
 )
 async def list_timeline(
     services: QueryServices, caller: Caller, query: ListTimeline

@@ -12,6 +12,7 @@ from pydantic import Field
 from application.ports.event_counts import BLOCK_EVENTS, EventQuery, EventTally
 from application.queries.access import Caller
 from application.queries.as_of import AsOf, read_moment, resolve_as_of
+from application.queries.command import Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.events import EventFilter, EventParameters, event_filter
 from application.queries.operation import LogPart, Read, operation
@@ -127,6 +128,16 @@ class CountEvents(EventParameters, LogPart, Read):
         " them the token needs the pattern `*`."
     ),
     errors=("not_found",),
+    command=Command(
+        "event histogram",
+        "Count events, outcomes and refusals over time.",
+        options={
+            "buckets": Option(default=24, help="How many lines at most."),
+            "by": Option(default="time", help="Lines of as many events each, or of as much time."),
+        },
+        items="items",
+        notes={"countedTo": "only counted up to position {countedTo}: go on with --from"},
+    ),
 )
 async def count_events(
     services: QueryServices, caller: Caller, query: CountEvents

@@ -62,6 +62,7 @@ class GetMoment(ReadAsOf):
         "Which position an instant is, and at which instant a position was recorded, with the"
         " number of the configuration in force then and the events on both sides of it."
     ),
+    command="of the page",
 )
 async def get_moment(
     services: QueryServices, caller: Caller, query: GetMoment

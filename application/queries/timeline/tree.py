@@ -10,6 +10,7 @@ from pydantic import Field
 from application.ports.run_bars import ReachedStage, RunBar, SessionBar
 from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
+from application.queries.command import Command, Option
 from application.queries.operation import ReadAsOf, operation
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
@@ -110,6 +111,16 @@ class GetSessionTree(ReadAsOf):
         " `limit` at most. `refusedCut` says that the registry has more of them."
     ),
     errors=("not_found",),
+    command=Command(
+        "session tree",
+        by_hand=True,
+        options={
+            "limit": Option(
+                help="How many sessions at most.", default=NODES_DEFAULT, maximum=NODES_MAX
+            ),
+            "depth": Option(help="How many levels below it at most.", default=LEVELS_MAX),
+        },
+    ),
 )
 async def get_session_tree(
     services: QueryServices, caller: Caller, key: str, query: GetSessionTree

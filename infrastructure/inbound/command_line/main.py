@@ -17,13 +17,11 @@ from infrastructure.inbound.command_line.commands import (
     config,
     event_search,
     events,
-    histogram,
     log,
     mcp,
     page,
     scripts,
     serve,
-    sessions,
     spawn,
     status,
     what_if,
@@ -33,17 +31,29 @@ from infrastructure.inbound.command_line.commands.run import (
     changes,
     respawn,
     run_records,
-    runs,
     send,
     step,
     stop,
     subagents,
     trees,
 )
+from infrastructure.inbound.command_line.display.comparison import print_comparison
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.histogram import print_histogram
 from infrastructure.inbound.command_line.display.lanes import print_lanes
 from infrastructure.inbound.command_line.display.output import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block
+from infrastructure.inbound.command_line.display.run import print_run_texts
+from infrastructure.inbound.command_line.display.run_records import (
+    print_explanation,
+    print_prompt,
+    print_run_events,
+)
+from infrastructure.inbound.command_line.display.session import (
+    print_session_runs,
+    print_shared_context,
+)
+from infrastructure.inbound.command_line.display.verifications import print_verifications
 from spawnlog.core.errors import SpawnlogError
 
 EPILOG = (
@@ -125,7 +135,18 @@ GROUPS = {
     "script": "Context scripts.",
     "log": "Verify, export, import and rebuild the log.",
 }
-DISPLAYS: Mapping[str, Display] = {"listLanes": print_lanes}
+DISPLAYS: Mapping[str, Display] = {
+    "listLanes": print_lanes,
+    "getRun": print_run_texts,
+    "listRunEvents": print_run_events,
+    "getRunPrompt": print_prompt,
+    "explainRun": print_explanation,
+    "compareRuns": print_comparison,
+    "countEvents": print_histogram,
+    "getSession": print_session_runs,
+    "getSharedContext": print_shared_context,
+    "getLogHead": print_verifications,
+}
 """What prints the answers of derived commands that a person looks at, by operation."""
 
 
@@ -158,13 +179,8 @@ for _name, _group in _groups.items():
 for _operation in described_operations().values():
     if _operation.words is not None and not _operation.by_hand:
         _add(_operation.words)(derived_command(_operation, DISPLAYS.get(_operation.name)))
-_add("run get")(runs.get_run)
 _add("run log")(run_records.run_log)
-_add("run events")(run_records.run_events)
-_add("run prompt")(run_records.run_prompt)
-_add("run explain")(run_records.explain_run)
 _add("run history")(changes.show_history)
-_add("run compare")(changes.compare_runs)
 _add("run step")(step.step_run)
 _add("run tree")(trees.run_tree)
 _add("run stop")(stop.stop_run)
@@ -178,20 +194,14 @@ _add("subagents send")(subagents.send)
 _add("subagents steer")(subagents.steer)
 _add("subagents stop")(subagents.stop)
 _add("event list")(events.list_events)
-_add("event histogram")(histogram.event_histogram)
 _add("event find")(event_search.find_events)
 _add("announcement list")(announcements.list_announcements)
-_add("announcement ack")(announcements.acknowledge)
-_add("announcement redrive")(announcements.redrive)
-_add("session get")(sessions.get_session)
 _add("session tree")(trees.session_tree)
-_add("session context")(sessions.get_context)
 _add("session stop")(stop.stop_session)
 _add("config check")(config.check_configuration)
 _add("config show")(config.show_configuration)
 _add("config diff")(config.compare_revisions)
 _add("script test")(scripts.run_scripts)
-_add("log head")(log.show_head)
 _add("log rebuild")(log.rebuild_log)
 _add("log verify")(log.verify_log)
 _add("log export")(log.export_events)

@@ -49,10 +49,9 @@ def _described(row: Operation) -> Json:
     _name_moments_once(parameters)
     has_limit = row.query is not None and "limit" in row.query.model_fields
     is_paged = has_limit and "items" in _members(row.answer)
-    if is_paged:
-        for one in parameters:
-            if one["name"] == "limit":
-                one["default"] = command.limit
+    for one in parameters:
+        if one["name"] == "limit":
+            one.setdefault("default", command.limit)
     return _without_defaults(
         {
             "method": row.method,

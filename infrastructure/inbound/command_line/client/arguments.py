@@ -342,13 +342,6 @@ REQUEST_BYTES_MAX = 16 * 1024 * 1024
 text by what JSON writes in another way."""
 
 
-_STATES = {
-    "removing": "being removed from",
-    "removed": "removed from",
-    "left_in_place": "left in place in",
-}
-
-
 def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
     """The files as a request holds them: text when they are UTF-8, else base64.
 
@@ -367,16 +360,6 @@ def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
             f" server takes {REQUEST_BYTES_MAX}; attach less, or one archive"
         )
     return files
-
-
-def attachments_summary(receipt: object) -> str | None:
-    """The receipt of an answer or a run in words; None when nothing was attached."""
-    if not isinstance(receipt, dict):
-        return None
-    count, size = receipt.get("count"), receipt.get("totalBytes")
-    where = f"{receipt.get('relDir')} of the workspace"
-    state = _STATES.get(str(receipt.get("state")), "in")
-    return f"{count} file(s), {size} bytes, {state} {where}"
 
 
 def _read_content(path: Path, bytes_max: int) -> bytes:

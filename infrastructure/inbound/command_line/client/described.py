@@ -172,6 +172,11 @@ def described_operations() -> Mapping[str, DescribedOperation]:
     return {name: _operation(name, members) for name, members in found.items()}
 
 
+def columns_of(operation: str) -> tuple[Column, ...]:
+    """Return the columns of an operation's table."""
+    return described_operations()[operation].columns
+
+
 def _operation(name: str, members: JsonObject) -> DescribedOperation:
     rest = {_snake(one): value for one, value in members.items()}
     rest["parameters"] = tuple(

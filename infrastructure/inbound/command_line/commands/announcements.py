@@ -1,25 +1,18 @@
 """`spawnlog announcement`: a session's inbox, and the ledger of all of them."""
 
-import uuid
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
 from infrastructure.inbound.command_line.client.options import (
-    AfterPosition,
     ApiOptions,
-    AsOfOption,
-    LimitOption,
-    SessionName,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
-    JsonObject,
     print_listing,
-    print_object,
 )
-from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
 from spawnlog.core.request import path_of
@@ -78,16 +71,8 @@ def list_announcements(
     parked: Annotated[
         bool, typer.Option("--parked", help="What webhooks have not taken, of all sessions.")
     ] = False,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STATE", help="Of all sessions: parked, due, delivered or acknowledged."
-        ),
-    ] = None,
-    after: AfterPosition = None,
-    at: AsOfOption = None,
-    limit: LimitOption = 50,
     *,
+    given: Annotated[Given, OptionsOf("listLedger")],
     api: ApiOptions,
 ) -> None:
     """Show the inbox of a session, or all announcements.
@@ -95,57 +80,18 @@ def list_announcements(
     Without a session it is the ledger of everything that was announced, or what could not be
     delivered to webhooks.
     """
+    state = given["state"]
     if session is not None and (parked or state is not None):
         raise CommandFailed("--parked and --state are about all sessions: leave the session out")
     if parked and state not in (None, "parked"):
         raise CommandFailed("--parked is a state: leave --state out")
+    columns = _PARKED_COLUMNS if parked or state == "parked" else _LEDGER_COLUMNS
     with api.client() as client:
-        if session is None:
-            query: JsonObject = {"state": "parked" if parked else state, "after": after, "at": at}
-            listing = client.items("/v1/announcements", query, limit=limit)
-        else:
-            path = path_of("sessions", session, "announcements")
-            listing = client.items(path, {"after": after, "at": at}, limit=limit)
-    of_all = _PARKED_COLUMNS if parked or state == "parked" else _LEDGER_COLUMNS
-    print_listing(listing, _COLUMNS if session is not None else of_all, api.output)
-
-
-def redrive(
-    announcement: Annotated[str, typer.Argument(metavar="ID", help="Id of the announcement.")],
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why it is sent again; on record.")
-    ],
-    webhook: Annotated[
-        str | None,
-        typer.Option("--webhook", metavar="ID", help="To this one alone, instead of to each."),
-    ] = None,
-    *,
-    api: ApiOptions,
-) -> None:
-    """Send a parked announcement again.
-
-    It goes to the addresses of the configuration in force.
-    """
-    body: JsonObject = {"reason": reason}
-    if webhook is not None:
-        body["webhook"] = webhook
-    with api.client() as client:
-        path = path_of("announcements", announcement, "redrive")
-        answer = client.post(path, body, idempotency_key=str(uuid.uuid4()))
-    if not print_object(answer.value, api.output):
-        again = ", ".join(answer.value["webhooks"])
-        print(f"announcement {printable_line(announcement)} is sent again to {again}")
-
-
-def acknowledge(
-    session: SessionName,
-    announcement: Annotated[str, typer.Argument(metavar="ID", help="Id of the announcement.")],
-    *,
-    api: ApiOptions,
-) -> None:
-    """Record that the session has taken an announcement."""
-    with api.client() as client:
-        path = path_of("sessions", session, "announcements", announcement, "ack")
-        answer = client.post(path, {}, idempotency_key=str(uuid.uuid4()))
-    if not print_object(answer.value, api.output):
-        print(f"announcement {printable_line(announcement)} is acknowledged")
+        query, path = given.query(client, without=("limit",)), "/v1/announcements"
+        if session is not None:
+            columns, path = _COLUMNS, path_of("sessions", session, "announcements")
+            del query["state"]
+        elif parked:
+            query["state"] = "parked"
+        listing = client.items(path, query, limit=given["limit"])
+    print_listing(listing, columns, api.output)

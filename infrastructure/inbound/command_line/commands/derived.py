@@ -34,8 +34,8 @@ Display = Callable[[Any], None]
 def derived_command(
     operation: DescribedOperation, display: Display | None = None
 ) -> Callable[..., None]:
-    """Return the command of an operation. `display` prints its answer for a person, in place of a
-    table or lines."""
+    """Return the command of an operation. `display` prints its answer for a person, after its
+    fields, or in place of a table."""
 
     def run(given: Given, *, api: ApiOptions) -> None:
         if operation.paged:
@@ -82,9 +82,9 @@ def _ask(
     if operation.items is not None and api.output is Output.JSONL:
         print_listing(Listing(answer.get(operation.items) or [], more=False), (), api.output)
     elif not print_object(answer, api.output):
-        if display is None:
+        if display is None or operation.fields:
             _print_answer(operation, answer, {**given.values, **body, **answer})
-        else:
+        if display is not None:
             display(answer)
         for member, note in operation.notes.items():
             if answer.get(member):

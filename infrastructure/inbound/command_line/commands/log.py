@@ -19,26 +19,20 @@ from infrastructure.contract.operations import (
     VerifyReport,
 )
 from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-    AsOfOption,
     HomeOptions,
     OutputOption,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound, RunFailed
 from infrastructure.inbound.command_line.display.output import (
     Output,
-    print_fields,
     print_note,
     print_object,
-    print_table,
 )
 from infrastructure.inbound.command_line.display.progress import (
     show_rebuild_progress,
     show_transfer_progress,
     show_verify_progress,
 )
-from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
-from infrastructure.inbound.command_line.display.times import format_instant, format_offset
 
 
 def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
@@ -68,56 +62,6 @@ def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
             print("the tables are identical to what they were")
     if not report.identical:
         raise RunFailed(f"{report.differing} rows were not what the events say; now the tables are")
-
-
-def _positions(one: Item) -> str:
-    last = one.get("last")
-    return f"{one.get('checked')} of {'?' if last is None else last}"
-
-
-def _found(one: Item) -> str:
-    difference = one.get("difference")
-    if isinstance(difference, dict):
-        return f"position {difference.get('position')}: {difference.get('text')}"
-    if one.get("stopRequestedBy") is not None:
-        return f"stopped by {one['stopRequestedBy']}"
-    return str(one.get("failure") or "")
-
-
-_VERIFICATION_COLUMNS = (
-    TableColumn("STARTED", lambda one: format_instant(one.get("startedAt"))),
-    TableColumn("TOOK", lambda one: format_offset(one.get("startedAt"), one.get("endedAt"))),
-    TableColumn("BY", value_of("startedBy")),
-    TableColumn("WHERE", lambda one: f"{one.get('origin')} {one.get('process')}"),
-    TableColumn("STATE", value_of("state"), coloured=True),
-    TableColumn("POSITIONS", _positions, right=True),
-    TableColumn("FOUND", _found, folds=True),
-)
-
-
-def show_head(at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show where the log ends, and what verifications found.
-
-    The head is printed as `log verify --head` takes it. With --at the head is as it was then; the
-    verifications are those of now.
-    """
-    with api.client() as client:
-        head = client.get("/v1/log", {"at": at}).value
-    if print_object(head, api.output):
-        return
-    print_fields(
-        {
-            "log": head.get("logId"),
-            "head": f"{head.get('position')}:{head.get('chainHash') or ''}",
-            "recorded": format_instant(head.get("recordedAt")),
-        }
-    )
-    verifications = head.get("verifications")
-    if verifications:
-        print()
-        print_table(verifications, _VERIFICATION_COLUMNS)
-    else:
-        print_note("the log was not verified yet: spawnlog log verify")
 
 
 HASH_BYTES = 32

@@ -9,7 +9,6 @@ from infrastructure.inbound.command_line.client.arguments import (
     NewChildOptions,
     OriginOptions,
     RequestFile,
-    attachments_summary,
     read_request,
     read_text_argument,
 )
@@ -36,6 +35,7 @@ from infrastructure.inbound.command_line.display.output import (
     print_table,
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.run import attachments_summary
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.values.moments import MOMENT_FORMS
 from infrastructure.contract.json_values import RepeatedKey
 from infrastructure.inbound.command_line.client.arguments import parse_json
-from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.options import ApiPlace, RunOption, TreeOption
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.options import ApiPlace
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -30,7 +29,7 @@ from infrastructure.inbound.command_line.display.what_if import (
 )
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import CommandClient
+    pass
 
 FILE_BYTES_MAX = 512 * 1024
 
@@ -115,58 +114,9 @@ class CandidateOptions:
         return {"patch": [_operation(one) for one in self.changes or ()]}
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionOptions:
-    """Which recorded decisions are decided again, and how."""
-
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            help=f"From then on: {MOMENT_FORMS}.",
-        ),
-    ] = None
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Up to then. Default: now.")
-    ] = None
-    run: RunOption = None
-    tree: TreeOption = None
-    requester: Annotated[
-        str | None,
-        typer.Option("--requester", metavar="KEY", help="Of what this session asked for."),
-    ] = None
-    agent: Annotated[
-        list[str] | None,
-        typer.Option("--agent", metavar="ID", help="For this agent; may be repeated."),
-    ] = None
-    cascade: Annotated[
-        bool, typer.Option("--cascade", help="Count as if what is newly refused had never run.")
-    ] = False
-    prompts: Annotated[
-        bool, typer.Option("--prompts", help="Compose prompts again and compare them.")
-    ] = False
-
-    def members(self, client: "CommandClient") -> JsonObject:
-        """The same as members of a request; a name of a run is looked up."""
-        of_run = {} if self.run is None else {"runId": find_run(client, self.run).run_id}
-        return {
-            "from": self.since,
-            "to": self.until,
-            "filter": {
-                "tree": self.tree,
-                "requester": self.requester,
-                "agentId": self.agent or [],
-                **of_run,
-            },
-            "cascade": self.cascade,
-            "prompts": self.prompts,
-        }
-
-
 def what_if(
     candidate: CandidateOptions,
-    decisions: DecisionOptions,
+    given: Annotated[Given, OptionsOf("whatIf")],
     fail_on: Annotated[
         list[VerdictOption] | None,
         typer.Option("--fail-on", help="Exit 1 when there is such a verdict; may be repeated."),
@@ -192,7 +142,7 @@ def what_if(
     report = WhatIfReport(frozenset(str(one) for one in fail_on or ()))
     lines: list[JsonObject] = []
     with api.client() as client:
-        body |= decisions.members(client)
+        body |= given.body(client)
         for line in _shown(client.lines("/v1/what-if", body), report):
             if output is WhatIfOutput.JSONL:
                 print_json_line(line)

@@ -7,6 +7,16 @@ from typing import Any
 
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.output import print_fields
+from infrastructure.inbound.command_line.display.patches import changes_text
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.run import (
+    attachments_summary,
+    run_agent,
+    run_depth,
+    run_model,
+    run_status,
+    used_tokens,
+)
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn
 from infrastructure.inbound.command_line.display.times import format_duration, format_instant
 
@@ -32,6 +42,24 @@ def short_id(run_id: object) -> str:
     return str(run_id or "")[:SHORT_ID_CHARACTERS]
 
 
+def assignments(values: object) -> str | None:
+    """Return names and values of an object on one line."""
+    if not isinstance(values, dict) or not values:
+        return None
+    return " ".join(
+        f"{printable_line(name)}={printable_line('null' if value is None else value)}"
+        for name, value in values.items()
+    )
+
+
+def active_children(session: Item) -> str | None:
+    """Return how many children of how many are active, as far as that is known."""
+    active, most = session.get("activeChildren"), session.get("maxChildren")
+    if active is None:
+        return None
+    return f"{active} active" if most is None else f"{active} active, at most {most}"
+
+
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -46,7 +74,19 @@ FORMS: Mapping[str, Callable[[Any], object]] = {
     "yes": lambda value: "yes" if value else "no",
     "words": lambda value: ", ".join(map(str, value or ())),
     "json": lambda value: None if value is None else _json(value),
+    "seconds": lambda value: f"{value}s" if value else None,
+    "dollars": lambda value: f"${value}" if value else None,
+    "assignments": assignments,
+    "changes": lambda value: changes_text(value or ()),
     "event facts": event_facts,
+    "head": lambda item: f"{item.get('position')}:{item.get('chainHash') or ''}",
+    "children": active_children,
+    "attachments": attachments_summary,
+    "tokens": used_tokens,
+    "run status": run_status,
+    "run agent": run_agent,
+    "run depth": run_depth,
+    "run model": run_model,
 }
 
 

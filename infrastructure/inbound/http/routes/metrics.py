@@ -27,6 +27,7 @@ from infrastructure.inbound.http.responses.metrics_text import MEDIA_TYPE, metri
     ),
     answer=str,
     status_description="The metrics",
+    command="of monitoring",
 )
 async def get_metrics(services: CommandServices, caller: Caller) -> Response:
     """Return what the server measures."""

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
-    AsOfOption,
-    LimitOption,
-    RunName,
 )
-from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -23,13 +19,10 @@ from infrastructure.inbound.command_line.display.output import (
     print_json_line,
     print_listing,
     print_note,
-    print_object,
-    print_table,
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
-from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
-from infrastructure.inbound.command_line.display.times import format_instant, format_offset
-from spawnlog.core.request import path_of
+from infrastructure.inbound.command_line.display.tables import Item
+from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
@@ -37,63 +30,14 @@ if TYPE_CHECKING:
 TRANSCRIPT_PAGE_ITEMS = 50
 LAST_ENTRIES_MAX = 500
 EVENTS_MAX = 10_000
-_HEADINGS = {"systemPrompt": "system prompt", "message": "message"}
-_PART_COLUMNS = (
-    TableColumn("OF", value_of("of")),
-    TableColumn("SOURCE", value_of("source")),
-    TableColumn("START", value_of("start"), right=True),
-    TableColumn("END", value_of("end"), right=True),
-    TableColumn("HASH", lambda part: part.get("sha256") or part.get("hmac")),
-)
-
-
-def run_events(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show the events of a run, in order."""
-    with api.client() as client:
-        found = find_run(client, name)
-        listing = client.items(
-            path_of("runs", found.run_id, "events"), {"at": at}, limit=EVENTS_MAX
-        )
-    if api.output is Output.TABLE and listing.items:
-        print_note(
-            f"run {found.run_id}, from {format_instant(listing.items[0].get('recordedAt'))} UTC"
-        )
-    print_listing(listing, event_columns(listing), api.output)
-
-
-def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
-    """The columns of a run's events; times also as distances from the first, and without the
-    date when they are all of one day."""
-    times = [event.get("recordedAt") for event in listing.items]
-    start = times[0] if times else None
-    date = (
-        "" if len({format_instant(time)[:10] for time in times}) > 1 else format_instant(start)[:11]
-    )
-    return (
-        TableColumn("POSITION", value_of("position"), right=True),
-        TableColumn(
-            "TIME", lambda event: format_instant(event.get("recordedAt")).removeprefix(date)
-        ),
-        TableColumn(
-            "AFTER", lambda event: format_offset(start, event.get("recordedAt")), right=True
-        ),
-        TableColumn("EVENT", value_of("type")),
-        TableColumn("FACTS", event_facts, folds=True),
-    )
 
 
 def run_log(
-    name: RunName,
-    limit: LimitOption = 200,
-    after: Annotated[
-        int | None, typer.Option(min=0, metavar="SEQUENCE", help="Go on after this entry.")
-    ] = None,
-    tools: Annotated[bool, typer.Option("--tools", help="With the calls of tools.")] = False,
+    given: Annotated[Given, OptionsOf("getRunTranscript")],
     follow: Annotated[
         bool,
         typer.Option("--follow", "-f", help="Show entries as they are written, until it is over."),
     ] = False,
-    at: AsOfOption = None,
     *,
     api: ApiOptions,
 ) -> None:
@@ -101,27 +45,22 @@ def run_log(
 
     Both sides of it, in order: its last entries (500 at most), or those after --after.
     """
-    with_tools = "true" if tools else None
+    limit, after, at = given["limit"], given["after"], given["at"]
     if follow:
         _require_followable(at, api.output)
     with api.client() as client:
-        found = find_run(client, name)
-        path = path_of("runs", found.run_id, "transcript")
+        path = given.path(client, "/v1/runs/{runId}/transcript")
+        query = given.query(client, without=("limit",))
         if follow:
-            _follow_log(client, found.run_id, path, limit, after, tools, api.output)
+            _follow_log(client, path, query, limit, api.output)
             return
         if after is None and limit <= LAST_ENTRIES_MAX:
-            page = client.get(path, {"last": limit, "tools": with_tools, "at": at}).value
+            page = client.get(path, {**query, "last": limit}).value
             listing = Listing(list(page.get("items") or ()), more=False)
         else:
-            listing = client.items(
-                path,
-                {"after": after, "tools": with_tools, "at": at},
-                limit=limit,
-                page_items=TRANSCRIPT_PAGE_ITEMS,
-            )
+            listing = client.items(path, query, limit=limit, page_items=TRANSCRIPT_PAGE_ITEMS)
         run = (
-            client.get(path_of("runs", found.run_id), {"at": at}).value
+            client.get(path.removesuffix("/transcript"), {"at": at}).value
             if api.output is Output.TABLE
             else {}
         )
@@ -147,13 +86,7 @@ def _require_followable(at: str | None, output: Output) -> None:
 
 
 def _follow_log(
-    client: "CommandClient",
-    run_id: str,
-    path: str,
-    limit: int,
-    after: int | None,
-    tools: bool,
-    output: Output,
+    client: "CommandClient", path: str, query: JsonObject, limit: int, output: Output
 ) -> None:
     """Print the last entries, or those behind `after`, and each later one until the run is over."""
     # Here and not above: `--help` needs no HTTP library.
@@ -166,35 +99,20 @@ def _follow_log(
             _print_entry(entry)
             sys.stdout.flush()
 
+    run_path = path.removesuffix("/transcript")
+    run_id, after = run_path.rpartition("/")[2], query["after"]
     if after is None:
-        last = min(limit, LAST_ENTRIES_MAX)
-        page = client.get(path, {"last": last, "tools": "true" if tools else None}).value
+        page = client.get(path, {**query, "last": min(limit, LAST_ENTRIES_MAX)}).value
         for entry in page.get("items") or ():
             show(entry)
         after = int(page.get("lastSequence") or 0)
-    for entry in follow_transcript(client, run_id, after=after, tools=tools):
+    for entry in follow_transcript(client, run_id, after=after, tools=query["tools"] is not None):
         show(entry)
-    run = client.get(path_of("runs", run_id)).value
+    run = client.get(run_path).value
     print_note(f"run {run_id} is {printable_line(run.get('status'), 20)}")
     if run.get("continuedBy"):
         following = printable_line(run["continuedBy"])
         print_note(f"its session continues with: spawnlog run log --follow {following}")
-
-
-def run_prompt(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show the prompt of a run, and where each part came from."""
-    with api.client() as client:
-        found = find_run(client, name)
-        prompt = client.get(path_of("runs", found.run_id, "prompt"), {"at": at}).value
-    if print_object(prompt, api.output):
-        return
-    for key, heading in _HEADINGS.items():
-        text = str(prompt.get(key) or "")
-        print(f"=== {heading} ({len(text.encode('utf-8', 'replace'))} bytes) ===")
-        print_block(text)
-        print()
-    print("=== parts ===")
-    print_table(prompt.get("parts") or [], _PART_COLUMNS)
 
 
 def _print_entry(entry: JsonObject) -> None:
@@ -222,33 +140,3 @@ def _as_text(value: object) -> str:
 
 def _indent_text(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.split("\n"))
-
-
-_COLUMNS = (
-    TableColumn("RULE", value_of("rule")),
-    TableColumn("RESULT", lambda one: str(one.get("result")).replace("_", " "), coloured=True),
-    TableColumn("WHAT", value_of("text"), folds=True),
-)
-
-
-def explain_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show why a run was permitted or refused, rule by rule.
-
-    Each rule stands with what it compared.
-    """
-    with api.client() as client:
-        found = find_run(client, name)
-        explanation = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).value
-    if print_object(explanation, api.output):
-        return
-    stage, revision = (
-        printable_line(explanation.get("stage")),
-        printable_line(explanation.get("configRevision")),
-    )
-    print_note(f"run {found.run_id}, {stage}, under configuration revision {revision}")
-    print_table(explanation.get("decisions") or [], _COLUMNS)
-    refused = explanation.get("refused")
-    if isinstance(refused, dict):
-        rule, status = printable_line(refused.get("rule")), printable_line(refused.get("status"))
-        print(f"\nrefused by rule {rule} ({status}):")
-        print_block(str(refused.get("text") or ""))

@@ -3,11 +3,8 @@ run; one that steers takes the place of the run at work."""
 
 from typing import Annotated
 
-import typer
-
-from infrastructure.inbound.command_line.client.arguments import read_text_argument
-from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
     follow_run,
@@ -16,48 +13,34 @@ from infrastructure.inbound.command_line.client.submit import (
 )
 from infrastructure.inbound.command_line.client.wait import await_run
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
-from spawnlog.core.request import path_of
 
 _UNKNOWN_OUTCOME = "the message may have been taken or not"
 
 
-def send_message(
-    name: RunName,
-    message: Annotated[
-        str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
-    ],
-    *,
-    submit: SubmitOptions,
-    api: ApiOptions,
-) -> None:
+Message = Annotated[Given, OptionsOf("sendMessage")]
+
+
+def send_message(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> None:
     """Send a message to the session of a run.
 
     It becomes the next run; while a run is at work the message waits. A refusal exits with 3, a
     run that failed under --wait with 1.
     """
-    _send(name, {"message": read_text_argument(message, "message")}, submit, api)
+    _send(given, {}, submit, api)
 
 
-def steer_run(
-    name: RunName,
-    message: Annotated[
-        str, typer.Argument(metavar="MESSAGE", help="What to do; - reads it from standard input.")
-    ],
-    *,
-    submit: SubmitOptions,
-    api: ApiOptions,
-) -> None:
+def steer_run(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> None:
     """End a run and continue with a message in its place.
 
     The run that is ended is not announced. One that is over stays as it is.
     """
-    text = read_text_argument(message, "message")
-    _send(name, {"message": text, "mode": "steer"}, submit, api)
+    _send(given, {"mode": "steer"}, submit, api)
 
 
-def _send(name: str, body: JsonObject, submit: SubmitOptions, api: ApiOptions) -> None:
+def _send(given: Given, mode: JsonObject, submit: SubmitOptions, api: ApiOptions) -> None:
     with api.client() as client:
-        path = path_of("runs", find_run(client, name).run_id, "messages")
+        body = given.body(client) | mode
+        path = given.path(client, "/v1/runs/{runId}/messages")
         accepted = post_or_print_refusal(
             client, path, body, submit.idempotency_key, _UNKNOWN_OUTCOME, api.output
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS_MAX = 30.0
 ALL_RUNS = ("all", "*")
-ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")]
+Reason = Annotated[Given, OptionsOf("stopRun", only=("reason",))]
 AssumeYes = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")
 ]
@@ -34,9 +35,9 @@ AssumeYes = Annotated[
 def stop_run(
     name: RunName,
     requester: RequesterOption = "main",
-    reason: ReasonOption = None,
-    yes: AssumeYes = False,
     *,
+    given: Reason,
+    yes: AssumeYes = False,
     api: ApiOptions,
 ) -> None:
     """Stop a run and everything it has spawned.
@@ -44,13 +45,13 @@ def stop_run(
     `all` stops everything that the requester has at work.
     """
     if name in ALL_RUNS:
-        _stop_all(requester, reason, api, yes=yes)
+        _stop_all(requester, given, api, yes=yes)
         return
     with api.client() as client:
         found = find_run(client, name)
         if not (found.exact or yes):
             _confirm_run(client.get(path_of("runs", found.run_id)).value)
-        run = stop_and_wait(client, found.run_id, reason)
+        run = stop_and_wait(client, found.run_id, given.body(client))
     if print_object(run, api.output):
         return
     if has_reached(run, "ended"):
@@ -59,7 +60,7 @@ def stop_run(
         print(f"run {found.run_id} is asked to stop, and still {run.get('status')}")
 
 
-def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool) -> None:
+def _stop_all(requester: str, given: Given, api: ApiOptions, *, yes: bool) -> None:
     """Every run that a session has at work, with everything below it; the session itself goes
     on."""
     stopped: list[JsonObject] = []
@@ -69,7 +70,7 @@ def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool)
         if runs and not yes:
             _confirm_session(found)
         for run_id in runs:
-            stopped.append(stop_and_wait(client, run_id, reason))
+            stopped.append(stop_and_wait(client, run_id, given.body(client)))
     if print_object({"items": stopped}, api.output):
         return
     if not stopped:
@@ -78,15 +79,15 @@ def _stop_all(requester: str, reason: str | None, api: ApiOptions, *, yes: bool)
     print("1 run is stopped" if len(stopped) == 1 else f"{len(stopped)} runs are stopped")
 
 
-def stop_and_wait(client: "CommandClient", run_id: str, reason: str | None = None) -> JsonObject:
+def stop_and_wait(client: "CommandClient", run_id: str, body: JsonObject) -> JsonObject:
     """Stop a run; the run as it is then, over unless that takes more than 30 seconds."""
     path = path_of("runs", run_id, "stop")
-    client.post(path, _body(reason), idempotency_key=str(uuid.uuid4()))
+    client.post(path, body, idempotency_key=str(uuid.uuid4()))
     return wait_for_run(client, run_id, until="ended", seconds_max=STOP_SECONDS_MAX)
 
 
 def stop_session(
-    session: SessionName, reason: ReasonOption = None, yes: AssumeYes = False, *, api: ApiOptions
+    session: SessionName, *, given: Reason, yes: AssumeYes = False, api: ApiOptions
 ) -> None:
     """Stop a session's own run and everything below it.
 
@@ -98,7 +99,7 @@ def stop_session(
         if session not in (key, found.get("sessionId")) and not yes:
             _confirm_session(found)
         path = path_of("sessions", key, "stop")
-        stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).value
+        stopped = client.post(path, given.body(client), idempotency_key=str(uuid.uuid4())).value
         run = _wait_for_own_run(client, stopped)
     if print_object(stopped, api.output):
         return
@@ -116,10 +117,6 @@ def _wait_for_own_run(client: "CommandClient", stopped: JsonObject) -> JsonObjec
     if stopped.get("runId") is None or stopped.get("wasOver"):
         return None
     return wait_for_run(client, str(stopped["runId"]), until="ended", seconds_max=STOP_SECONDS_MAX)
-
-
-def _body(reason: str | None) -> JsonObject:
-    return {} if reason is None else {"reason": reason}
 
 
 def _confirm_run(run: JsonObject) -> None:

@@ -144,13 +144,13 @@ def stop(
         known = _subagents(client, requester)
         if target in ("all", "*"):
             for one in known.active:
-                stop_and_wait(client, one.run_id, None)
+                stop_and_wait(client, one.run_id, {})
             return
         found = _find(known, target)
         if not found.is_active:
             print_block(f"{found.label} is already finished.")
             return
-        stop_and_wait(client, found.run_id, None)
+        stop_and_wait(client, found.run_id, {})
 
 
 def _find(known: Subagents, target: str) -> Subagent:

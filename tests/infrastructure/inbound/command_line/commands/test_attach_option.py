@@ -88,7 +88,7 @@ def test_where_files_are_wanted_and_how_light_the_prompt_is(
 def test_what_has_become_of_files_is_told(state: str, words: str) -> None:
     receipt = {"count": 1, "totalBytes": 3, "relDir": "x", "state": state}
     assert (
-        spawn_arguments.attachments_summary(receipt)
+        attachments_summary(receipt)
         == f"1 file(s), 3 bytes, {words} of the workspace"
     )
 

@@ -1,20 +1,13 @@
-"""`spawnlog session get` and `session context`."""
+"""A session in a terminal: its runs, and what it shares with its children."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, SessionName
 from infrastructure.inbound.command_line.display.forms import short_id
-from infrastructure.inbound.command_line.display.output import (
-    print_fields,
-    print_note,
-    print_object,
-    print_table,
-)
+from infrastructure.inbound.command_line.display.output import JsonObject, print_note, print_table
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
-from spawnlog.core.request import path_of
 
 _RUNS_SHOWN_MAX = 20
 _OWN_COLUMNS = (
@@ -30,35 +23,10 @@ _RUN_COLUMNS = (
 )
 
 
-def get_session(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show a session, its own runs, and its children."""
-    with api.client() as client:
-        found = client.get(path_of("sessions", session), {"at": at}).value
-    if print_object(found, api.output):
-        return
-    active, most = found.get("activeChildren"), found.get("maxChildren")
-    print_fields(
-        {
-            "session": found.get("sessionKey") or found.get("key") or session,
-            "id": found.get("sessionId"),
-            "agent": found.get("agentId"),
-            "stage": found.get("stage"),
-            "depth": found.get("depth"),
-            "role": found.get("role"),
-            "control": found.get("controlScope"),
-            "spawned by": found.get("spawnedBy"),
-            "children": None if active is None else _children(active, most),
-            "pending": found.get("pendingDescendants"),
-            "created": format_instant(found.get("createdAt")),
-        }
-    )
-    _print_runs("own runs", found.get("ownRuns"), _OWN_COLUMNS, "`spawnlog run list`")
-    _print_runs("spawned", found.get("runs"), _RUN_COLUMNS, "`spawnlog run list --requester`")
-
-
-def _children(active: object, most: object) -> str:
-    """How many of how many, where that can be told."""
-    return f"{active} active" if most is None else f"{active} active, at most {most}"
+def print_session_runs(session: JsonObject) -> None:
+    """Print the session's own runs, and those that it spawned."""
+    _print_runs("own runs", session.get("ownRuns"), _OWN_COLUMNS, "`spawnlog run list`")
+    _print_runs("spawned", session.get("runs"), _RUN_COLUMNS, "`spawnlog run list --requester`")
 
 
 def _print_runs(heading: str, runs: object, columns: tuple[TableColumn, ...], further: str) -> None:
@@ -101,22 +69,8 @@ _STARTED_COLUMNS = (
 )
 
 
-def get_context(session: SessionName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Show what a session shares with its children.
-
-    The values, who wrote them, and which run started with which version.
-    """
-    with api.client() as client:
-        found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).value
-    if print_object(found, api.output):
-        return
-    print_fields(
-        {
-            "session": found.get("sessionKey") or session,
-            "version": found.get("version"),
-            "position": found.get("position"),
-        }
-    )
+def print_shared_context(found: JsonObject) -> None:
+    """Print the shared values, who wrote them, and which run started with which version."""
     sources = _mapping(found.get("sources"))
     _print_section(
         "shared",

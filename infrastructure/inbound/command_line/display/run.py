@@ -1,0 +1,93 @@
+"""A run in a terminal: what its description has no field for."""
+
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    print_block,
+    print_fields,
+)
+from infrastructure.inbound.command_line.display.tables import Item
+from infrastructure.inbound.command_line.display.times import format_instant
+
+_STATES = {
+    "removing": "being removed from",
+    "removed": "removed from",
+    "left_in_place": "left in place in",
+}
+
+
+def print_run_texts(run: JsonObject) -> None:
+    """Print what there may be several of, and the texts, in the order of a run's life."""
+    for respawned in run.get("respawns") or ():
+        print_fields({"respawned as": respawned})
+    for warning in run.get("warnings") or ():
+        print_fields({"warning": warning})
+    for one in run.get("dependsOn") or ():
+        print_fields({"depends on": _format_dependency(one)})
+    for step in run.get("undoing") or ():
+        print_fields({"to undo": _format_undo(step)})
+    for heading, text in (
+        ("task", run.get("task") or run.get("taskPreview")),
+        ("result", run.get("resultText")),
+        ("error", run.get("error")),
+    ):
+        if text:
+            print(f"\n{heading}:")
+            print_block(str(text))
+
+
+def attachments_summary(receipt: object) -> str | None:
+    """The receipt of an answer or a run in words; None when nothing was attached."""
+    if not isinstance(receipt, dict):
+        return None
+    count, size = receipt.get("count"), receipt.get("totalBytes")
+    where = f"{receipt.get('relDir')} of the workspace"
+    state = _STATES.get(str(receipt.get("state")), "in")
+    return f"{count} file(s), {size} bytes, {state} {where}"
+
+
+def _format_undo(step: Item) -> str:
+    where = " of ".join(str(step[key]) for key in ("relative", "root") if step.get(key))
+    failures = f"failed {step['failures']} time(s)" if step.get("failures") else None
+    again = f"next attempt {format_instant(step.get('nextAttemptAt'))}"
+    description = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
+    return f"{description}: {step['error']}" if step.get("error") else description
+
+
+def _format_dependency(one: Item) -> str:
+    name, run_id = one.get("name"), one.get("runId")
+    named = f"run {run_id}" if name == run_id else f"{name} (run {run_id or 'unknown'})"
+    any_end = "however it ends" if one.get("require") == "ended" else None
+    return ", ".join(filter(None, (named, any_end, one.get("state"))))
+
+
+def run_status(run: Item) -> str:
+    """Return the status, and the stage if that is another word."""
+    status, stage = str(run.get("status")), str(run.get("stage"))
+    return status if status == stage else f"{status} ({stage})"
+
+
+def run_agent(run: Item) -> str:
+    """Return the agent, and the one that was asked for if that is another."""
+    agent, requested = run.get("agentId"), run.get("requestedAgentId")
+    return f"{agent}" if requested in (None, agent) else f"{agent} (asked for: {requested})"
+
+
+def run_depth(run: Item) -> str:
+    """Return the depth and the role."""
+    depth, role = run.get("depth"), run.get("role")
+    return f"{depth} ({role})" if role else str(depth if depth is not None else "")
+
+
+def run_model(run: Item) -> str:
+    """Return the provider and the model."""
+    return "/".join(filter(None, (run.get("modelProvider"), run.get("model"))))
+
+
+def used_tokens(usage: object) -> str | None:
+    """Return how many tokens were used."""
+    if not isinstance(usage, dict):
+        return None
+    return (
+        f"{usage.get('totalTokens')} ({usage.get('inputTokens')} in, "
+        f"{usage.get('outputTokens')} out)"
+    )

@@ -1,0 +1,89 @@
+"""The records of a run in a terminal: its events, its prompt, its explanation."""
+
+from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Listing,
+    Output,
+    print_block,
+    print_listing,
+    print_note,
+    print_table,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant, format_offset
+
+_HEADINGS = {"systemPrompt": "system prompt", "message": "message"}
+_PART_COLUMNS = (
+    TableColumn("OF", value_of("of")),
+    TableColumn("SOURCE", value_of("source")),
+    TableColumn("START", value_of("start"), right=True),
+    TableColumn("END", value_of("end"), right=True),
+    TableColumn("HASH", lambda part: part.get("sha256") or part.get("hmac")),
+)
+
+
+def print_run_events(listing: Listing) -> None:
+    """Print the events of a run."""
+    if listing.items:
+        first = listing.items[0]
+        run_id = printable_line(str(first.get("stream")).removeprefix("run:"))
+        print_note(f"run {run_id}, from {format_instant(first.get('recordedAt'))} UTC")
+    print_listing(listing, event_columns(listing), Output.TABLE)
+
+
+def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
+    """The columns of a run's events; times also as distances from the first, and without the
+    date when they are all of one day."""
+    times = [event.get("recordedAt") for event in listing.items]
+    start = times[0] if times else None
+    date = (
+        "" if len({format_instant(time)[:10] for time in times}) > 1 else format_instant(start)[:11]
+    )
+    return (
+        TableColumn("POSITION", value_of("position"), right=True),
+        TableColumn(
+            "TIME", lambda event: format_instant(event.get("recordedAt")).removeprefix(date)
+        ),
+        TableColumn(
+            "AFTER", lambda event: format_offset(start, event.get("recordedAt")), right=True
+        ),
+        TableColumn("EVENT", value_of("type")),
+        TableColumn("FACTS", event_facts, folds=True),
+    )
+
+
+def print_prompt(prompt: JsonObject) -> None:
+    """Print the texts of a prompt, and where each part came from."""
+    for key, heading in _HEADINGS.items():
+        text = str(prompt.get(key) or "")
+        print(f"=== {heading} ({len(text.encode('utf-8', 'replace'))} bytes) ===")
+        print_block(text)
+        print()
+    print("=== parts ===")
+    print_table(prompt.get("parts") or [], _PART_COLUMNS)
+
+
+_RULE_COLUMNS = (
+    TableColumn("RULE", value_of("rule")),
+    TableColumn("RESULT", lambda one: str(one.get("result")).replace("_", " "), coloured=True),
+    TableColumn("WHAT", value_of("text"), folds=True),
+)
+
+
+def print_explanation(explanation: JsonObject) -> None:
+    """Print the rules of a decision, each with what it compared, and the refusal."""
+    stage, revision = (
+        printable_line(explanation.get("stage")),
+        printable_line(explanation.get("configRevision")),
+    )
+    print_note(
+        f"run {printable_line(explanation.get('runId'))}, {stage}, under configuration revision {revision}"
+    )
+    print_table(explanation.get("decisions") or [], _RULE_COLUMNS)
+    refused = explanation.get("refused")
+    if isinstance(refused, dict):
+        rule, status = printable_line(refused.get("rule")), printable_line(refused.get("status"))
+        print(f"\nrefused by rule {rule} ({status}):")
+        print_block(str(refused.get("text") or ""))
