@@ -21,7 +21,7 @@ from application.queries.access import (
     require_session_access,
 )
 from application.queries.as_of import resolve_as_of
-from application.queries.command import Command
+from application.queries.command import Command, Option
 from application.queries.errors import QueryError, invalid_value, validation_problem
 from application.queries.operation import Body, operation
 from application.queries.runs import readable_run
@@ -115,7 +115,22 @@ class RespawnBody(Body):
     status_description="Accepted and durable",
     repeat="key",
     location="/v1/runs/{runId}",
-    command=Command("run respawn", by_hand=True),
+    command=Command(
+        "run respawn",
+        by_hand=True,
+        options={
+            "changes": None,
+            "scripts": Option(
+                help="Run context scripts again, or use what they said for the earlier run."
+            ),
+            "transcript.upTo": Option(
+                metavar="N", help="Begin with the earlier run's transcript up to entry N."
+            ),
+            "configRevision": Option(
+                metavar="N", help="Decide under this revision of the configuration."
+            ),
+        },
+    ),
 )
 async def respawn(
     services: CommandServices,

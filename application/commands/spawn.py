@@ -8,12 +8,83 @@ from application.commands.control import require_service
 from application.commands.services import CommandServices
 from application.commands.spawn_body import REQUESTER_KEY, SpawnBody, spawn_request
 from application.queries.access import Caller, require_agent_access, require_session_access
-from application.queries.command import Command
+from application.queries.command import Command, Option
 from application.queries.operation import operation
 from application.queries.session_reference import resolve_session_reference
 from application.queries.views.run import AttachedFileView
 from application.queries.views.view import View
 from domain.run.facts import SpawnMode
+from domain.values.moments import DURATION_FORMS
+
+SPAWN_OPTIONS: dict[str, Option | None] = {
+    "agentId": Option(flag="--agent", metavar="ID", help="Agent, or an alias of one."),
+    "label": Option(help="A name for the run."),
+    "model": Option(help="Model, as provider/name."),
+    "thinking": Option(help="Thinking level."),
+    "runTimeoutSeconds": Option(
+        flag="--timeout",
+        metavar="DURATION",
+        means="duration",
+        help=f"End it after so long: {DURATION_FORMS}. 0: never.",
+    ),
+    "thread": Option(help="Bind the child to a thread of the channel."),
+    "mode": Option(help="One run, or a session that stays; needs --thread."),
+    "cleanup": Option(help="Archive right after the announcement, or later."),
+    "sandbox": Option(help="Whether it has to be in a sandbox."),
+    "context": Option(help="Begin with the requester's conversation, or without."),
+    "lightContext": Option(help="Leave AGENTS.md and TOOLS.md out of the prompt."),
+    "expectsCompletionMessage": Option(
+        flag="--no-completion", help="Announce nothing when it has ended."
+    ),
+    "attachments": Option(
+        flag="--attach",
+        metavar="FILE",
+        means="files",
+        help="A file to put into the child's workspace, under its own name; may be repeated.",
+    ),
+    "attachAs.mountPath": Option(
+        flag="--attach-as",
+        metavar="PATH",
+        help="Where the child is to look for the files; they are not moved.",
+    ),
+    "contextPreamble": Option(flag="--preamble", help="What stands in front of its prompt."),
+    "sharedContext": Option(
+        flag="--shared",
+        metavar="JSON",
+        means="objects",
+        help="Keys of the shared context as a JSON object, or @FILE with one; may be repeated, and"
+        " of a key that is given twice the last value counts.",
+    ),
+    "sharedContextScope": Option(
+        flag="--shared-scope", help="For all children of the session, or for this one alone."
+    ),
+    "dependsOn": Option(
+        metavar="RUN", help="Begin when this run of the tree is done (label or id)."
+    ),
+    "chainAfter": Option(metavar="RUN", help="One run more to wait for, by label or id."),
+    "requester.channel": Option(help="The channel that the requester is on."),
+    "requester.accountId": Option(flag="--account", metavar="ID", help="Its account there."),
+    "requester.to": Option(metavar="TARGET", help="Where on the channel it is."),
+    "requester.threadId": Option(metavar="ID", help="In which thread."),
+    "requester.workspaceDir": Option(
+        flag="--workspace", metavar="DIR", help="The folder it works in."
+    ),
+    # The command has them in words of its own, or reads them from a file alone.
+    **dict.fromkeys(("task", "parallel", "requester.sessionKey")),
+    **dict.fromkeys(
+        f"requester.{name}"
+        for name in (
+            "groupId",
+            "groupChannel",
+            "groupSpace",
+            "memberRoleIds",
+            "agentIdOverride",
+            "sandboxed",
+            "activeModel",
+            "activeThinking",
+        )
+    ),
+}
 
 
 class AttachmentsReceipt(View):
@@ -84,7 +155,7 @@ class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
     repeat="key",
     location="/v1/runs/{runId}",
     body_required=True,
-    command=Command("spawn", by_hand=True),
+    command=Command("spawn", by_hand=True, options=SPAWN_OPTIONS),
 )
 async def spawn(
     services: CommandServices, caller: Caller, body: SpawnBody, command: CommandContext

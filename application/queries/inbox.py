@@ -8,7 +8,7 @@ from pydantic import Field
 from application.ports.registry import InboxQuery
 from application.queries.access import Caller, require_session_access
 from application.queries.as_of import resolve_as_of
-from application.queries.command import Command
+from application.queries.command import Command, Option
 from application.queries.errors import QueryError
 from application.queries.operation import WAIT, PageAfter, ReadAsOf, operation
 from application.queries.services import QueryServices
@@ -107,7 +107,11 @@ class ListLedger(ReadAsOf, PageAfter):
         " number, so a page may be short or empty: the ledger is over when `nextAfter` is null."
     ),
     errors=("not_found",),
-    command=Command("announcement list", by_hand=True),
+    command=Command(
+        "announcement list",
+        by_hand=True,
+        options={"state": Option(help="Of all sessions: those in this state.")},
+    ),
 )
 async def list_ledger(
     services: QueryServices, caller: Caller, query: ListLedger

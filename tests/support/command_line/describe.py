@@ -3,6 +3,7 @@
 It is plain data, because help is printed without models and without a client.
 """
 
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.alias_generators import to_snake
 
 from application.operations import OPERATIONS
@@ -45,7 +46,8 @@ def _described(row: Operation) -> Json:
     assert not unknown, f"{row.name}: the command has options of no parameter: {unknown}"
     flags: Json = {one["name"]: one.get("flag", one["name"]) for one in parameters}
     for one in parameters:
-        one["help"] = _in_words_of_commands(one["help"], flags)
+        if one.pop("isDescription", False):
+            one["help"] = _in_words_of_commands(one["help"], flags)
     _name_moments_once(parameters)
     has_limit = row.query is not None and "limit" in row.query.model_fields
     is_paged = has_limit and "items" in _members(row.answer)
@@ -104,7 +106,7 @@ def _without_defaults(members: Json) -> Json:
 def _parameters(row: Operation, command: Command) -> Iterator[Json]:
     """Yield arguments in their order, then the options in that of the models."""
     members = {
-        **{(name, "path"): ({"type": "string"}, True) for name in PATH_NAME.findall(row.path)},
+        **{(name, "path"): (_of_path(row, name), True) for name in PATH_NAME.findall(row.path)},
         **{(name, "query"): one for name, one in _properties(row.query).items()},
         **{(name, "body"): one for name, one in _properties(row.body).items()},
     }
@@ -126,6 +128,11 @@ def _parameters(row: Operation, command: Command) -> Iterator[Json]:
     yield from sorted(
         (one for one in options if one["name"] in last), key=lambda one: last.index(one["name"])
     )
+
+
+def _of_path(row: Operation, name: str) -> Json:
+    annotation = inspect.signature(row.handler).parameters[row.path_arguments[name]].annotation
+    return TypeAdapter(annotation).json_schema()
 
 
 def _properties(model: type[BaseModel] | None) -> Mapping[str, tuple[Json, bool]]:
@@ -178,6 +185,7 @@ def _parameter(
         "flag": None if is_argument else flag,
         "kind": kind,
         "help": text,
+        "isDescription": option.help is None or None,
         "metavar": metavar,
         "default": option.default,
         "required": (required and option.default is None and place != "path") or None,

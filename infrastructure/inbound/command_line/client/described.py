@@ -200,7 +200,10 @@ def _snake(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OptionsOf:
-    """The options of an operation that a command takes: metadata of a parameter of type `Given`."""
+    """The options of an operation that a command takes: metadata of a parameter of type `Given`.
+
+    `only` and `without` name parameters; the name of a member stands for the members in it.
+    """
 
     operation: str
     only: tuple[str, ...] = ()
@@ -212,9 +215,9 @@ class OptionsOf:
 
     def _chosen(self, known: Sequence[Parameter]) -> Iterator[Parameter]:
         for one in known:
-            if one.name in self.without or (self.only and one.name not in self.only):
-                continue
-            yield one
+            names = {one.name, one.name.partition(".")[0]}
+            if not names & set(self.without) and (not self.only or names & set(self.only)):
+                yield one
 
 
 @dataclass(frozen=True, slots=True)

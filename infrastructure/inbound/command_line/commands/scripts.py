@@ -1,10 +1,10 @@
 """`spawnlog script test`: what an agent's context scripts would do to a spawn."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from infrastructure.inbound.command_line.client.arguments import CleanupChoice, read_text_argument
+from infrastructure.inbound.command_line.client.arguments import read_text_argument
 from infrastructure.inbound.command_line.client.options import (
     ConfigFile,
     HomeDir,
@@ -49,7 +49,7 @@ def run_scripts(
     label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
     requester: RequesterOption = "main",
     cleanup: Annotated[
-        CleanupChoice | None, typer.Option(help="OutputOption a spawn would say it.")
+        Literal["delete", "keep"] | None, typer.Option(help="As a spawn would say it.")
     ] = None,
     config: ConfigFile = None,
     data_dir: HomeDir = None,
@@ -70,7 +70,7 @@ def run_scripts(
         task=read_text_argument(task, "task"),
         requester=requester,
         label=label,
-        cleanup=None if cleanup is None else cleanup.value,
+        cleanup=cleanup,
     )
     trial = try_scripts(ServeOptions(config=config, data_dir=data_dir), tried)
     body = _trial_json(trial)

@@ -1,17 +1,16 @@
 """`spawnlog spawn`: ask for a sub-agent, or for several at once, and wait for them if wanted."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infrastructure.inbound.command_line.client.arguments import (
-    NewChildOptions,
-    OriginOptions,
-    RequestFile,
     read_request,
     read_text_argument,
 )
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
 from infrastructure.inbound.command_line.client.options import ApiOptions, RequesterOption
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -105,6 +104,15 @@ def follow_batch(
 
 SPAWNS = "/v1/spawns"
 _UNKNOWN_OUTCOME = "the spawn may have been accepted or not"
+RequestFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="A whole request as JSON; what is given beside it counts more. - reads standard"
+        " input.",
+    ),
+]
 TaskArgument = Annotated[
     str | None, typer.Argument(metavar="TASK", help="What to do; - reads it from standard input.")
 ]
@@ -117,22 +125,22 @@ def spawn(
     requester: RequesterOption = "main",
     file: RequestFile = None,
     *,
-    child: NewChildOptions,
-    origin: OriginOptions,
+    given: Annotated[Given, OptionsOf("spawn")],
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
     """Spawn a sub-agent, or several. A refusal exits with 3, a failed run under --wait with 1."""
-    members = child.members()
-    body = read_request(file) if file is not None else {}
-    asks = body.get("requester")
-    known = asks if isinstance(asks, dict) else {}
-    body["requester"] = {"sessionKey": requester, **known, **origin.members()}
-    if file is None or task is not None or tasks:
-        body |= task_members(task, tasks or (), parallel=parallel)
-    body |= members
-    parallel = parallel or isinstance(body.get("task"), list)
     with api.client() as client:
+        members = given.body(client)
+        origin = members.pop("requester", {})
+        body = read_request(file) if file is not None else {}
+        asks = body.get("requester")
+        known = asks if isinstance(asks, dict) else {}
+        body["requester"] = {"sessionKey": requester, **known, **origin}
+        if file is None or task is not None or tasks:
+            body |= task_members(task, tasks or (), parallel=parallel)
+        body |= members
+        parallel = parallel or isinstance(body.get("task"), list)
         accepted = post_or_print_refusal(
             client, SPAWNS, body, submit.idempotency_key, _UNKNOWN_OUTCOME, api.output
         )

@@ -74,13 +74,9 @@ _RULE_COLUMNS = (
 
 def print_explanation(explanation: JsonObject) -> None:
     """Print the rules of a decision, each with what it compared, and the refusal."""
-    stage, revision = (
-        printable_line(explanation.get("stage")),
-        printable_line(explanation.get("configRevision")),
-    )
-    print_note(
-        f"run {printable_line(explanation.get('runId'))}, {stage}, under configuration revision {revision}"
-    )
+    names = ("runId", "stage", "configRevision")
+    run_id, stage, revision = (printable_line(explanation.get(one)) for one in names)
+    print_note(f"run {run_id}, {stage}, under configuration revision {revision}")
     print_table(explanation.get("decisions") or [], _RULE_COLUMNS)
     refused = explanation.get("refused")
     if isinstance(refused, dict):

@@ -2,21 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from infrastructure.contract.json_values import RepeatedKey
 from infrastructure.inbound.command_line.client.arguments import (
-    ChildOptions,
     parse_json,
     read_text_argument,
-    without_none,
 )
-from infrastructure.inbound.command_line.client.find_run import find_run
-from infrastructure.inbound.command_line.client.options import ApiOptions, RunName
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
     follow_run,
@@ -26,52 +22,13 @@ from infrastructure.inbound.command_line.client.submit import (
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
-from spawnlog.core.request import path_of
 
 _UNKNOWN_OUTCOME = "the spawn may have been accepted or not"
 _FIELD = re.compile(r"[A-Za-z]+(\.[A-Za-z]+)?")
 
 
-class ScriptsOption(StrEnum):
-    """Whether context scripts run again."""
-
-    AGAIN = "again"
-    RECORDED = "recorded"
-
-
-@dataclass(frozen=True, slots=True)
-class RespawnOptions:
-    """What of the earlier run's life is used again."""
-
-    scripts: Annotated[
-        ScriptsOption,
-        typer.Option(help="Run context scripts again, or use what they said for the earlier run."),
-    ] = ScriptsOption.AGAIN
-    up_to: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Begin with the earlier run's transcript up to entry N."
-        ),
-    ] = None
-    config_revision: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Decide under this revision of the configuration."),
-    ] = None
-
-    def members(self) -> JsonObject:
-        """What was given, as the members of a request."""
-        is_again = self.scripts is ScriptsOption.AGAIN
-        return without_none(
-            {
-                "scripts": None if is_again else self.scripts.value,
-                "transcript": {"upTo": self.up_to} if self.up_to is not None else None,
-                "configRevision": self.config_revision,
-            }
-        )
-
-
 def respawn_run(
-    name: RunName,
+    source: Annotated[Given, OptionsOf("respawn")],
     task: Annotated[
         str | None,
         typer.Option(metavar="TASK", help="Another task; - reads it from standard input."),
@@ -93,8 +50,7 @@ def respawn_run(
         ),
     ] = None,
     *,
-    child: ChildOptions,
-    source: RespawnOptions,
+    child: Annotated[Given, OptionsOf("spawn", without=("requester",))],
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
@@ -103,15 +59,15 @@ def respawn_run(
     It may be a refused one. Its request is sent again, but for what is given here. A refusal exits
     with 3, a failed run under --wait with 1.
     """
-    changes: JsonObject = {} if task is None else {"task": read_text_argument(task, "task")}
-    changes |= child.members()
-    if requester is not None:
-        changes["requester"] = {"sessionKey": requester}
-    body = without_none({"changes": _with_fields(changes, fields or ()) or None})
-    body |= source.members()
     with api.client() as client:
-        run_id = find_run(client, name).run_id
-        path = path_of("runs", run_id, "respawn")
+        changes: JsonObject = {} if task is None else {"task": read_text_argument(task, "task")}
+        changes |= child.body(client)
+        if requester is not None:
+            changes["requester"] = {"sessionKey": requester}
+        changes = _with_fields(changes, fields or ())
+        body = {**({"changes": changes} if changes else {}), **source.body(client)}
+        path = source.path(client, "/v1/runs/{runId}/respawn")
+        run_id = path.split("/")[-2]
         key = submit.idempotency_key
         answer = post_or_print_refusal(client, path, body, key, _UNKNOWN_OUTCOME, api.output)
         accepted = {**answer, "respawnedFrom": run_id}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from infrastructure.inbound.command_line.client import arguments as spawn_arguments
+from infrastructure.inbound.command_line.display.run import attachments_summary
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
@@ -87,10 +88,7 @@ def test_where_files_are_wanted_and_how_light_the_prompt_is(
 )
 def test_what_has_become_of_files_is_told(state: str, words: str) -> None:
     receipt = {"count": 1, "totalBytes": 3, "relDir": "x", "state": state}
-    assert (
-        attachments_summary(receipt)
-        == f"1 file(s), 3 bytes, {words} of the workspace"
-    )
+    assert attachments_summary(receipt) == f"1 file(s), 3 bytes, {words} of the workspace"
 
 
 def test_nothing_is_asked_for_that_was_not_given(spawnlog: Command, accepting: RecordedApi) -> None:
