@@ -125,6 +125,7 @@ docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}
 	@$(BIN)/python -m tests.support.page.shapes
 	@$(BIN)/python -m tests.support.http.shown_tools
 	@$(BIN)/python -m tests.support.command_line.describe
+	@$(BIN)/python -m tests.support.command_line.reference
 
 durations: page $(DEV) $(ADAPTERS) ## run every test, and note in tests/durations.json how long it takes
 	@SPAWNLOG_STORE_DURATIONS=1 $(BIN)/python -m pytest --hypothesis-profile=all \

@@ -5,25 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import typer
 
 from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
-from infrastructure.inbound.command_line.main import app
 from infrastructure.inbound.http.openapi import document
+from tests.support.command_line.reference import commands, reference
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-OPTION = re.compile(r"--[a-z][a-z-]*")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-
-
-def commands_of(command: object, name: str) -> list[str]:
-    """The names of a command's own commands, or its own."""
-    inner: dict[str, object] = getattr(command, "commands", {})
-    if not inner:
-        return [name]
-    return [found for word, each in inner.items() for found in commands_of(each, f"{name} {word}")]
 
 
 def served() -> dict[str, set[str]]:
@@ -52,37 +42,10 @@ def test_every_page_is_in_the_index_by_reader() -> None:
         assert page.name == "README.md" or f"]({page.name})" in index, page.name
 
 
-def test_every_command_is_described_and_none_that_is_not_there() -> None:
-    there = set(commands_of(typer.main.get_command(app), "spawnlog"))
+def test_page_of_commands_is_current() -> None:
     page = (DOCS / "commands.md").read_text("utf-8")
-    described = re.findall(r"^\| `(spawnlog [a-z -]+?)(?: [A-Z]+)?` \|", page, re.M)
-    assert {*described, "spawnlog announcement ack"} == there
-
-
-ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)(?: [A-Z]+)?` \| (.*) \|$", re.M)
-
-
-@pytest.mark.parametrize(
-    ("name", "row"),
-    ROW.findall((DOCS / "commands.md").read_text("utf-8")),
-    ids=lambda text: text[:20],
-)
-def test_options_of_each_command_are_described(name: str, row: str) -> None:
-    command: object = typer.main.get_command(app)
-    for word in name.split():
-        command = getattr(command, "commands", {})[word]
-    there = {
-        option
-        for parameter in getattr(command, "params", ())
-        for option in (*parameter.opts, *parameter.secondary_opts)
-        if option.startswith("--")
-    }
-    page = (DOCS / "commands.md").read_text("utf-8")
-    shared = re.findall(r"^Shared options: (.*?)\n\n", page, re.M | re.S)[0]
-    # An option of another command is named together with that.
-    described = set(OPTION.findall(re.sub(r"`[a-z]+ [a-z]+ --[^`]*`", "", row)))
-    assert described <= there
-    assert there - described - set(OPTION.findall(shared)) <= {"--help", "--browser", "--json"}
+    assert reference(page) == page, "write it anew: make docs"
+    assert len(re.findall(r"^\| `spawnlog ", page, re.M)) == len(commands())
 
 
 @pytest.mark.parametrize(
@@ -102,20 +65,6 @@ def test_moments_of_the_pages_are_moments(page: str, head: str) -> None:
     for form in named:
         parse_moment(form, datetime(2026, 3, 1, tzinfo=UTC))
     assert {"ms", "s", "m", "h", "d", "w"} <= set(re.findall("`([a-z]+)`", rows))
-
-
-def test_the_commands_that_show_a_past_state_are_listed() -> None:
-    whole = typer.main.get_command(app)
-    there = set()
-    for name in commands_of(whole, ""):
-        command: object = whole
-        for word in name.split():
-            command = getattr(command, "commands", {})[word]
-        if "at" in {parameter.name for parameter in getattr(command, "params", ())}:
-            there.add(name.strip())
-    page = (DOCS / "commands.md").read_text("utf-8")
-    listed = re.findall(r"^With `--at`: (.*?)\.\n\n", page, re.M | re.S)[0]
-    assert set(re.findall(r"`([a-z ]+)`", listed)) == there
 
 
 def test_every_endpoint_is_described_and_none_that_is_not_there() -> None:

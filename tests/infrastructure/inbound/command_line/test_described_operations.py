@@ -1,7 +1,27 @@
 """The command line's description of the operations: it is current, and complete."""
 
+import pytest
+
+from application.operations import OPERATIONS
+from application.queries.command import Command
+from application.queries.operation import Operation
 from tests.support.command_line.describe import DESCRIPTION, description
+from tests.support.command_line.reference import commands
 
 
 def test_description_is_current() -> None:
     assert DESCRIPTION.read_text("utf-8") == description(), "write it anew: make docs"
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
+def test_operation_has_command_or_reason(row: Operation) -> None:
+    if isinstance(row.command, Command):
+        assert row.command.words is None or row.command.words in commands()
+    else:
+        assert row.command, "give the row a command, or the reason why it has none"
+
+
+@pytest.mark.parametrize("words", commands())
+def test_option_and_argument_has_help(words: str) -> None:
+    parameters = [one for one in commands()[words].params if one.name != "help"]
+    assert [one.name for one in parameters if not one.help] == []
