@@ -207,7 +207,6 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
         page = await _registry_page(
             services, span, root, behind=behind, limit=query.limit, is_full=caller.may("content")
         )
-    items = page.items
     log = services.work.log
     revisions = await asyncio.gather(*(log.version_of(CONFIG_STREAM, at=one) for one in span))
     view = DiffView(
@@ -216,14 +215,10 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
         from_config_revision=revisions[0] or None,
         to_config_revision=revisions[1] or None,
         counts=DiffCountsView(
-            added=len(items["added"]),
-            removed=len(items["removed"]),
-            changed=len(items["changed"]),
+            **{verdict: len(those) for verdict, those in page.items.items()},
             unchanged=page.unchanged,
         ),
-        added=items["added"],
-        removed=items["removed"],
-        changed=items["changed"],
+        **page.items,
         next_cursor=(
             _cursor(services, span, page.behind, question) if page.behind is not None else None
         ),
@@ -418,9 +413,7 @@ async def _page_of(
     texts: Mapping[UUID, str] = await texts_of(refs, services.work.contents, is_full=is_full)
     for pair, has_texts, operations in found:
         patch: list[Any] = with_texts(operations, texts) if has_texts else operations
-        page.items[_verdict(pair)].append(
-            DiffItemView(kind=pair.kind, id=pair.id, label=pair.label, patch=patch)
-        )
+        page.items[_verdict(pair)].append(DiffItemView.from_source(pair, patch=patch))
     return page
 
 

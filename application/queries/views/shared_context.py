@@ -112,11 +112,8 @@ async def shared_context_view(
     keys = effective_shared_keys(session)
     texts = await work.contents.texts([one.value for one in keys if one.value is not None])
     history, started_with = await _lineage(work, session, position)
-    return SharedContextView(
-        session_key=session.session_key,
-        version=session.shared_position or 0,
-        position=position,
-        sizes=_sizes(session),
+    return SharedContextView.from_source(
+        shared_sizes_view(session, position),
         **_values(keys, texts),
         history=history,
         started_with=started_with,
@@ -125,18 +122,13 @@ async def shared_context_view(
 
 def shared_sizes_view(session: Session, position: int) -> SharedSizesView:
     """How much a session shares at a position."""
-    return SharedSizesView(
-        session_key=session.session_key,
+    keys = effective_shared_keys(session)
+    return SharedSizesView.from_source(
+        session,
         version=session.shared_position or 0,
         position=position,
-        sizes=_sizes(session),
+        sizes={one.key: one.value.bytes for one in keys if one.value is not None},
     )
-
-
-def _sizes(session: Session) -> dict[str, int]:
-    return {
-        one.key: one.value.bytes for one in effective_shared_keys(session) if one.value is not None
-    }
 
 
 @dataclass(slots=True)
