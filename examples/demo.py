@@ -195,8 +195,8 @@ def tell_refusal(family: Family, line_after: LineAfter) -> None:
 
     print("\n  Now there is room. The same request is spawned again:")
     again = client.respawn(found.run_id, changes={"label": "once-more"})
-    show("result", client.run(str(again.run_id)).result())
-    show_events(str(again.run_id))
+    show("result", client.run(again.run_id).result())
+    show_events(again.run_id)
 
 
 STORIES = (

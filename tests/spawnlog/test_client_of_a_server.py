@@ -154,7 +154,7 @@ async def test_pages_are_gone_through_item_by_item(house: House) -> None:
     requester = house.session()
     ids = {house.accepted(requester)["runId"] for _ in range(5)}
     async with other(house) as client:
-        found = [str(run.run_id) async for run in client.runs(requester=requester, limit=2)]
+        found = [run.run_id async for run in client.runs(requester=requester, limit=2)]
         assert (len(found), set(found)) == (5, ids)
         head = (await client.get_readiness()).head
         forwards = [one.position async for one in client.events(limit=500, at=f"pos:{head}")]
