@@ -1,5 +1,5 @@
-"""`/mcp`: the Model Context Protocol over streamable HTTP, stateless. The SDK is imported and its
-server made when somebody asks for the first time: until then it costs nothing."""
+"""`/mcp`: the Model Context Protocol over streamable HTTP, stateless. The first request imports the
+SDK and makes its server: until then it costs nothing."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _SERVER = "infrastructure.inbound.mcp.server"
 
 
 class McpEndpoint:
-    """Takes requests whose caller is known."""
+    """Endpoint for requests whose caller is known."""
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
@@ -56,13 +56,13 @@ class McpEndpoint:
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._serving = asyncio.create_task(self._serve(self._ready))
-        # A caller that leaves ends its own waiting, and not the start.
+        # A caller that leaves does not cancel the start.
         return await asyncio.shield(self._ready)
 
     async def _serve(self, ready: "asyncio.Future[Any]") -> None:
-        """Keep the SDK's session manager: its task group is left by the task that entered it."""
+        """Run the SDK's session manager: one task has to enter and leave its task group."""
         try:
-            # Aside: meanwhile the others are served.
+            # In a thread: other requests are served meanwhile.
             module = await asyncio.to_thread(importlib.import_module, _SERVER)
             manager = module.session_manager(self._services, body_bytes_max=BODY_BYTES_MAX)
             async with manager.run():
@@ -71,14 +71,14 @@ class McpEndpoint:
         except Exception as error:
             if ready.done():
                 raise
-            # Told to who waits; the next one tries again.
+            # The waiting requests get the error; the next one tries again.
             self._ready = None
             ready.set_exception(error)
         finally:
             ready.cancel()
 
     async def close(self) -> None:
-        """End what is still asked."""
+        """End the requests that are still served."""
         self._closing.set()
         if self._serving is not None:
             with contextlib.suppress(asyncio.CancelledError):

@@ -1,5 +1,4 @@
-"""The MCP server: what the protocol asks, answered by the tools and the record. Imported when a
-model calls for the first time: the SDK takes most of a second."""
+"""The MCP server. The first request of a model imports it: the SDK takes most of a second."""
 
 import json
 import logging
@@ -57,14 +56,14 @@ INSTRUCTIONS = (
 
 
 class McpMethods:
-    """Answers what the protocol asks."""
+    """Methods of the protocol."""
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
         self._tasks = RunTasks(services)
 
     def server(self) -> Server[Any]:
-        """The SDK's server. Its own spans are left out: those of a tree come from the record."""
+        """Return the SDK's server, without its own spans: the log has those of a tree."""
         server: Server[Any] = Server(
             NAME,
             version=WRITER_VERSION,
@@ -93,12 +92,12 @@ class McpMethods:
         )
 
     def _described(self, tool: OfferedTool) -> Tool:
-        """A tool; one that spawns offers a thread where somebody binds children to threads."""
+        """Describe a tool. The spawn tool offers a thread if a hook binds children to threads."""
         hooks = self._services.work.configurations.current().configuration.spawnlog.hooks
         return _described(tool.name, threads=hooks.subagent_spawning is not None)
 
     async def _plan(self, request: McpRequest) -> Plan | None:
-        """What the session of a child may; None for one that nobody spawned here."""
+        """Return the plan of the caller's run; None if its session was not spawned here."""
         if request.caller.run_id is None:
             return None
         return (await self._services.work.run(request.caller.run_id)).plan
@@ -123,8 +122,8 @@ class McpMethods:
         return _result(answer.shown, answer.values, is_error=False)
 
     async def _require_tool(self, request: McpRequest, tool: OfferedTool) -> None:
-        """What the policy of a session denies is on record. A spawn is judged with its other rules,
-        which leave a record too."""
+        """Refuse a tool that the policy of the session denies, and record that. A spawn is judged
+        and recorded with its other rules."""
         if tool.name == SPAWN_TOOL or request.caller.run_id is None:
             return
         denied = denied_name(tool, await self._plan(request))
@@ -211,7 +210,7 @@ def _described(name: str, *, threads: bool) -> Tool:
 def session_manager(
     services: CommandServices, *, body_bytes_max: int
 ) -> StreamableHTTPSessionManager:
-    """The SDK's server over these services, as it answers over HTTP."""
+    """Return the SDK's session manager for HTTP, with a server over these services."""
     logging.getLogger("mcp").setLevel(logging.WARNING)
     return StreamableHTTPSessionManager(
         McpMethods(services).server(), stateless=True, max_request_body_size=body_bytes_max

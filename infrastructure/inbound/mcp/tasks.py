@@ -1,9 +1,9 @@
-"""Tasks of the extension `io.modelcontextprotocol/tasks`, on the record: a task is a run, by its
-id. It outlives connections and servers, since nothing is kept of it but the run.
+"""Tasks of the extension `io.modelcontextprotocol/tasks`: a task is a run, and has its id. It
+outlives connections and servers, since only the run is stored.
 
-A caller says with each call that it follows tasks; then an accepted spawn, or a wait for one run,
-is answered with a task in place of the result. `tasks/cancel` stops the run. `tasks/update` is
-refused: no run asks its requester for input.
+A caller declares with each call that it follows tasks. Then a task answers an accepted spawn, or a
+wait for one run, in place of the result. `tasks/cancel` stops the run. `tasks/update` is refused:
+no run asks its requester for input.
 """
 
 from typing import Any
@@ -42,34 +42,34 @@ RequestContext = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
-    """Which task."""
+    """Parameters that name a task."""
 
     model_config = ConfigDict(extra="ignore")
     task_id: str = Field(alias="taskId", max_length=64)
 
 
 class RunTasks:
-    """The methods of the extension."""
+    """Methods of the extension."""
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
 
     def add_to(self, server: Server[Any]) -> None:
-        """Serve the methods, and say so."""
+        """Register the methods and declare the extension."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/update", TaskParams, self._update)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
 
     def is_wanted(self, context: RequestContext) -> bool:
-        """Whether this caller said that it follows tasks."""
+        """Return True if the caller declared that it follows tasks."""
         if context.protocol_version not in VERSIONS:
             return False
         declared = context.session.client_capabilities
         return declared is not None and EXTENSION in (declared.extensions or {})
 
     def require(self, context: RequestContext) -> None:
-        """`MCPError` for a caller that did not say that it follows tasks."""
+        """Raise `MCPError` unless the caller declared that it follows tasks."""
         if not self.is_wanted(context):
             raise MCPError(
                 MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -79,7 +79,7 @@ class RunTasks:
             )
 
     async def created(self, call: McpCall, run_id: str) -> dict[str, Any]:
-        """The task in place of a result."""
+        """Return the task that answers a call in place of its result."""
         require_scope(call.caller, "read")
         moment = await resolve_as_of(self._services, call.caller, None)
         run = await visible_run(self._services, call.caller, run_id, moment)
@@ -100,7 +100,7 @@ class RunTasks:
         return {}
 
     async def _found(self, context: RequestContext, params: TaskParams) -> tuple[McpCall, Run]:
-        """The run of a task, if it is one of the caller's: a task id is no secret that opens it."""
+        """Return the run of a task. Refuse a caller whose token does not cover the run."""
         self.require(context)
         request = request_of(context)
         if decode_header_value(request.headers.get(MCP_NAME_HEADER)) != params.task_id:
@@ -119,7 +119,7 @@ class RunTasks:
         return call, run
 
     async def _task(self, call: McpCall, run: Run) -> dict[str, Any]:
-        """How the task stands, by the run in which the session of its run goes on."""
+        """Return the state of a task: that of the newest run in the session of its run."""
         newest = await newest_of_session(call, run)
         stages = await self._services.run_bars.stages({newest.run_id: newest.version})
         reached = stages[newest.run_id]

@@ -1,4 +1,4 @@
-"""A call of a tool: who makes it, for which session, and what it comes to."""
+"""The call of a tool: its caller, its session and its answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from application.queries.access import Caller
 from application.queries.views.view import View
 
 ReportProgress = Callable[[float, str], Awaitable[None]]
-"""Tells the caller how far a wait is: a number that only grows, and a line for people."""
+"""Reports the progress of a wait: a growing number, and a line for people."""
 
 
 class ToolInputError(ValueError):
-    """The call cannot be read; the message is what the tool answers."""
+    """Invalid arguments; the message is the answer of the tool."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -27,8 +27,8 @@ class ToolInputError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpCall:
-    """One call. `session_key` is the session that the caller is: that of its token, or the one that
-    it names. `command` has its idempotency key, if it has one."""
+    """One call. `session_key` is the session of its token, or the one that it names. `command` has
+    its idempotency key, if it has one."""
 
     services: CommandServices
     caller: Caller
@@ -41,9 +41,9 @@ class McpCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a call comes to: values for programs, and the text that a model reads; without one it
-    reads the values as JSON. `run_id` is that of the run which an accepted spawn, or a wait for one
-    run, is about: a caller that follows tasks is given it as one."""
+    """Values for programs, and the text that a model reads; without a text it reads the values as
+    JSON. `run_id` is the run of an accepted spawn, or of a wait for one run: a caller that follows
+    tasks gets it as a task."""
 
     values: Mapping[str, Any]
     text: str | None = None
@@ -51,7 +51,7 @@ class ToolAnswer:
 
     @property
     def shown(self) -> str:
-        """The text."""
+        """The text that a model reads."""
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
 
 
@@ -65,11 +65,11 @@ async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> Sto
 
 
 def answer_of(view: View, text: str | None = None) -> ToolAnswer:
-    """A view as it reads over HTTP."""
+    """Return the answer that HTTP gives."""
     return ToolAnswer(members_of(view), text)
 
 
 def members_of(view: View) -> dict[str, Any]:
-    """The members of a view as they read over HTTP."""
+    """Return the members of a view in the JSON of HTTP."""
     members: dict[str, Any] = orjson.loads(view.json_bytes())
     return members

@@ -1,4 +1,4 @@
-"""The sub-agents of a session, as the tools number and name them, and how they are waited for."""
+"""The sub-agents of a session: finding them by the names that models use, and waiting for them."""
 
 import time
 from collections.abc import Sequence
@@ -25,22 +25,21 @@ from infrastructure.contract.subagents import (
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolInputError, members_of
 
 RUNS_LISTED_MAX = 200
-"""So many of the newest runs of a session are looked through for those that ended lately, and for
-reports that were not acknowledged."""
+"""How many of the newest runs of a session are searched for recent ends and unread reports."""
 
 _REPORTED = ("announced", "archived")
 _CREATED = ("session-created", "queued", "started", "ended", *_REPORTED)
 
 STEP_SECONDS_MAX = 10.0
-"""A wait tells its caller at least so often that it goes on."""
+"""A wait reports its progress at least this often."""
 
 _TURNING_POINTS = ("RunAnnounced", "RunEnded", "SpawnRefused", "RunContinued", "MessagesDropped")
-"""The events behind which a wait looks again."""
+"""Events after which a wait reads the runs again."""
 
 
 async def active_runs(call: McpCall) -> list[Run]:
-    """The newest run of each sub-agent that holds a place of its session: one that is at work, or
-    below which somebody is. However many there have been, these are few."""
+    """Return the newest run of each sub-agent that counts as active: it, or one below it, is at
+    work. Their number is limited by the configuration."""
     session = await call.services.work.registry.session(call.session_key)
     runs: dict[UUID, Run] = {}
     for run_id in session.counted if session is not None else ():
@@ -50,8 +49,8 @@ async def active_runs(call: McpCall) -> list[Run]:
 
 
 async def subagents(call: McpCall, recent: timedelta = RECENT) -> Subagents:
-    """The children of the caller's session; of those that have ended and are not announced it is
-    looked up for how many below them they wait."""
+    """Return the children of the caller's session. If one has ended and is not announced, count the
+    descendants that it waits for."""
     services = call.services
     newest = await _newest_runs(call, _CREATED)
     runs = {one.run_id: one for one in (*await active_runs(call), *newest)}
@@ -78,8 +77,12 @@ async def _with_pending(call: McpCall, one: Subagent) -> Subagent:
 
 
 async def find_target(call: McpCall, name: str, recent: timedelta = RECENT) -> Subagent:
-    """The sub-agent that a name means: a whole run id or session key goes before what is listed,
-    and means the session in which that run went on. `ToolInputError` for none, or several."""
+    """Return the sub-agent with this name. A run id or session key is looked up first, and means
+    the newest run of its session.
+
+    Raises:
+        ToolInputError: No sub-agent has the name, or several have it.
+    """
     run = await _run_of_name(call, name.strip())
     if run is not None:
         work, bars = call.services.work, call.services.run_bars
@@ -105,9 +108,8 @@ async def _run_of_name(call: McpCall, name: str) -> Run | None:
 
 
 async def awaited_runs(call: McpCall) -> list[Run]:
-    """The sub-agents of which something is to come: that are at work, or have ended and are not
-    announced yet."""
-    # In this order: one that ends meanwhile is found by the second look.
+    """Return the sub-agents that are at work, or have ended and are not announced yet."""
+    # In this order: the second query finds a run that ends in between.
     active = await active_runs(call)
     ended = await _newest_runs(call, ("ended",))
     runs = {one.run_id: one for one in (*active, *ended) if not is_over(one)}
@@ -115,14 +117,13 @@ async def awaited_runs(call: McpCall) -> list[Run]:
 
 
 async def unread_reports(call: McpCall) -> list[Run]:
-    """The runs whose reports lie in the inbox of the session and were not acknowledged, among the
-    newest, in the order of the inbox."""
+    """Return the newest runs with unacknowledged reports in the inbox, in its order."""
     unread = [one for one in await _newest_runs(call, _REPORTED) if is_unread(one)]
     return sorted(unread, key=inbox_position)
 
 
 async def reports_behind(call: McpCall, position: int, limit: int) -> Sequence[Run]:
-    """The runs whose reports stand behind a position of the inbox, in its order."""
+    """Return the runs with reports after a position of the inbox, in its order."""
     return await call.services.work.registry.inbox(
         InboxQuery(requester=call.session_key),
         at=await call.services.work.log.head(),
@@ -132,18 +133,18 @@ async def reports_behind(call: McpCall, position: int, limit: int) -> Sequence[R
 
 
 def is_unread(run: Run) -> bool:
-    """Whether what a run reports lies in an inbox and was not acknowledged."""
+    """Return True if the report of a run is in an inbox and was not acknowledged."""
     inbox = run.inbox
     return inbox is not None and inbox.disposition == "inbox" and inbox.acknowledged_at is None
 
 
 def inbox_position(run: Run) -> int:
-    """Where its report stands in the inbox; 0 without one."""
+    """Return the position of its report in the inbox; 0 without one."""
     return run.inbox.position if run.inbox is not None else 0
 
 
 async def newest_of_session(call: McpCall, run: Run) -> Run:
-    """The run in which the session of a run goes on, however many have been in between."""
+    """Return the newest run of the session of a run."""
     if run.continued_by is None or run.child_session_key is None:
         return run
     session = await call.services.work.registry.session(run.child_session_key)
@@ -153,13 +154,13 @@ async def newest_of_session(call: McpCall, run: Run) -> Run:
 
 
 def is_over(run: Run) -> bool:
-    """Whether nothing more comes of a run by itself: it was refused, or has reported."""
+    """Return True if a run was refused, or has reported and is not continued."""
     return run.stage in SETTLED and not run.queue and run.continued_by is None
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What a wait has come to: the newest runs of the sessions that were waited for."""
+    """Result of a wait: the newest runs of the sessions that it was for."""
 
     over: tuple[Run, ...]
     open: tuple[Run, ...]
@@ -168,9 +169,15 @@ class Awaited:
 async def wait_for_runs(
     call: McpCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
 ) -> Awaited:
-    """Wait until so many of the runs (without a number all of them), or what goes on behind them,
-    are over, so many seconds at most. The caller is told how far that is; when it gives up, the
-    runs go on."""
+    """Wait until `enough` of the runs, or the runs that continue them, are over. Report progress to
+    the caller. The runs continue if it gives up.
+
+    Args:
+        call: The call that waits.
+        runs: The runs to wait for.
+        seconds: How long to wait at most.
+        enough: How many have to be over. Default: all.
+    """
     enough = len(runs) if enough is None else min(enough, len(runs))
     services, deadline = call.services, time.monotonic() + seconds
     told, told_at, counted = 0, 0.0, -1
@@ -194,7 +201,7 @@ async def wait_for_runs(
 
 
 async def _present(call: McpCall, run: Run) -> Run:
-    """The run as it is now: as it was followed here, or as it is on record."""
+    """Return the newest run of the session, from the cache of followed runs if it is there."""
     known = call.services.tail.newest(run.run_id)
     if known is None:
         known = run if is_over(run) else await call.services.work.run(run.run_id)

@@ -46,8 +46,8 @@ _SPAWNED: tuple[RecordedStage, ...] = (
 
 
 class SpawnedSession(View):
-    """A session that the caller spawned, by its newest run; `messages` are the last that were said,
-    when they were asked for."""
+    """A session that the caller spawned, by its newest run; `messages` are the last entries of its
+    transcript, if they were requested."""
 
     key: str
     session_id: UUID
@@ -66,8 +66,8 @@ class SessionList(View):
 
 
 class SessionHistory(View):
-    """What was said in a session last, over its runs, the earliest first. `erased` are those of
-    these runs of which nothing is left to read."""
+    """The last entries of a session, from the transcripts of its runs, the earliest first.
+    `erased` are the runs whose transcript was erased."""
 
     session_key: str
     session_id: UUID
@@ -76,9 +76,9 @@ class SessionHistory(View):
 
 
 class SharedContextFound(View):
-    """`given` is what the caller's run was started with of its family's context, null for a session
-    that has no run here; `shared` what the session shares with its sub-agents, null before it has
-    any."""
+    """`given` is the context of the family that the caller's run was started with, null for a
+    session without a run. `shared` is what the session shares with its sub-agents, null if it has
+    no record yet."""
 
     given: RunSharedContextView | None
     shared: SharedContextView | None
@@ -135,7 +135,7 @@ async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
 async def _last_entries(
     call: McpCall, run_id: UUID, count: int, *, tools: bool = False
 ) -> list[TranscriptEntryView] | None:
-    """What was said last in a run; None when it was erased."""
+    """Return the last entries of the transcript of a run; None if it was erased."""
     try:
         answer = await get_run_transcript(
             call.services, call.caller, str(run_id), GetRunTranscript(last=count, tools=tools)

@@ -1,4 +1,4 @@
-"""`subagents` and `subagents_wait`: look after the sub-agents of a session, and wait for them."""
+"""`subagents` and `subagents_wait`: read, steer, stop and await the sub-agents of a session."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
@@ -68,8 +68,8 @@ _FOREIGN = "Subagents can only control runs spawned from their own session."
 
 
 class SubagentRow(View):
-    """A sub-agent in the list: its newest run, numbered through both lists. `runtime` is for
-    people, `pendingDescendants` how many below it are not done."""
+    """A sub-agent in the list, by its newest run. `index` counts through both lists, `runtime` is
+    for people, and `pendingDescendants` is how many below it are not done."""
 
     index: int
     run_id: UUID
@@ -87,7 +87,7 @@ class SubagentRow(View):
 
 
 class SubagentList(View):
-    """The sub-agents of a session: those at work, and those that ended lately."""
+    """The sub-agents of a session: those at work, and those that ended recently."""
 
     status: Literal["ok"]
     action: Literal["list"]
@@ -101,7 +101,7 @@ class SubagentList(View):
 
 
 class SubagentLog(View):
-    """What was said last in the run of a sub-agent."""
+    """The last entries of the transcript of a sub-agent."""
 
     status: Literal["ok"]
     action: Literal["log"]
@@ -113,7 +113,7 @@ class SubagentLog(View):
 
 
 class SubagentInfo(View):
-    """Everything about a sub-agent."""
+    """All fields of a sub-agent."""
 
     status: Literal["ok"]
     action: Literal["info"]
@@ -122,8 +122,8 @@ class SubagentInfo(View):
 
 
 class ControlAnswer(View):
-    """What came of stopping, steering or sending. `runId` is that of the run which the action was
-    about, or which goes on with the message; `replyText` what it answered in time."""
+    """Result of a stop, steer or send. `runId` is the run that was stopped, or that continues with
+    the message; `replyText` is its answer, if it came in time."""
 
     status: Literal["ok", "done", "accepted", "queued", "timeout", "error", "forbidden",
                     "rate_limited"]  # fmt: skip
@@ -161,7 +161,7 @@ class Control(ToolArguments):
 
     @property
     def required_message(self) -> str:
-        """What to say; `ToolInputError` without it."""
+        """The message. Raises `ToolInputError` without one."""
         if self.message is None:
             raise ToolInputError("message required")
         return self.message
@@ -273,7 +273,7 @@ async def _controlling(
     action: str,
     act: Callable[[McpCall, Control], Awaitable[Mapping[str, Any]]],
 ) -> ToolAnswer:
-    """Act; answer a session that may not control in the words of the tool."""
+    """Call `act`. If the session may not control others, answer in the words of the tool."""
     try:
         await require_control(call.services, call.caller, call.session_key)
         return control_answer(action, await act(call, asked))
@@ -329,7 +329,7 @@ async def _stop(call: McpCall, asked: Control) -> dict[str, Any]:
 
 
 async def _at_work_below(call: McpCall, one: Subagent) -> Sequence[Run]:
-    """Those below a sub-agent that are not over."""
+    """Return the runs below a sub-agent that are not over."""
     key = str(one.run["childSessionKey"])
     return [
         run
@@ -339,7 +339,7 @@ async def _at_work_below(call: McpCall, one: Subagent) -> Sequence[Run]:
 
 
 async def _stop_one(call: McpCall, one: Subagent) -> bool:
-    """Stop one and all below it; whether it was at work itself."""
+    """Stop a sub-agent and all below it. Return True if it was at work itself."""
     # Without the idempotency key, which one stop of several would use up.
     body = StopBody(reason="stopped by its requester")
     answer = await stop_run(call.services, call.caller, one.run_id, body, CommandContext())
@@ -409,17 +409,17 @@ async def send_and_wait(
 
 
 class AwaitedRun(View):
-    """A sub-agent that is done, and what it reported; null where it reports nothing, or its texts
-    are not for this token."""
+    """A sub-agent that is done, and its report; null if it reports nothing, or the token may not
+    read its texts."""
 
     run: RunSummary
     announcement: AnnouncementView | None
 
 
 class WaitAnswer(View):
-    """What a wait came to: `done` when all that were waited for are, else `waiting`, and the wait
-    can be repeated. `pending` are those that go on; `more` says that further reports lie there.
-    With `after` the next wait goes on behind the reports of this one."""
+    """Result of a wait: `done` if all are done, else `waiting`, and the wait can be repeated.
+    `pending` are those that continue. If `more` is true, there are further reports: `after` of the
+    next wait is `after` of this one."""
 
     status: Literal["done", "waiting"]
     done: list[AwaitedRun]
@@ -461,8 +461,8 @@ class Wait(ToolArguments):
     reads=False,
 )
 async def wait(call: McpCall, asked: Wait) -> ToolAnswer:
-    """`subagents_wait`. That its caller gives up stops no run, and loses no report: what a wait
-    gave is acknowledged by the next one, which names it in `after`."""
+    """`subagents_wait`. If the caller gives up, no run stops and no report is lost: the next wait
+    acknowledges the reports of this one, which it names in `after`."""
     require_scope(call.caller, "read")
     any_will_do, seconds = asked.until == "any", asked.timeout_seconds
     enough = 1 if any_will_do else None
@@ -485,7 +485,7 @@ async def wait(call: McpCall, asked: Wait) -> ToolAnswer:
 
 
 async def _reports(call: McpCall, after: int | None) -> list[Run]:
-    """Those behind a position, or without one those that were not acknowledged; one more than an
+    """Return the reports after a position, or without one those not acknowledged: one more than an
     answer has."""
     if after is not None:
         return list(await reports_behind(call, after, REPORTS_GIVEN_MAX + 1))
@@ -493,7 +493,7 @@ async def _reports(call: McpCall, after: int | None) -> list[Run]:
 
 
 async def _acknowledge(call: McpCall, position: int) -> None:
-    """What a caller was given, if it was given the texts and acts for the session."""
+    """Acknowledge the reports up to a position, if the caller may read and acknowledge them."""
     if not call.caller.may("content"):
         return
     if call.caller.run_id is None and not call.caller.may("control"):
@@ -508,7 +508,7 @@ async def _acknowledge(call: McpCall, position: int) -> None:
 async def _wait_for_targets(
     call: McpCall, names: Sequence[str], seconds: float, enough: int | None
 ) -> ToolAnswer:
-    """It gives what they reported, as often as it is asked."""
+    """Wait for these sub-agents, and return their reports each time."""
     recent = timedelta(minutes=RECENT_MINUTES_MAX)
     found = {(await find_target(call, name, recent)).run_id: None for name in names}
     runs = [await call.services.work.run(UUID(run_id)) for run_id in found]
@@ -555,6 +555,6 @@ async def _awaited_view(call: McpCall, over: Sequence[Run], pending: Sequence[Ru
 
 
 async def answer_after_wait(call: McpCall, run: Run) -> ToolAnswer:
-    """What a wait for one run that is over would have answered."""
+    """Return the answer of a wait for one run that is over."""
     newest = await newest_of_session(call, run)
     return _wait_answer(await _awaited_view(call, (newest,), ()))
