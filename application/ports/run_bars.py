@@ -48,7 +48,7 @@ class SessionBar(NamedTuple):
     agent_id: str
     depth: int
     role: str
-    is_open: bool
+    stage: str
     created_at: datetime
     active_children: int
 

@@ -223,7 +223,7 @@ def _node_view(
         agent_id=session.agent_id if session else node.agent_id,
         depth=session.depth if session else node.depth,
         role=session.role if session else None,
-        open=session.is_open if session else True,
+        open=session.stage == "open" if session else True,
         created_at=session.created_at if session else node.created_at,
         active_children=session.active_children if session else 0,
         runs=[view_of_bar(TreeRunView, bar, stages) for bar in node.runs],

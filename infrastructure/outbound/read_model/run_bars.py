@@ -1,6 +1,7 @@
 """Reads runs as bars: the columns of their rows, and the stages that their events tell."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,6 @@ from application.ports.registry import RunQuery
 from application.ports.run_bars import ReachedStage, RunBar, SessionBar
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import STAGE_REACHED_BY
-from domain.session.state import Session
 from domain.values.record import run_stream
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.read.moments import Moment
@@ -45,7 +45,7 @@ STAGES = (
 )
 SESSIONS = (
     "SELECT one.session_key, one.session_id, one.state ->> 'agentId', (one.state ->> 'depth')::int,"
-    " one.state ->> 'role', one.state ->> 'stage' = 'open', one.created_at,"
+    " one.state ->> 'role', one.state ->> 'stage', one.created_at,"
     " coalesce(json_array_length(one.state -> 'counted'), 0)"
     " FROM unnest(%s::text[]) AS t (key) CROSS JOIN LATERAL"
     " (SELECT session_key, session_id, created_at, state::json AS state FROM sessions"
@@ -56,6 +56,7 @@ RUNS_OF_A_SESSION = (
     f"SELECT run_id FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
     " AND created_position + 0 <= %s ORDER BY created_position + 0 LIMIT %s"
 )
+_FIELDS = attrgetter(*SessionBar._fields)
 _MOVING = sorted(STAGE_REACHED_BY)
 KnownStages = Callable[[UUID, int], Sequence[ReachedStage] | None]
 """The stages of a run after so many of its events; None when they have to be read."""
@@ -134,7 +135,7 @@ class PostgresRunBars:
             )
             found = {row[0]: SessionBar(*row) for row in await cursor.fetchall()}
         changed = {key: moment.sessions[key] for key in session_keys if key in moment.sessions}
-        return found | {key: _session_bar(session) for key, session in changed.items()}
+        return found | {key: SessionBar(*_FIELDS(session)) for key, session in changed.items()}
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
         """From the events of each run, of which nothing has to be decoded; of those that this
@@ -221,16 +222,3 @@ def spawned_bars(
     values = [list(session_keys), *(one for _, those in sources for one in those)]
     order = "ORDER BY one.place, one.created_position"
     return _BAR.format(found=sql, order=order), [*values, limit, limit]
-
-
-def _session_bar(session: Session) -> SessionBar:
-    return SessionBar(
-        session_key=session.session_key,
-        session_id=session.session_id,
-        agent_id=session.agent_id,
-        depth=session.depth,
-        role=session.role,
-        is_open=session.stage == "open",
-        created_at=session.created_at,
-        active_children=session.active_children,
-    )
