@@ -53,9 +53,8 @@ from application.queries.views.run import (
     RunMetadataView,
     RunStatus,
     RunView,
-    run_metadata,
+    read_run,
     run_summaries,
-    run_view,
     status_of,
 )
 from application.queries.views.run_records import (
@@ -480,11 +479,9 @@ async def get_run(
         await services.transcripts.flushes.flush(run.run_id)
         outputs = await _outputs_so_far(services, (run,))
     (shown,) = await _shown(services, (run,), outputs)
-    view: RunView | RunMetadataView
-    if caller.may("content") and await services.access.covers_run(caller, run):
-        view = await run_view(shown, work.log, work.contents, services.run_bars, respawns)
-    else:
-        view = await run_metadata(shown, work.contents, services.run_bars, respawns)
+    is_full = caller.may("content") and await services.access.covers_run(caller, run)
+    form = RunView if is_full else RunMetadataView
+    view = await read_run(form, shown, work.log, work.contents, services.run_bars, respawns)
     output = (outputs or {}).get(run.run_id)
     return Answer(with_output(view, output) if output is not None else view, moment.position)
 

@@ -426,33 +426,26 @@ async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) 
     return [view_of_run(RunSummary, run, texts, {}, stages[run.run_id]) for run in runs]
 
 
-async def run_metadata(
-    run: Run, contents: Contents, bars: RunBars, respawns: Sequence[UUID] = ()
-) -> RunMetadataView:
-    """Return one run with previews of its texts; `respawns` are the runs made from it."""
-    stages, previews = await asyncio.gather(
-        bars.stages({run.run_id: run.version}), contents.previews(summary_texts(run))
-    )
-    return view_of_run(RunMetadataView, run, previews, {}, stages[run.run_id], respawns)
+R = TypeVar("R", bound=RunView)
 
 
-async def run_view(
+async def read_run(
+    form: type[R],
     run: Run,
     log: EventLog,
     contents: Contents,
     bars: RunBars,
     respawns: Sequence[UUID] = (),
-) -> RunView:
-    """A run with all its texts; `respawns` are the runs that were made from it."""
-    stages, texts, errors = await asyncio.gather(
+) -> R:
+    """Return a run as `RunView` with its texts, or as a selection of it with previews of them;
+    `respawns` are the runs that were made from it."""
+    is_full = form is RunView
+    stages, texts = await asyncio.gather(
         bars.stages({run.run_id: run.version}),
-        contents.texts(view_texts(run)),
-        undo_errors(run, log, contents),
+        contents.texts(view_texts(run)) if is_full else contents.previews(summary_texts(run)),
     )
-    return view_of_run(RunView, run, texts, errors, stages[run.run_id], respawns)
-
-
-R = TypeVar("R", bound=RunView)
+    errors = await undo_errors(run, log, contents) if is_full else {}
+    return view_of_run(form, run, texts, errors, stages[run.run_id], respawns)
 
 
 def view_of_run(
