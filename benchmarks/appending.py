@@ -7,17 +7,18 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
+from application.commands.resolve_request import resolve_request
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Submission
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.admit import decide_admission
-from application.spawn.request import SpawnRequest, spawn_command
+from application.spawn.request import spawn_command
 from benchmarks.history.world.configuration import loaded_configuration
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
-from domain.run.facts import SpawnOptions
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision
+from domain.spawn.request import SpawnRequest
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.postgres_log import PostgresLog
@@ -81,17 +82,9 @@ class Admissions:
 
     def _submission(self) -> tuple[UUID, Submission[SpawnDecision]]:
         ids, key = self._ids, requester(f"{self._name}-{next(self._numbers)}")
-        request = SpawnRequest(
-            requester_key=key,
-            requester_display_key=key,
-            requester_agent_id="main",
-            origin=None,
-            task=TASK,
-            preamble=None,
-            label=None,
-            agent_id=None,
-            thread=False,
-            options=SpawnOptions(cleanup="delete"),
+        body = {"requester": {"sessionKey": key}, "task": TASK, "cleanup": "delete"}
+        request = resolve_request(
+            SpawnRequest.model_validate(body), self._pinned.configuration, key
         )
         command = spawn_command(request, ACTOR, self._pinned, ids, "benchmark")
         policy, content_key = policy_of(self._pinned.configuration, "main"), ids.content_key()

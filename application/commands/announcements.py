@@ -11,10 +11,11 @@ from application.log.event_log import StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
 from application.queries.command import Command, Option
 from application.queries.errors import QueryError
-from application.queries.operation import POSITION_MAX, Body, operation
+from application.queries.operation import POSITION_MAX, operation
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
+from domain.values.body import Body
 
 REASON_CHARACTERS_MAX = 2000
 

@@ -1,50 +1,15 @@
 """Dependencies in the body of a spawn: the runs that its run waits for."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
-
-from pydantic import Field, WithJsonSchema
 
 from application.queries.errors import invalid_value
 from domain.run.facts import DependencyNeeds, DependencyVia
 from domain.spawn.dependencies import DependencyRequest
-from domain.spawn.request import DEPENDENCIES_MAX
+from domain.spawn.request import DEPENDENCIES_MAX, DEPENDENCY_CHARS_MAX
 
-NAME_CHARACTERS_MAX = 200
 _NEEDS: Mapping[object, DependencyNeeds] = {"success": "success", "ended": "ended"}
-_NAME_RULE = f"must be a label or a run id, 1 to {NAME_CHARACTERS_MAX} printable characters"
+_NAME_RULE = f"must be a label or a run id, 1 to {DEPENDENCY_CHARS_MAX} printable characters"
 _SHAPE = 'must be a label or a run id, or {"run": …, "require": "success" or "ended"}'
-_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        {"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS_MAX},
-        {
-            "type": "object",
-            "properties": {
-                "run": {"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS_MAX},
-                "require": {"enum": ["success", "ended"], "default": "success"},
-            },
-            "required": ["run"],
-            "additionalProperties": False,
-        },
-    ]
-}
-DependencyField = Annotated[Any, WithJsonSchema(_SCHEMA)]
-DependsOnField = Annotated[
-    list[DependencyField],
-    Field(
-        max_length=DEPENDENCIES_MAX,
-        description=(
-            "Earlier runs of the same tree, by their labels or ids. The child is prepared, and"
-            " queued when all of them have ended with `success` and all below them is done; with"
-            ' `{"run": …, "require": "ended"}` any end will do.'
-        ),
-    ),
-]
-ChainAfterField = Annotated[
-    Any,
-    WithJsonSchema({"anyOf": [*_SCHEMA["anyOf"], {"type": "null"}]}),
-    Field(description="One run more to wait for, as in `dependsOn`."),
-]
 
 
 def dependency_requests(
@@ -82,6 +47,6 @@ def _dependency_request(value: object, via: DependencyVia, pointer: str) -> Depe
 
 def _name(given: str, pointer: str) -> str:
     name = given.strip()
-    if not 0 < len(name) <= NAME_CHARACTERS_MAX or not name.isprintable():
+    if not 0 < len(name) <= DEPENDENCY_CHARS_MAX or not name.isprintable():
         raise invalid_value(pointer, _NAME_RULE)
     return name

@@ -19,11 +19,12 @@ from application.execution.external import (
 from application.ports.runtimes import TranscriptEntry, launch_object
 from application.queries.access import Caller
 from application.queries.errors import QueryError
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.runs import run_id_of
 from application.queries.views.view import Answer, View
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, USAGES_MAX, UsageEntry
 from domain.run.facts import RunOutcome
+from domain.values.body import Body
 
 REPORT_VALUES_MAX = 20_000
 """How many values a report may have: some twenty for each entry."""

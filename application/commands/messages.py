@@ -15,7 +15,8 @@ from application.log.answers import (
 )
 from application.queries.access import Caller
 from application.queries.command import Command, Option
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
+from domain.values.body import Body
 
 
 class MessageBody(Body):

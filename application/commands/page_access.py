@@ -7,8 +7,9 @@ from application.commands.services import CommandServices
 from application.ports.page_tokens import CODE_SECONDS, TOKEN_SECONDS
 from application.queries.command import Command
 from application.queries.errors import QueryError
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.views.view import Answer, View
+from domain.values.body import Body
 
 
 class PageCodeAnswer(View):

@@ -7,9 +7,10 @@ from application.log.answers import PreambleAnswer
 from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import Caller
 from application.queries.command import Command, Option
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.session_reference import resolve_session_key
 from application.session.preamble import PreambleWriter
+from domain.values.body import Body
 
 
 class PreambleBody(Body):

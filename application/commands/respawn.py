@@ -1,16 +1,15 @@
 """Spawn anew from an earlier run, with changes to its request."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.control import require_service
+from application.commands.resolve_request import REQUESTER_KEY, resolve_request
 from application.commands.services import CommandServices
 from application.commands.spawn import AcceptedSpawn
-from application.commands.spawn_body import REQUESTER_KEY, SpawnBody, spawn_request
 from application.context.recorded_scripts import NothingRecorded
 from application.log.unit_of_work import provenance_of
 from application.ports.configurations import PinnedConfiguration
@@ -23,10 +22,9 @@ from application.queries.access import (
 from application.queries.as_of import resolve_as_of
 from application.queries.command import Command, Option
 from application.queries.errors import QueryError, invalid_value, validation_problem
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.runs import readable_run
 from application.queries.session_reference import canonical_key, resolve_session_reference
-from application.spawn.request import SpawnRequest
 from application.spawn.respawn import (
     CannotRespawn,
     EarlierRequest,
@@ -37,6 +35,8 @@ from application.spawn.respawn import (
 from domain.configuration.configuration import Configuration
 from domain.run.facts import RespawnFacts
 from domain.run.state import Run
+from domain.spawn.request import ResolvedSpawn, SpawnRequest
+from domain.values.body import Body
 
 NUMBER_MAX = 2**31 - 1
 CHANGES = "/changes"
@@ -192,7 +192,7 @@ async def _requester_key(
 
 async def _requested(
     services: CommandServices, earlier: Run, body: RespawnBody, requester_key: str
-) -> tuple[SpawnRequest, PinnedConfiguration]:
+) -> tuple[ResolvedSpawn, PinnedConfiguration]:
     """Return the request, and the revision to decide it under."""
     work, revision = services.work, body.config_revision
     pinned = work.configurations.current()
@@ -213,7 +213,7 @@ def requester_named_in(body: RespawnBody) -> str | None:
 
 def respawn_request(
     earlier: EarlierRequest, body: RespawnBody, configuration: Configuration, requester_key: str
-) -> SpawnRequest:
+) -> ResolvedSpawn:
     """Return the request for the new spawn by the session of that canonical key. Refuse changes
     that make no request, with pointers into the changes."""
     if body.transcript is not None and body.changes.get("context") is not None:
@@ -224,26 +224,23 @@ def respawn_request(
         body.changes, requester_key, with_transcript=body.transcript is not None
     )
     try:
-        spawn = SpawnBody.model_validate(_with_unknown(members, body.changes, SpawnBody))
+        spawn = SpawnRequest.model_validate(_with_unknown(members, body.changes, SpawnRequest))
         if spawn.parallel or isinstance(spawn.task, list):
             pointer = "/task" if isinstance(spawn.task, list) else "/parallel"
             text = "a respawn is of one run: give one task, or spawn the batch anew"
             raise invalid_value(pointer, text)
-        request = spawn_request(spawn, configuration, requester_key)
-    except ValidationError as failure:
-        raise _in_changes(validation_problem(failure)) from None
-    except QueryError as problem:
-        raise _in_changes(problem) from None
-    return replace(
-        request,
-        respawn=RespawnFacts(
+        respawn = RespawnFacts(
             run_id=earlier.run.run_id,
             replaced=replaced,
             scripts=body.scripts,
             transcript_up_to=body.transcript.up_to if body.transcript is not None else None,
             is_revision_chosen=body.config_revision is not None,
-        ),
-    )
+        )
+        return resolve_request(spawn, configuration, requester_key, respawn)
+    except ValidationError as failure:
+        raise _in_changes(validation_problem(failure)) from None
+    except QueryError as problem:
+        raise _in_changes(problem) from None
 
 
 def _with_unknown(

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.control import require_service
+from application.commands.resolve_request import REQUESTER_KEY, resolve_request
 from application.commands.services import CommandServices
-from application.commands.spawn_body import REQUESTER_KEY, SpawnBody, spawn_request
 from application.queries.access import Caller, require_agent_access, require_session_access
 from application.queries.command import Command, Option
 from application.queries.operation import operation
@@ -14,6 +14,7 @@ from application.queries.session_reference import resolve_session_reference
 from application.queries.views.run import AttachedFileView
 from application.queries.views.view import View
 from domain.run.facts import SpawnMode
+from domain.spawn.request import SpawnRequest
 from domain.values.moments import DURATION_FORMS
 
 SPAWN_OPTIONS: dict[str, Option | None] = {
@@ -158,7 +159,7 @@ class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
     command=Command("spawn", by_hand=True, options=SPAWN_OPTIONS),
 )
 async def spawn(
-    services: CommandServices, caller: Caller, body: SpawnBody, command: CommandContext
+    services: CommandServices, caller: Caller, body: SpawnRequest, command: CommandContext
 ) -> CommandResponse:
     """Spawn a sub-agent, or one for each task of a list."""
     require_service(services)
@@ -171,7 +172,7 @@ async def spawn(
 async def submit_spawn(
     services: CommandServices,
     caller: Caller,
-    body: SpawnBody,
+    body: SpawnRequest,
     requester_key: str | None,
     command: CommandContext,
 ) -> CommandResponse:
@@ -184,12 +185,12 @@ async def submit_spawn(
         QueryError: The request cannot be used, or the caller does not act for its requester.
     """
     pinned = services.work.configurations.current()
-    request = spawn_request(body, pinned.configuration, requester_key)
-    require_session_access(caller, request.requester_key)
-    if request.asserts_agent:
-        require_agent_access(caller, request.requester_agent_id, pinned.configuration)
+    resolved = resolve_request(body, pinned.configuration, requester_key)
+    require_session_access(caller, resolved.requester_key)
+    if resolved.asserts_agent:
+        require_agent_access(caller, resolved.requester_agent_id, pinned.configuration)
     spawned = await services.spawning.spawn(
-        request,
+        resolved,
         caller.actor,
         command.reservation,
         command.is_there,

@@ -11,8 +11,9 @@ from application.log.answers import SessionStoppedAnswer, StoppedAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller
 from application.queries.command import Command, Option
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.session_reference import resolve_session_key
+from domain.values.body import Body
 
 
 class StopBody(Body):

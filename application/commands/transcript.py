@@ -9,11 +9,12 @@ from application.commands.services import CommandServices
 from application.log.answers import KeptTranscript
 from application.queries.access import Caller
 from application.queries.errors import invalid_value
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.session_reference import resolve_target_session
 from application.session.transcript import EntryTooLarge, SubmittedTranscript, TranscriptIntake
 from domain.delivery.provided_transcript import ProvidedEntry
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
+from domain.values.body import Body
 from domain.values.json_text import text_of
 
 ENTRIES_MAX = 10_000

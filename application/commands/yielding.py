@@ -10,9 +10,10 @@ from application.log.answers import YieldedAnswer
 from application.queries.access import Caller, require_session_access
 from application.queries.command import Command
 from application.queries.errors import QueryError
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.session_reference import resolve_session_key
 from domain.session.state import Session
+from domain.values.body import Body
 
 
 class YieldBody(Body):

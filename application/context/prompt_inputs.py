@@ -67,7 +67,7 @@ async def bootstrap_ingredients(
 ) -> BootstrapIngredients:
     """The bootstrap files of the folder that the child will work in, within the limits of its
     agent; a request for a light context has none, and nothing is looked at."""
-    if run.light_context or folder is None:
+    if run.options.light_context or folder is None:
         return BootstrapIngredients()
     read = await files.read(folder, agent.bootstrap.chars_max)
     usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]

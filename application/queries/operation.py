@@ -18,6 +18,7 @@ from application.queries.access import AccessScope
 from application.queries.command import Command
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
 from application.queries.views.view import Answer, View
+from domain.values.body import Body
 from domain.values.moments import DURATION_FORMS, MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -40,22 +41,6 @@ class Parameters(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
-    )
-
-
-class Body(BaseModel):
-    """A request body: camelCase names only, no unknown keys, no type coercion.
-
-    By itself it is the body of an operation that takes none: an empty object, or nothing at all.
-    """
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=False,
-        hide_input_in_errors=True,
     )
 
 

@@ -25,7 +25,7 @@ from application.queries.changes.json_patch import PatchError, apply_patch
 from application.queries.command import USUAL, Command, Option
 from application.queries.configuration import revision_on_record
 from application.queries.errors import QueryError, invalid_value
-from application.queries.operation import Body, operation
+from application.queries.operation import operation
 from application.queries.revisions import revision_at
 from application.queries.runs import run_id_of, visible_run
 from application.queries.services import QueryServices
@@ -55,6 +55,7 @@ from domain.run.state import Run
 from domain.session.events import ChildReleased
 from domain.session.state import Session
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.body import Body
 from domain.values.json_text import compact_json
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import ContentRef, run_stream, session_key_of

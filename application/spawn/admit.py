@@ -24,7 +24,6 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import EntryFlushes
 from application.spawn.attachments import EvaluatedAttachments, evaluate_attachments
 from application.spawn.request import (
-    SpawnRequest,
     apply_references,
     inputs_in_hand,
     resolve_references,
@@ -41,7 +40,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.admission import SpawnPolicy, policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn.request import RequestSpawn
+from domain.spawn.request import RequestSpawn, ResolvedSpawn
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain, Rejected
 
@@ -53,7 +52,7 @@ class AdmissionRequest:
     """A request and what came with it; `keys` are those of the texts that are kept for each of its
     runs, in their order."""
 
-    request: SpawnRequest
+    resolved: ResolvedSpawn
     actor: Actor
     reservation: Reservation | None
     traceparent: str | None
@@ -123,7 +122,7 @@ class Admission:
 
         Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
         """
-        requester = admission.request.requester_key
+        requester = admission.resolved.requester_key
         registry = self._work.registry
         # Most of those whom this process had nothing to do with are not on record, which is seen
         # anyway when the spawn is decided.
@@ -155,14 +154,14 @@ class Admission:
     async def _decide(
         self, admission: AdmissionRequest, known: Session | None, pinned: PinnedConfiguration
     ) -> AdmissionResult:
-        request = admission.request
+        resolved = admission.resolved
         if known is not None:
-            request = replace(request, requester_agent_id=known.agent_id)
-        await require_recorded_scripts(self._work, request, pinned)
+            resolved = replace(resolved, requester_agent_id=known.agent_id)
+        await require_recorded_scripts(self._work, resolved, pinned)
         ids = self._work.identities
-        files = await evaluate_attachments(request, pinned.configuration)
+        files = await evaluate_attachments(resolved.request, pinned.configuration)
         commands = spawn_commands(
-            request,
+            resolved,
             admission.actor,
             pinned,
             ids,
@@ -171,11 +170,11 @@ class Admission:
         )
         command = commands[0]
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
-        if parent is not None and (request.context_argument == "fork" or request.thread):
+        if parent is not None and (command.options.context == "fork" or command.thread):
             # The child begins with the entries that are written when it is admitted.
             await self._flushes.flush(parent.run_id)
         root = known.root_session_key if known else command.requester_key
-        asks_for = request.dependencies
+        asks_for = resolved.dependencies
         # All of a batch wait for the same.
         names = await resolve_references(self._work, asks_for, command.requester_key, root, parent)
         commands = tuple(apply_references(one, names) for one in commands)
@@ -189,7 +188,7 @@ class Admission:
         decision = partial(self._decision, commands, admission.keys, basis, pinned, files)
         following = NOTHING_FOLLOWS
         if not names.dependencies and files is None:
-            in_hand = inputs_in_hand(request, admission.keys)
+            in_hand = inputs_in_hand(resolved, admission.keys)
             following = await self._speculation.of(
                 basis.world(pinned.revision), decision(), in_hand
             )

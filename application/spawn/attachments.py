@@ -7,7 +7,6 @@ from uuid import UUID
 
 from application.log.event_log import StagedFile
 from application.log.texts import Contents
-from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
 from domain.configuration.tools import Attachments
 from domain.context.attachment_manifest import (
@@ -25,7 +24,7 @@ from domain.context.attachments import (
     mount_path_hint,
 )
 from domain.run.state import Run
-from domain.spawn.request import AttachmentsVerdict
+from domain.spawn.request import AttachmentsVerdict, SpawnRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,11 @@ async def evaluate_attachments(
     limits = configuration.tools.sessions_spawn.attachments
     unread = check_unread_attachments(len(request.attachments), limits)
     if unread is not None:
-        return _refused_attachments(request.attachments, unread)
+        return _refused_attachments(request.files, unread)
     # Megabytes of base64 would hold up everybody else.
-    return await asyncio.to_thread(_evaluate_files, request.attachments, request.mount_path, limits)
+    return await asyncio.to_thread(
+        _evaluate_files, request.files, request.attach_as.mount_path, limits
+    )
 
 
 async def read_attachments_receipt(run: Run, contents: Contents) -> dict[str, object] | None:

@@ -319,9 +319,7 @@ class RunPreparer:
     def _start(self, run: Run) -> StartPreparation:
         assert run.agent_id is not None
         key = run.child_session_key or child_key(run.agent_id, str(self._work.identities.run_id()))
-        return StartPreparation(
-            epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, resources=()
-        )
+        return StartPreparation(epoch=run.epoch, child_session_key=key, agent_id=run.agent_id)
 
 
 def follows_from_request(run: Run) -> bool:
@@ -330,7 +328,7 @@ def follows_from_request(run: Run) -> bool:
     return not (
         run.attachments is not None
         or run.thread
-        or run.context_argument == "fork"
+        or run.options.context == "fork"
         or run.shares
         or run.dependencies
         or run.thinking_argument is not None

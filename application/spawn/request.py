@@ -1,4 +1,4 @@
-"""A spawn request of the right shape, and the command it becomes."""
+"""The command that a resolved request becomes, and the runs that it names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,9 +9,8 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identifiers import Identities
 from application.ports.registry import Registry, RunQuery
-from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
-from domain.run.facts import BatchFacts, ContextMode, Dependency, RespawnFacts, SpawnOptions
+from domain.run.facts import BatchFacts, Dependency
 from domain.run.state import Run
 from domain.session.role import ANCESTORS_MAX
 from domain.spawn.dependencies import DependencyRequest, dependencies_text
@@ -19,6 +18,7 @@ from domain.spawn.dependency_rules import NAMES, NamedRuns
 from domain.spawn.request import (
     AttachmentsVerdict,
     RequestSpawn,
+    ResolvedSpawn,
     SharedContextInput,
     merge_dependencies,
 )
@@ -28,44 +28,6 @@ from domain.values.rules import first_refusal
 from domain.values.session_key import agent_id_of
 from domain.values.shared_values import ReferenceRequest
 from domain.values.thinking_level import normalise_thinking
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnRequest:
-    """A request of the right shape. `requester_key` is canonical; `origin` is JSON text.
-
-    `asserts_agent` is whether `requester_agent_id` is another than the one in the key.
-    `workspace_argument` is the folder that the requester is said to work in, `mount_path` where it
-    would like the attachments to be. `batch` are the tasks of one that asks for a run for each of
-    them, `task` being the first; empty for one that asks for one run. `respawn` is the run that it
-    was made from, if it was made from one.
-    """
-
-    requester_key: str
-    requester_display_key: str
-    requester_agent_id: str
-    asserts_agent: bool = False
-    origin: str | None
-    task: str
-    preamble: str | None
-    label: str | None
-    agent_id: str | None
-    thread: bool
-    workspace_argument: str | None = None
-    attachments: tuple[RequestedAttachment, ...] = ()
-    mount_path: str | None = None
-    light_context: bool = False
-    context_argument: ContextMode | None = None
-    shared: SharedContextInput | None = None
-    batch: tuple[str, ...] = ()
-    dependencies: tuple[DependencyRequest, ...] = ()
-    respawn: RespawnFacts | None = None
-    options: SpawnOptions
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """One for each run that is asked for."""
-        return self.batch or (self.task,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +40,17 @@ class RecordedInputs:
     preamble: str | None = None
 
 
-def inputs_in_hand(request: SpawnRequest, keys: Sequence[bytes]) -> list[RecordedInputs]:
+def inputs_in_hand(resolved: ResolvedSpawn, keys: Sequence[bytes]) -> list[RecordedInputs]:
     """What is known of each run that is asked for, whose texts are kept under these keys."""
+    request = resolved.request
     return [
-        RecordedInputs(key, task, request.workspace_argument, request.preamble)
-        for key, task in zip(keys, request.tasks, strict=True)
+        RecordedInputs(key, task, request.requester.workspace_dir, request.context_preamble or None)
+        for key, task in zip(keys, resolved.tasks, strict=True)
     ]
 
 
 def spawn_command(
-    request: SpawnRequest,
+    resolved: ResolvedSpawn,
     actor: Actor,
     pinned: PinnedConfiguration,
     ids: Identities,
@@ -95,51 +58,49 @@ def spawn_command(
     attachments: AttachmentsVerdict | None = None,
 ) -> RequestSpawn:
     """The command, with ids of its own."""
+    request = resolved.request
     given = request.agent_id
     valid = given is None or is_valid_agent_id(given)
-    target = normalise_agent_id(given) if given else request.requester_agent_id
-    model, thinking = request.options.model, request.options.thinking
+    target = normalise_agent_id(given) if given else resolved.requester_agent_id
+    model, thinking = request.model, request.thinking
+    # What is no name is free text, and free text is not kept in events.
     name = (
         storable_model_name(model, pinned.configuration.model_aliases())
         if model is not None
         else None
     )
-    no_level = thinking is not None and normalise_thinking(thinking) is None
-    # What is no name is free text, and free text is not kept in events.
-    named = {"model": name} | ({"thinking": None} if no_level else {})
+    level = thinking if thinking is None or normalise_thinking(thinking) is not None else None
     return RequestSpawn(
         run_id=ids.run_id(),
         session_id=ids.run_id(),
-        requester_key=request.requester_key,
-        requester_display_key=request.requester_display_key,
-        requester_agent_id=request.requester_agent_id,
+        requester_key=resolved.requester_key,
+        requester_display_key=resolved.requester_display_key,
+        requester_agent_id=resolved.requester_agent_id,
         requester_session_id=ids.run_id(),
         asserted_by=actor.name,
-        asserts_agent=request.asserts_agent,
-        requester_in_sandbox=_is_sandboxed(request, pinned),
+        asserts_agent=resolved.asserts_agent,
+        requester_in_sandbox=_is_sandboxed(resolved, pinned),
         agent_id_argument=given,
         target_agent_id=target if valid else None,
         label=request.label,
-        task=request.task,
-        preamble=request.preamble,
+        task=resolved.tasks[0],
+        preamble=request.context_preamble or None,
         model_argument=model if name is None else None,
-        thinking_argument=thinking if no_level else None,
-        workspace_argument=request.workspace_argument,
+        thinking_argument=thinking if level is None else None,
+        workspace_argument=request.requester.workspace_dir,
         attachments=attachments,
-        light_context=request.light_context,
-        context_argument=request.context_argument,
-        shared=request.shared,
-        respawn=request.respawn,
-        origin=request.origin,
+        shared=resolved.shared,
+        respawn=resolved.respawn,
+        origin=request.requester.origin,
         thread=request.thread,
-        options=request.options.model_copy(update=named),
+        options=request.options(model=name, thinking=level),
         config_revision=pinned.revision,
         holder=holder,
     )
 
 
 def spawn_commands(
-    request: SpawnRequest,
+    resolved: ResolvedSpawn,
     actor: Actor,
     pinned: PinnedConfiguration,
     ids: Identities,
@@ -147,12 +108,11 @@ def spawn_commands(
     attachments: AttachmentsVerdict | None = None,
 ) -> tuple[RequestSpawn, ...]:
     """A command for each run that is asked for."""
-    first = spawn_command(request, actor, pinned, ids, holder, attachments)
-    if not request.batch:
+    first = spawn_command(resolved, actor, pinned, ids, holder, attachments)
+    if not resolved.request.parallel:
         return (first,)
-    others = (
-        replace(first, run_id=ids.run_id(), session_id=ids.run_id()) for _ in request.batch[1:]
-    )
+    tasks = resolved.tasks
+    others = (replace(first, run_id=ids.run_id(), session_id=ids.run_id()) for _ in tasks[1:])
     members, batch_id = (first, *others), ids.run_id()
     run_ids = tuple(one.run_id for one in members)
     return tuple(
@@ -162,15 +122,15 @@ def spawn_commands(
             label=f"{one.label}-{index + 1}" if one.label else None,
             batch=BatchFacts(batch_id=batch_id, index=index, run_ids=run_ids),
         )
-        for index, (one, task) in enumerate(zip(members, request.batch, strict=True))
+        for index, (one, task) in enumerate(zip(members, tasks, strict=True))
     )
 
 
-def _is_sandboxed(request: SpawnRequest, pinned: PinnedConfiguration) -> bool:
+def _is_sandboxed(resolved: ResolvedSpawn, pinned: PinnedConfiguration) -> bool:
     """Whether the configuration puts the requester into a sandbox: as the agent that it says it is
     or as the one in its key, so that nobody leaves one by saying that it is another."""
-    agents = {request.requester_agent_id, agent_id_of(request.requester_key)}
-    key = request.requester_key
+    agents = {resolved.requester_agent_id, agent_id_of(resolved.requester_key)}
+    key = resolved.requester_key
     return any(pinned.configuration.is_sandboxed(agent, key) for agent in agents)
 
 

@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from pydantic.alias_generators import to_camel
+
 from application.context.recorded_scripts import read_recorded_outputs
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.transcripts import Transcripts
-from application.spawn.request import SpawnRequest
 from application.steps.context_fork import read_extent
 from domain.configuration.problems import ConfigurationError
 from domain.context.fork import FORK_TOKENS_MAX
 from domain.run.events import SpawnRequested
-from domain.run.facts import Dependency
+from domain.run.facts import Dependency, GivenOptions
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyRequest, read_dependencies
-from domain.spawn.request import effective_mode
+from domain.spawn.request import ResolvedSpawn, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.json_text import merge_patch, read_json
 from domain.values.record import ContentRef
@@ -168,16 +169,16 @@ def _requester(request: SpawnRequested, texts: _Texts) -> Members:
 def _options(request: SpawnRequested) -> Members:
     """Those that are other than what holds when nothing is said."""
     options, thread = request.options, request.facts.thread
-    usual_mode = effective_mode(None, thread=thread)
+    given = {
+        to_camel(name): getattr(options, name)
+        for name, field in GivenOptions.model_fields.items()
+        if getattr(options, name) != field.default
+    }
     return {
-        "runTimeoutSeconds": options.run_timeout_seconds,
+        **given,
         "thread": thread or None,
-        "mode": options.mode if options.mode != usual_mode else None,
+        "mode": options.mode if options.mode != effective_mode(None, thread=thread) else None,
         "cleanup": "delete" if options.cleanup == "delete" else None,
-        "sandbox": "require" if options.sandbox == "require" else None,
-        "context": request.context_argument,
-        "lightContext": request.light_context or None,
-        "expectsCompletionMessage": None if options.expects_completion_message else False,
     }
 
 
@@ -277,17 +278,17 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
 
 
 async def require_recorded_scripts(
-    work: UnitOfWork, request: SpawnRequest, pinned: PinnedConfiguration
+    work: UnitOfWork, resolved: ResolvedSpawn, pinned: PinnedConfiguration
 ) -> None:
     """Raises `NothingRecorded` unless all is on record that the request wants to use again of the
     context scripts of an earlier run."""
-    respawn = request.respawn
+    respawn = resolved.respawn
     if respawn is None or respawn.scripts == "again":
         return
-    given = request.agent_id
+    given = resolved.request.agent_id
     if given is not None and not is_valid_agent_id(given):
         return
-    agent_id = normalise_agent_id(given) if given is not None else request.requester_agent_id
+    agent_id = normalise_agent_id(given) if given is not None else resolved.requester_agent_id
     agent = pinned.configuration.effective_agent(agent_id)
     earlier = await work.run(respawn.run_id)
     await read_recorded_outputs(work, earlier, agent.context_scripts)

@@ -23,12 +23,13 @@ from application.spawn.admit import Admission, AdmissionRequest
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.outcomes import PreparedSpawn
 from application.spawn.prepare import RunPreparer
-from application.spawn.request import SpawnRequest, inputs_in_hand
+from application.spawn.request import inputs_in_hand
 from application.spawn.speculation import SpawnSpeculation
 from application.steps.preparation import CallerPresence
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.spawn.batch import is_refused_by_batch
+from domain.spawn.request import ResolvedSpawn
 
 _log = logging.getLogger("spawnlog.spawning")
 
@@ -62,7 +63,7 @@ class SpawnService:
 
     async def spawn(
         self,
-        request: SpawnRequest,
+        resolved: ResolvedSpawn,
         actor: Actor,
         reservation: Reservation | None,
         caller_is_there: CallerPresence,
@@ -78,7 +79,7 @@ class SpawnService:
         Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
         """
         task = asyncio.create_task(
-            self._spawn(request, actor, reservation, caller_is_there, traceparent, pinned)
+            self._spawn(resolved, actor, reservation, caller_is_there, traceparent, pinned)
         )
         self._under_way.add(task)
         task.add_done_callback(self._ended)
@@ -103,15 +104,15 @@ class SpawnService:
 
     async def _spawn(
         self,
-        request: SpawnRequest,
+        resolved: ResolvedSpawn,
         actor: Actor,
         reservation: Reservation | None,
         caller_is_there: CallerPresence,
         traceparent: str | None,
         pinned: PinnedConfiguration,
     ) -> SpawnResult:
-        keys = tuple(self._work.identities.content_key() for _ in request.tasks)
-        admission = AdmissionRequest(request, actor, reservation, traceparent, keys)
+        keys = tuple(self._work.identities.content_key() for _ in resolved.tasks)
+        admission = AdmissionRequest(resolved, actor, reservation, traceparent, keys)
         admitted = await self._admitting.admit(admission, pinned)
         first = admitted.runs[0]
         if admitted.refusal is not None:
@@ -120,7 +121,7 @@ class SpawnService:
             # Its children were created in the transaction of the admission.
             admitted.speculation.execute(admitted.runs)
             return await self._respond(PreparedSpawn(admitted.runs, admitted.position))
-        in_hand = inputs_in_hand(request, keys)
+        in_hand = inputs_in_hand(resolved, keys)
         prepared = await self._preparing.prepare(admitted.runs, caller_is_there, in_hand)
         return await self._respond(prepared)
 

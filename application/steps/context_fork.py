@@ -42,9 +42,9 @@ async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
     from an earlier run begins with that one's transcript, if it is to begin with any of it."""
     if run.takes_transcript_over:
         return ContextRequest("fork", is_explicit=True)
-    if run.context_argument is not None or not run.thread or run.requester.origin is None:
+    if run.options.context is not None or not run.thread or run.requester.origin is None:
         return resolve_context_request(
-            run.context_argument, thread=run.thread, channel=None, default="isolated"
+            run.options.context, thread=run.thread, channel=None, default="isolated"
         )
     origin = await requester_origin(run, work.contents)
     channel, account = (
@@ -235,7 +235,7 @@ class ContextForkStep:
 
     async def _fork_result(self, run: Run, *, is_resumed: bool) -> StepResult:
         parent = await self._parents.of(run)
-        if parent is None and run.context_argument is not None:
+        if parent is None and run.options.context is not None:
             raise StepRefused(no_transcript_refusal())
         if parent is not None and parent.extent.fits:
             return await self._fork(run, parent)

@@ -108,12 +108,6 @@ class SpawnChoices(TypedDict, total=False):
     thinking: str
     run_timeout_seconds: float
     """Rounded down to whole seconds; 0, or less, is without limit."""
-    thread: bool
-    """Bind the child to a thread of the requester's channel. `mode` is `session` then, unless it
-    is given: the child stays and takes messages until it is stopped.
-    """
-    mode: Literal["run", "session"]
-    cleanup: Literal["delete", "keep"]
     sandbox: Literal["inherit", "require"]
     """`require` refuses a child that would not be in a sandbox."""
     context: Literal["isolated", "fork"]
@@ -124,6 +118,12 @@ class SpawnChoices(TypedDict, total=False):
     light_context: bool
     """Leave the files of the agent's workspace out of the prompt."""
     expects_completion_message: bool
+    thread: bool
+    """Bind the child to a thread of the requester's channel. `mode` is `session` then, unless it
+    is given: the child stays and takes messages until it is stopped.
+    """
+    mode: Literal["run", "session"]
+    cleanup: Literal["delete", "keep"]
     attachments: Sequence[AttachmentBody]
     """Files that are put into the child's workspace, as far as
     `tools.sessions_spawn.attachments` permits; off unless it is enabled.

@@ -1652,13 +1652,13 @@ class Methods(Sender):
         model: str | None = None,
         thinking: str | None = None,
         run_timeout_seconds: float | None = None,
-        thread: bool | None = None,
-        mode: Literal["run", "session"] | None = None,
-        cleanup: Literal["delete", "keep"] | None = None,
         sandbox: Literal["inherit", "require"] | None = None,
         context: Literal["isolated", "fork"] | None = None,
         light_context: bool | None = None,
         expects_completion_message: bool | None = None,
+        thread: bool | None = None,
+        mode: Literal["run", "session"] | None = None,
+        cleanup: Literal["delete", "keep"] | None = None,
         attachments: Sequence[AttachmentBody] | None = None,
         attach_as: AttachAsBody | None = None,
         context_preamble: str | None = None,
@@ -1683,15 +1683,15 @@ class Methods(Sender):
             task: With `parallel` a list: a run for each of them, or for none.
             run_timeout_seconds: Rounded down to whole seconds; 0, or less, is without
                 limit.
-            thread: Bind the child to a thread of the requester's channel. `mode` is
-                `session` then, unless it is given: the child stays and takes messages until
-                it is stopped.
             sandbox: `require` refuses a child that would not be in a sandbox.
             context: `fork`: the child begins with the requester's conversation up to now.
                 Only of the requester's own agent. Without it a child in a thread of a channel
                 follows `session.threadBindings.defaultSpawnContext`, any other starts
                 `isolated`.
             light_context: Leave the files of the agent's workspace out of the prompt.
+            thread: Bind the child to a thread of the requester's channel. `mode` is
+                `session` then, unless it is given: the child stays and takes messages until
+                it is stopped.
             attachments: Files that are put into the child's workspace, as far as
                 `tools.sessions_spawn.attachments` permits; off unless it is enabled.
             shared_context: Keys with any values, at most 64 KiB of JSON with what the
@@ -1721,13 +1721,13 @@ class Methods(Sender):
                 "model": model,
                 "thinking": thinking,
                 "runTimeoutSeconds": run_timeout_seconds,
-                "thread": thread,
-                "mode": mode,
-                "cleanup": cleanup,
                 "sandbox": sandbox,
                 "context": context,
                 "lightContext": light_context,
                 "expectsCompletionMessage": expects_completion_message,
+                "thread": thread,
+                "mode": mode,
+                "cleanup": cleanup,
                 "attachments": attachments,
                 "attachAs": attach_as,
                 "contextPreamble": context_preamble,

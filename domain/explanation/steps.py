@@ -55,7 +55,7 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
     facts = step.taken.fork if step.taken else None
     created = record.created
     effective = facts.mode if facts else created.context_mode if created else None
-    context, same = record.request.context_argument, record.is_of_same_agent
+    context, same = record.request.options.context, record.is_of_same_agent
     compared: dict[str, JsonValue] = {
         "asked": context,
         "thread": record.request.facts.thread,
@@ -196,7 +196,7 @@ def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
     if name == "thread_binding":
         return not request.facts.thread
     if name == "context_fork":
-        argument = request.context_argument
+        argument = request.options.context
         if request.respawn is not None and request.respawn.transcript_up_to is not None:
             return False
         return argument == "isolated" or (argument is None and not request.facts.thread)

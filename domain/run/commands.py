@@ -196,7 +196,6 @@ class StartPreparation:
     epoch: int
     child_session_key: str
     agent_id: str
-    resources: tuple[str, ...]
     steps: tuple[StepName, ...] = ()
 
 

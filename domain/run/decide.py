@@ -325,7 +325,6 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
                 PreparationStarted(
                     child_session_key=command.child_session_key,
                     agent_id=command.agent_id,
-                    resources=command.resources,
                     steps=command.steps,
                 ),
             )

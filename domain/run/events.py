@@ -47,8 +47,6 @@ class SpawnRequested(Event):
     was given) and None when what was given is no agent id at all; the text that was given is then
     in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
     of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
-    `light_context` asks for a prompt without the files of the agent's workspace, `context_argument`
-    whether the child is to begin with the requester's conversation; None when nothing was said.
     `shared` is what is shared with the child, `dependencies` what it waits for; only with these
     there are `ancestors`, the runs above it, its requester's own first. When one of the names that
     it was to wait for stands for no run, or for several, there are none of them:
@@ -69,8 +67,6 @@ class SpawnRequested(Event):
     thinking_argument: ContentRef | None = None
     workspace_argument: ContentRef | None = None
     attachments: AttachmentsRequest | None = None
-    light_context: bool = False
-    context_argument: ContextMode | None = None
     shared: SharedContextRequest | None = None
     dependencies: tuple[Dependency, ...] = ()
     dependencies_argument: ContentRef | None = None
@@ -206,7 +202,6 @@ class MessageReceived(Event):
     message: ContentRef
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
-    light_context: bool = False
     thread: bool = False
     context_mode: ContextMode = "isolated"
     delivery_origin: ContentRef | None = None
@@ -407,14 +402,10 @@ class AgentOverridden(Event):
 
 
 class PreparationStarted(Event):
-    """The child's key is minted; `steps` are those that will be taken for it, in their order.
-
-    `resources` is always empty.
-    """
+    """The child's key is minted; `steps` are those that will be taken for it, in their order."""
 
     child_session_key: str
     agent_id: str
-    resources: tuple[str, ...]
     steps: tuple[StepName, ...] = ()
 
 

@@ -1,8 +1,10 @@
 """The values that events of a run are made of."""
 
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 from uuid import UUID
+
+from pydantic import BaseModel, Field
 
 from domain.configuration.runtimes import EXTERNAL
 from domain.values.record import ContentRef, Fact
@@ -97,24 +99,52 @@ class RespawnFacts(Fact):
     is_revision_chosen: bool = False
 
 
-class SpawnOptions(Fact):
-    """The options of a request as they were given, after the request's own defaults.
+class GivenOptions(BaseModel):
+    """The options of a request that are recorded as they were given.
 
-    `requester_sandboxed` is what the request says of its requester; it only ever tightens what is
+    A field here is a member of the body of a spawn, of the tool `sessions_spawn`, of the event that
+    records the request, of the state of its run, and of a respawn.
+    """
+
+    run_timeout_seconds: Annotated[
+        float | None,
+        Field(description="Rounded down to whole seconds; 0, or less, is without limit."),
+    ] = None
+    sandbox: Annotated[
+        Literal["inherit", "require"],
+        Field(description="`require` refuses a child that would not be in a sandbox."),
+    ] = "inherit"
+    context: Annotated[
+        ContextMode | None,
+        Field(
+            description=(
+                "`fork`: the child begins with the requester's conversation up to now. Only of the"
+                " requester's own agent. Without it a child in a thread of a channel follows"
+                " `session.threadBindings.defaultSpawnContext`, any other starts `isolated`."
+            )
+        ),
+    ] = None
+    light_context: Annotated[
+        bool, Field(description="Leave the files of the agent's workspace out of the prompt.")
+    ] = False
+    expects_completion_message: bool = True
+
+
+class SpawnOptions(GivenOptions, Fact):
+    """The options of a run: those of its request, and what follows from them.
+
+    `model` and `thinking` are names; of other texts the event has a reference. `mode` and `cleanup`
+    are what holds if the request said nothing. `active_model` and `active_thinking` are what the
+    request says of its requester, and `requester_sandboxed` too, which only ever tightens what is
     on record.
     """
 
     model: str | None = None
     thinking: str | None = None
-    run_timeout_seconds: float | None = None
-    mode: Literal["run", "session"] = "run"
+    mode: SpawnMode = "run"
     cleanup: Cleanup = "keep"
-    context_mode: ContextMode = "isolated"
-    expects_completion_message: bool = True
     active_model: str | None = None
     active_thinking: str | None = None
-    workspace_dir: str | None = None
-    sandbox: Literal["inherit", "require"] = "inherit"
     requester_sandboxed: bool = False
 
 

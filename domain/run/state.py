@@ -107,8 +107,6 @@ class Run(Fact):
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
     attachments: AttachmentsRequest | None = None
-    light_context: bool = False
-    context_argument: ContextMode | None = None
     thread: bool = False
     options: SpawnOptions
     config_revision: int

@@ -170,7 +170,6 @@ def message_received(message: Message, last: Run, requester: Session) -> Message
         message=message.text,
         model_argument=last.model_argument,
         thinking_argument=last.thinking_argument,
-        light_context=last.light_context,
         thread=last.thread,
         context_mode=last.context_mode,
         delivery_origin=last.delivery_origin,

@@ -258,8 +258,6 @@ def _requested_event(
         thinking_argument=store_optional(keep, "thinking", command.thinking_argument),
         workspace_argument=store_optional(keep, "workspace", command.workspace_argument),
         attachments=_attachments_request(command, keep),
-        light_context=command.light_context,
-        context_argument=command.context_argument,
         shared=_shared_context_request(command, keep),
         dependencies=command.dependencies,
         dependencies_argument=store_optional(keep, "dependencies", command.dependencies_argument),

@@ -796,7 +796,7 @@ class _DecisionAgain:
         assert created is not None
         limits = [one.effective_agent(agent_id).bootstrap for one in (self._then, self._now)]
         sources = [one.source for one in created.ingredients if one.position == "bootstrap"]
-        if limits[0] == limits[1] or self._run.light_context:
+        if limits[0] == limits[1] or self._run.options.light_context:
             return None
         cut = any(map(is_about_limits, created.warnings))
         sizes = {one.source: one.content.bytes for one in created.ingredients}

@@ -47,7 +47,7 @@ def is_conversation_needed(record: RecordedDecision) -> bool:
     run = record.run
     return (
         run.continues is None
-        and run.context_argument == "fork"
+        and run.options.context == "fork"
         and run.requester.run_id is None
         and record.refused is not None
     )
@@ -178,7 +178,7 @@ class StepsAgain:
     @property
     def _is_fork_required(self) -> bool:
         """Whether the request says so; another fork is no reason to refuse a spawn."""
-        return self.run.context_argument == "fork" or self.run.takes_transcript_over
+        return self.run.options.context == "fork" or self.run.takes_transcript_over
 
     @property
     def _was_of_another_agent(self) -> bool:

@@ -48,8 +48,9 @@ def of_mode(given: Given) -> Answer:
     """The mode and the cleanup that hold, and whether the request is permitted with them."""
     spawn = read_tool_arguments(given["args"])
     assert isinstance(spawn, ToolSpawn)
-    mode = effective_mode(spawn.mode, thread=spawn.thread)
-    effective = {"mode": mode, "cleanup": effective_cleanup(spawn.cleanup, mode)}
+    asked = spawn.members
+    mode = effective_mode(asked.get("mode"), thread=asked.get("thread", False))
+    effective = {"mode": mode, "cleanup": effective_cleanup(asked.get("cleanup"), mode)}
     return {**judged(given), "effective": effective}
 
 

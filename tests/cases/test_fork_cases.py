@@ -9,6 +9,7 @@ import pytest
 
 from application.steps.step import StepRefused, StepResult
 from domain.context.fork import accepted_note, fork_note
+from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from tests.support.builders.run_histories import prepared, resolved, step_begun
 from tests.support.builders.storytelling import facts, plan, ref, requested, requester, run_of
@@ -32,7 +33,7 @@ def _run(args: Mapping[str, Any]) -> Run:
     request = requested(
         requested_agent_id=agent_id,
         requester=requester(origin=ref("origin")),
-        context_argument=args["context"],
+        options=SpawnOptions(context=args["context"]),
         facts=facts(thread=args.get("thread", False), target_agent_id=agent_id),
     )
     return run_of(request, resolved(), prepared())

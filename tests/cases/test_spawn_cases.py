@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.commands.spawn_body import SpawnBody, spawn_request
-from application.spawn.request import SpawnRequest
+from application.commands.resolve_request import resolve_request
 from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
 from domain.run.facts import SUBAGENT_LANE, Requester, SpawnOptions
+from domain.spawn.request import ResolvedSpawn, SpawnRequest
 from domain.values.record import ContentRef
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import keep
@@ -38,28 +38,30 @@ def spawned(given: Given) -> Answer:
             sandboxed=False,
         )
         return {"note": accepted_note(SpawnOptions(mode=given["mode"]), requester)}
-    request = asked(given)
+    resolved = asked(given)
+    request, origin = resolved.request, resolved.request.requester.origin
+    (task,) = resolved.tasks
     family = CaseFamily()
     answered = family.answer(
         "child",
         "main",
-        requester_key=request.requester_key,
+        requester_key=resolved.requester_key,
         label=request.label,
-        task=request.task,
-        origin=request.origin,
+        task=task,
+        origin=origin,
         thread=request.thread,
-        workspace_argument=request.workspace_argument,
-        options=request.options,
+        workspace_argument=request.requester.workspace_dir,
+        options=request.options(model=request.model, thinking=request.thinking),
     )
     family.record(answered.changes)
     if answered.refusal is None:
         started(family)
     run = family.run("child")
-    texts = Kept(task=request.task, origin=request.origin)
-    origin = Whole(json.loads(texts.of(run.requester.origin)))
+    texts = Kept(task=task, origin=origin)
+    addresses = Whole(json.loads(texts.of(run.requester.origin)))
     registered = {
         "requesterSessionKey": run.requester.session_key,
-        "requesterOrigin": origin,
+        "requesterOrigin": addresses,
         "task": texts.of(run.task),
         "cleanup": run.options.cleanup,
         "model": run.options.model,
@@ -69,20 +71,22 @@ def spawned(given: Given) -> Answer:
     return {
         "status": answered.refusal.status if answered.refusal else "accepted",
         "registered": registered,
-        "registered.requesterOrigin": origin,
+        "registered.requesterOrigin": addresses,
         "lifecycle_event": {"parentSessionKey": family.session("child").spawned_by},
         "agent_call": {"lane": run.lane},
         "order": [ORDER[type(one.event)] for one in family.recorded if type(one.event) in ORDER],
     }
 
 
-def asked(given: Given) -> SpawnRequest:
+def asked(given: Given) -> ResolvedSpawn:
     """The request of a case as the door takes it."""
     context = dict(given["ctx"])
     key = context.pop("agentSessionKey", "main")
     requester = {"sessionKey": key, **context}
-    body = SpawnBody.model_validate({"requester": requester, "task": "t", **given.get("args", {})})
-    return spawn_request(body, configuration({}, "main"))
+    body = SpawnRequest.model_validate(
+        {"requester": requester, "task": "t", **given.get("args", {})}
+    )
+    return resolve_request(body, configuration({}, "main"))
 
 
 def started(family: CaseFamily) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from application.commands.spawn_body import SpawnBody, spawn_request
+from application.commands.resolve_request import resolve_request
 from application.log.envelope import Actor
 from application.log.event_log import (
     AlreadyReserved,
@@ -19,6 +19,7 @@ from domain.run.continuation import QueueFull
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import NoSession, RunIsActive
+from domain.spawn.request import SpawnRequest
 from domain.values.refusals import CannotDeliver, Rejected, SessionIsClosed
 from tests.simulation.world import SimulatedServer, World, configuration
 from tests.soak.asking import Asking, kept
@@ -179,7 +180,7 @@ class _Request:
 
     async def _spawn(self) -> Answer:
         pinned = configuration()
-        request = spawn_request(SpawnBody.model_validate(self._body), pinned.configuration)
+        request = resolve_request(SpawnRequest.model_validate(self._body), pinned.configuration)
         result = await self._server.spawning.spawn(
             request, ACTOR, self._reservation(), lambda: True, None, pinned=pinned
         )

@@ -232,7 +232,7 @@ async def compare_runs(
 _REQUEST = (
     "requester_session_key", "requested_agent_id", "label", "task", "context_preamble",
     "model_argument", "thinking_argument", "task_bytes", "cause", "options", "thread",
-    "light_context", "attachments", "depends_on",
+    "attachments", "depends_on",
 )  # fmt: skip
 _PLAN = ("agent_id", "depth", "role", "control_scope", "context_mode", "lane", "warnings", "plan")
 _OUTCOME = (

@@ -39,7 +39,7 @@ def stepped(
         return run, before
     *others, start = before
     assert isinstance(start, StartPreparation)
-    begun = replace(start, resources=(), steps=("workspace", "attachments"))
+    begun = replace(start, steps=("workspace", "attachments"))
     workspace = BeginStep(
         epoch=run.epoch,
         step="workspace",

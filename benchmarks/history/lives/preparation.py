@@ -182,9 +182,7 @@ def _created(
     assert agent_id is not None
     key = child_key(agent_id, str(society.ids.run_id()))
     society.log.hold([session_stream(key)])
-    start = StartPreparation(
-        epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
-    )
+    start = StartPreparation(epoch=run.epoch, child_session_key=key, agent_id=agent_id)
     run, before = yield from stepped(society, child, run, (*before, start), agent_id)
     child.begun = preamble_ingredients(
         run.preamble, child.preamble, planned.agent, text_store

@@ -5,23 +5,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from application.commands.resolve_request import resolve_request
 from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import Submission
 from application.log.texts import TextStore
 from application.log.unit_of_work import RunCommands, decide_commands, provenance_of
 from application.spawn.admit import decide_admission
-from application.spawn.request import SpawnRequest, spawn_command
+from application.spawn.request import spawn_command
 from benchmarks.history.world.configuration import ALLOWED, MODEL
 from benchmarks.history.world.fates import STAYING, Fate
 from benchmarks.history.world.society import Society
 from domain.run.commands import RunCommand
-from domain.run.facts import Dependency, Ingredient, RespawnFacts, RunOutcome, SpawnOptions
+from domain.run.facts import Dependency, Ingredient, RespawnFacts, RunOutcome
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.cascade import streams_of
 from domain.spawn.decide import SpawnDecision
-from domain.spawn.request import RequestSpawn
-from domain.values.json_text import compact_json
+from domain.spawn.request import RequestSpawn, ResolvedSpawn, SpawnRequest
 from domain.values.record import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45
@@ -108,35 +108,34 @@ def new_spawn(
         key=society.ids.content_key(),
         run_id=command.run_id,
         session_id=command.session_id,
-        task=request.task,
-        label=request.label,
-        preamble=request.preamble,
+        task=command.task,
+        label=command.label,
+        preamble=command.preamble,
         target=target.run_id if target is not None else None,
     )
     return child, _admission(society, child, command)
 
 
-def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -> SpawnRequest:
+def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -> ResolvedSpawn:
     draw, texts = society.random, society.texts
-    return SpawnRequest(
-        requester_key=asker.session_key,
-        requester_display_key=asker.session_key,
-        requester_agent_id=asker.agent_id,
-        origin=compact_json({"channel": CHANNEL, "to": "example"}) if draw.random() < 0.1 else None,
-        task=texts.text(1, 6),
-        preamble=texts.text(2, 5) if draw.random() < 0.1 else None,
-        label=texts.label() if draw.random() < 0.6 else None,
-        agent_id=_agent(society, asker, fate) if agent_id == "" else agent_id,
-        thread=fate in STAYING,
-        options=SpawnOptions(
-            model=MODEL if draw.random() < 0.2 else None,
-            thinking="extreme" if fate is Fate.NO_SUCH_THINKING else None,
-            run_timeout_seconds=TIMEOUT_SECONDS if fate is Fate.TIMEOUT else None,
-            mode="session" if fate in STAYING or fate is Fate.NO_THREAD else "run",
-            cleanup="delete" if draw.random() < 0.2 else "keep",
-            expects_completion_message=fate is not Fate.UNTOLD,
-        ),
-    )
+    origin = {"channel": CHANNEL, "to": "example"} if draw.random() < 0.1 else {}
+    body = {
+        "requester": {"sessionKey": asker.session_key, **origin},
+        "task": texts.text(1, 6),
+        "contextPreamble": texts.text(2, 5) if draw.random() < 0.1 else None,
+        "label": texts.label() if draw.random() < 0.6 else None,
+        "agentId": _agent(society, asker, fate) if agent_id == "" else agent_id,
+        "thread": fate in STAYING,
+        "model": MODEL if draw.random() < 0.2 else None,
+        "thinking": "extreme" if fate is Fate.NO_SUCH_THINKING else None,
+        "runTimeoutSeconds": TIMEOUT_SECONDS if fate is Fate.TIMEOUT else None,
+        "mode": "session" if fate in STAYING or fate is Fate.NO_THREAD else "run",
+        "cleanup": "delete" if draw.random() < 0.2 else "keep",
+        "expectsCompletionMessage": fate is not Fate.UNTOLD,
+    }
+    request = SpawnRequest.model_validate(body)
+    resolved = resolve_request(request, society.pinned.configuration, asker.session_key)
+    return replace(resolved, requester_agent_id=asker.agent_id)
 
 
 def _agent(society: Society, asker: Asker, fate: Fate) -> str | None:

@@ -9,7 +9,8 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
 from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
-from application.queries.operation import Body, Operation
+from application.queries.operation import Operation
+from domain.values.body import Body
 from infrastructure.inbound.http.operations import OPERATIONS
 from infrastructure.inbound.http.requests.endpoint import VERSION_PATTERN
 from infrastructure.inbound.http.requests.event_stream import MEDIA_TYPE as EVENT_STREAM

@@ -7,6 +7,7 @@ from application.context.prompt_inputs import BootstrapIngredients, bootstrap_in
 from application.log.texts import TextStore, keyed_hash
 from application.ports.files import ReadFile
 from domain.configuration.configuration import Configuration
+from domain.run.facts import SpawnOptions
 from tests.support.builders.planned_children import asked
 
 KEY = b"k" * 32
@@ -55,7 +56,7 @@ async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:
 
 async def test_a_light_context_has_none_and_nothing_is_looked_at() -> None:
     folder = Folder(*BOTH)
-    made, text_store = await brought(folder, light_context=True)
+    made, text_store = await brought(folder, options=SpawnOptions(light_context=True))
     assert (made, text_store.contents, folder.reads) == (BootstrapIngredients(), (), [])
 
 

@@ -6,10 +6,9 @@ import threading
 import pytest
 
 from application.spawn.attachments import evaluate_attachments
-from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
-from domain.context.attachments import RequestedAttachment
-from domain.run.facts import SpawnOptions
+from domain.spawn.request import SpawnRequest
+from tests.support.builders.resolved_spawns import resolved_spawn
 
 SECONDS = 10.0
 THREADS = 40
@@ -17,19 +16,8 @@ THREADS = 40
 
 
 def request_with(files: int) -> SpawnRequest:
-    return SpawnRequest(
-        requester_key="agent:main:main",
-        requester_display_key="agent:main:main",
-        requester_agent_id="main",
-        origin=None,
-        task="carry this",
-        preamble=None,
-        label=None,
-        agent_id=None,
-        thread=False,
-        options=SpawnOptions(),
-        attachments=tuple(RequestedAttachment(f"{number}.txt", "x") for number in range(files)),
-    )
+    attached = [{"name": f"{number}.txt", "content": "x"} for number in range(files)]
+    return resolved_spawn(attachments=attached).request
 
 
 def configured(*, enabled: bool) -> Configuration:

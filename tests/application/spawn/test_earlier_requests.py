@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.commands.spawn_body import SpawnBody, spawn_request
+from application.commands.resolve_request import resolve_request
 from application.log.envelope import Actor
 from application.spawn.request import spawn_command
 from application.spawn.respawn import CannotRespawn, OriginalErased, earlier_request
@@ -18,7 +18,7 @@ from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import request_spawns
 from domain.spawn.dependencies import DependencyRequest, dependencies_text
-from domain.spawn.request import AttachmentsVerdict, RequestSpawn
+from domain.spawn.request import AttachmentsVerdict, RequestSpawn, SpawnRequest
 from domain.values import rules
 from domain.values.json_text import merge_patch
 from domain.values.record import ContentRef
@@ -79,7 +79,7 @@ def command_of(body: dict[str, Any], ids: Ids | None = None) -> RequestSpawn:
     configurations = PlacedConfigurations(Path("/nowhere"))
     configurations.read({"agents": {"list": [{"id": "main"}, {"id": "steward"}]}})
     pinned = configurations.current()
-    request = spawn_request(SpawnBody.model_validate(body), pinned.configuration)
+    request = resolve_request(SpawnRequest.model_validate(body), pinned.configuration)
     return spawn_command(request, Actor(kind="token"), pinned, ids or Ids(), "server-1")
 
 
@@ -185,8 +185,8 @@ def test_names_that_stood_for_no_run_are_those_that_were_given() -> None:
     earlier = earlier_request(run, event, by_id(texts))
     members, replaced = earlier.changed_by({}, KEY, with_transcript=False)
     assert replaced == ()
-    spawn = SpawnBody.model_validate(members)
-    assert spawn_request(spawn, Configuration()).dependencies == NAMED
+    spawn = SpawnRequest.model_validate(members)
+    assert resolve_request(spawn, Configuration()).dependencies == NAMED
     assert members["sharedContext"] == {"k": 1, "$d": "reference"}
     assert event.dependencies_argument is not None
     left = {one.id: text for one, text in texts.items() if one != event.dependencies_argument}

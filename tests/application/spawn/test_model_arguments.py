@@ -6,29 +6,18 @@ import pytest
 
 from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.request import SpawnRequest, spawn_command
+from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
-from domain.run.facts import SpawnOptions
 from domain.spawn.request import RequestSpawn
 from infrastructure.outbound.identity.identifiers import RandomIdentities
+from tests.support.builders.resolved_spawns import resolved_spawn
 
 MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus": {"alias": "opus"}}
 
 
 def command_for(model: str | None) -> RequestSpawn:
     configuration = Configuration.model_validate({"agents": {"defaults": {"models": MODELS}}})
-    request = SpawnRequest(
-        requester_key="agent:main:main",
-        requester_display_key="main",
-        requester_agent_id="main",
-        origin=None,
-        task="hello",
-        preamble=None,
-        label=None,
-        agent_id=None,
-        thread=False,
-        options=SpawnOptions(model=model),
-    )
+    request = resolved_spawn(model=model)
     pinned = PinnedConfiguration(1, configuration, {})
     return spawn_command(request, SYSTEM, pinned, RandomIdentities(), "here")
 

@@ -12,18 +12,16 @@ from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.prepare import RunPreparer
-from application.spawn.request import SpawnRequest
 from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
-from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.resolved_spawns import resolved_spawn
 from tests.support.builders.run_preparers import preparing_on
-from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
@@ -55,19 +53,7 @@ class Process:
 
     async def spawn(self, pinned: PinnedConfiguration, **changes: Any) -> SpawnResult:
         """A child of the root, by a request that was read under this revision."""
-        plain: dict[str, Any] = {
-            "requester_key": ROOT,
-            "requester_display_key": "main",
-            "requester_agent_id": "main",
-            "origin": None,
-            "task": "hello",
-            "preamble": None,
-            "label": None,
-            "agent_id": None,
-            "thread": False,
-            "options": SpawnOptions(),
-        }
-        request = SpawnRequest(**plain | changes)
+        request = resolved_spawn(**changes)
         return await self.spawning.spawn(request, OPERATOR, None, lambda: True, pinned=pinned)
 
 
@@ -127,8 +113,8 @@ async def test_what_a_plan_was_decided_from_is_recorded_with_it(
 ) -> None:
     await ahead.activate(thinking="low")
     pinned = ahead.configurations.current()
-    options = SpawnOptions(model="p/m", run_timeout_seconds=-1.5)
-    assert (await ahead.spawn(pinned, options=options)).answer.kind == "accepted"
+    spawned = await ahead.spawn(pinned, model="p/m", runTimeoutSeconds=-1.5)
+    assert spawned.answer.kind == "accepted"
     (created,) = [
         one.event for one in await running.events() if isinstance(one.event, SessionCreated)
     ]
@@ -153,8 +139,7 @@ async def test_what_a_refusal_was_decided_from_is_recorded_as_far_as_it_came(
 ) -> None:
     await ahead.activate()
     pinned = ahead.configurations.current()
-    options = SpawnOptions(sandbox="require")
-    refused = await ahead.spawn(pinned, options=options)
+    refused = await ahead.spawn(pinned, sandbox="require")
     assert (refused.answer.kind, refused.answer.body["rule"]) == ("forbidden", "sandbox")
     (event,) = [one.event for one in await running.events() if isinstance(one.event, SpawnRefused)]
     assert event.facts is not None
@@ -168,7 +153,7 @@ async def test_a_folder_that_a_request_names_is_kept_beside_the_log_until_it_is_
 ) -> None:
     await ahead.activate()
     pinned = ahead.configurations.current()
-    refused = await ahead.spawn(pinned, workspace_argument="/etc")
+    refused = await ahead.spawn(pinned, requester={"workspaceDir": "/etc"})
     assert (refused.answer.kind, refused.answer.body["rule"]) == ("error", "workspace")
     (requested,) = [
         one.event for one in await running.events() if isinstance(one.event, SpawnRequested)
@@ -177,7 +162,7 @@ async def test_a_folder_that_a_request_names_is_kept_beside_the_log_until_it_is_
     assert '"/etc"' not in requested.model_dump_json()
     folder = tmp_path / "workspaces" / "main" / "shared"
     folder.mkdir(parents=True)
-    accepted = await ahead.spawn(pinned, workspace_argument=str(folder))
+    accepted = await ahead.spawn(pinned, requester={"workspaceDir": str(folder)})
     assert accepted.run.plan is not None
     assert accepted.run.plan.workspace_dir == str(folder)
     assert accepted.run.plan.workspace_source == "requester"
@@ -213,7 +198,7 @@ async def _left_behind(process: Process, workspace: str) -> Run:
         process.work, preparing, NoPlaces(), Holder(lambda: "server"), Flushes()
     )
     with pytest.raises(RuntimeError, match="dies"):
-        await process.spawn(process.configurations.current(), workspace_argument=workspace)
+        await process.spawn(process.configurations.current(), requester={"workspaceDir": workspace})
     (last,) = await process.work.log.read(limit=1, types=("SpawnRequested",))
     assert isinstance(last.event, SpawnRequested)
     return await process.work.run(last.event.run_id)

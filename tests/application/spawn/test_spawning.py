@@ -8,10 +8,8 @@ from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
 from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
-from application.spawn.request import SpawnRequest
 from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
-from domain.run.facts import SpawnOptions
 from domain.session.state import Session
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_cache import StateCaches
@@ -20,6 +18,7 @@ from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.resolved_spawns import resolved_spawn
 from tests.support.builders.run_preparers import preparing_on
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
@@ -56,18 +55,7 @@ class Door:
 
     async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:
         """A spawn by a session whose key says that it is of that agent."""
-        request = SpawnRequest(
-            requester_key=requester,
-            requester_display_key=requester,
-            requester_agent_id=agent_id,
-            origin=None,
-            task="do something",
-            preamble=None,
-            label=None,
-            agent_id=None,
-            thread=False,
-            options=SpawnOptions(),
-        )
+        request = resolved_spawn(requester)
         pinned = self.configurations.current()
         return await self._spawning.spawn(request, CALLER, None, lambda: True, pinned=pinned)
 

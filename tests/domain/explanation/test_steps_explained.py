@@ -6,7 +6,7 @@ import pytest
 
 from domain.event_types import AnyEvent
 from domain.explanation.steps import STEP_RULES
-from domain.run.facts import STEP_ORDER, ForkFacts, StepName
+from domain.run.facts import STEP_ORDER, ForkFacts, SpawnOptions, StepName
 from tests.support.builders.explained_spawns import ADMITTED, plan_facts, results, the, told
 from tests.support.builders.run_histories import created, refused, resolved, step_begun, step_taken
 from tests.support.builders.storytelling import facts, ref, requested
@@ -22,7 +22,7 @@ TAKEN: dict[StepName, dict[str, Any]] = {
     "attachments": {"outcome": "written", "manifest": ref("hidden")},
     "context_engine": {"outcome": "prepared", "can_undo": True, "token": ref("hidden")},
 }
-ALL: dict[str, Any] = {**IN_A_THREAD, **FILES, "context_argument": "fork"}
+ALL: dict[str, Any] = {**IN_A_THREAD, **FILES, "options": SpawnOptions(context="fork")}
 
 
 def made(name: StepName, **changes: Any) -> tuple[AnyEvent, AnyEvent]:
@@ -106,7 +106,7 @@ def test_a_fork_that_could_not_be_is_told_with_what_was_compared(
 
 
 def test_the_context_that_was_asked_for_and_the_one_it_became_are_told() -> None:
-    one = the("context_fork", *of_created(context_argument="isolated"))
+    one = the("context_fork", *of_created(options=SpawnOptions(context="isolated")))
     assert one.compared is not None
     assert (one.compared["asked"], one.compared["mode"]) == ("isolated", "isolated")
     assert one.text.endswith('as context "isolated" says')
@@ -129,19 +129,19 @@ REFUSED: list[tuple[str, tuple[AnyEvent, ...], dict[str, Any], str]] = [
     (
         "context_fork",
         (),
-        {"context_argument": "fork"},
+        {"options": SpawnOptions(context="fork")},
         "a fork is asked for, and its requester has no transcript here",
     ),
     (
         "context_fork",
         (),
-        {"context_argument": "fork", "requested_agent_id": "other"},
+        {"options": SpawnOptions(context="fork"), "requested_agent_id": "other"},
         "a fork is asked for, and the child is of another agent than its requester",
     ),
     (
         "context_fork",
         (step_begun("context_fork"),),
-        {"context_argument": "fork"},
+        {"options": SpawnOptions(context="fork")},
         "a fork is asked for, and could not be made",
     ),
     (
@@ -174,7 +174,7 @@ def test_a_step_that_refused_says_how_far_it_came(
 
 
 def test_what_was_wanted_and_not_come_to_is_not_judged() -> None:
-    found = results(*by("context_fork", **IN_A_THREAD, context_argument="fork"))
+    found = results(*by("context_fork", **IN_A_THREAD, options=SpawnOptions(context="fork")))
     assert (found["thread_binding"], found["attachments"]) == ("not_judged", "not_judged")
     found = results(*by("attachments", **ALL))
     assert (found["thread_binding"], found["context_fork"]) == ("not_judged", "not_judged")
@@ -197,7 +197,9 @@ def test_a_step_is_under_way_until_it_is_taken_or_the_spawn_is_stopped() -> None
 
 def test_a_thread_of_which_nothing_is_on_record_is_not_recorded() -> None:
     assert results(*of_created(**IN_A_THREAD))["thread_binding"] == "not_recorded"
-    assert results(*of_created(context_argument="fork"))["context_fork"] == "not_recorded"
+    assert (
+        results(*of_created(options=SpawnOptions(context="fork")))["context_fork"] == "not_recorded"
+    )
 
 
 def test_a_folder_that_was_made_is_told_with_the_workspace() -> None:

@@ -82,7 +82,6 @@ def test_a_message_is_the_beginning_of_a_run() -> None:
         depth=2,
         agent_id="steward",
         label="words",
-        light_context=True,
         thread=True,
         context_mode="fork",
         model_argument=ref("model"),
@@ -101,7 +100,7 @@ def test_a_message_is_the_beginning_of_a_run() -> None:
     assert (run.agent_id, run.requested_agent_id) == ("steward", "steward")
     assert (run.task, run.options, run.config_revision) == (ref("and then?"), SESSION, 9)
     assert (run.model_argument, run.thinking_argument) == (ref("model"), ref("thinking"))
-    assert (run.light_context, run.thread, run.context_mode) == (True, True, "fork")
+    assert (run.thread, run.context_mode) == (True, "fork")
     assert (run.delivery_origin, run.continues, run.opened_by) == (
         ref("origin"),
         run_id(6),

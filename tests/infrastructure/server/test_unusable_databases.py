@@ -73,7 +73,7 @@ def _refusal_at_every_door(url: str, folder: Path) -> str:
     return told
 
 
-@pytest.mark.parametrize("revision", ["0001", "0013"])
+@pytest.mark.parametrize("revision", ["0001", "0013", "1"])
 def test_database_of_earlier_format_is_refused(
     database_url: str, tmp_path: Path, revision: str
 ) -> None:

@@ -6,24 +6,23 @@ How a child is planned is decided by `application`; each other rule is that of `
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import UUID
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.plan import PlanTexts, plan_spawn
-from application.spawn.request import SpawnRequest, spawn_command
+from application.spawn.request import spawn_command
 from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent
 from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import MessageReceived, SpawnRequested
-from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn.request import effective_cleanup, effective_mode
+from domain.spawn.request import ResolvedSpawn
 from domain.values.record import ContentRef, run_stream
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, child_key
@@ -39,6 +38,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.placed_configurations import PlacedConfigurations
+from tests.support.builders.resolved_spawns import resolved_spawn
 from tests.support.builders.storytelling import ref, run_id
 from tests.support.models.message_verdicts import judged_message
 from tests.support.models.spawn_model import Asked, Told
@@ -207,34 +207,30 @@ class DecidedSpawns:
     def _pinned(self, run: Run) -> PinnedConfiguration:
         return self.configurations.pinned(run.config_revision)
 
-    def _request(self, key: str, asked: Asked) -> SpawnRequest:
+    def _request(self, key: str, asked: Asked) -> ResolvedSpawn:
         """What the door makes of it."""
-        mode = effective_mode(cast("Any", asked.mode), thread=asked.thread)
         known, own = self.log.fold.sessions.get(key), agent_id_of(key)
-        options = {
-            "model": asked.model,
-            "thinking": asked.thinking,
-            "run_timeout_seconds": asked.seconds,
-            "mode": mode,
-            "cleanup": effective_cleanup(None, mode),
-            "active_model": asked.active_model,
-            "active_thinking": asked.active_thinking,
-            "sandbox": asked.sandbox,
-            "requester_sandboxed": asked.is_boxed,
+        requester = {
+            "workspaceDir": str(self._folder / asked.folder) if asked.folder else None,
+            "sandboxed": asked.is_boxed,
+            "activeModel": asked.active_model,
+            "activeThinking": asked.active_thinking,
         }
-        return SpawnRequest(
-            requester_key=key,
-            requester_display_key=key,
+        resolved = resolved_spawn(
+            key,
+            requester=requester,
+            agentId=asked.agent_id,
+            model=asked.model,
+            thinking=asked.thinking,
+            runTimeoutSeconds=asked.seconds,
+            mode=asked.mode,
+            thread=asked.thread,
+            sandbox=asked.sandbox,
+        )
+        return replace(
+            resolved,
             requester_agent_id=known.agent_id if known else asked.poses_as or own,
             asserts_agent=asked.poses_as not in (None, own),
-            origin=None,
-            task="look around",
-            preamble=None,
-            label=None,
-            agent_id=asked.agent_id,
-            thread=asked.thread,
-            workspace_argument=str(self._folder / asked.folder) if asked.folder else None,
-            options=SpawnOptions.model_validate(options),
         )
 
 

@@ -284,7 +284,14 @@ class Spawn:
         )
         level = normalise_thinking(self.thinking) if self.thinking is not None else None
         options = SpawnOptions.model_validate(
-            {"mode": self.mode, "model": name, "thinking": level and self.thinking, **self.options}
+            {
+                "mode": self.mode,
+                "model": name,
+                "thinking": level and self.thinking,
+                "context": "fork" if self.fork else None,
+                "light_context": self.light_context,
+                **self.options,
+            }
         )
         judged = facts(
             requester_agent_id=own,
@@ -313,8 +320,6 @@ class Spawn:
             "thinking_argument": self.texts.keep(self.thinking) if level is None else None,
             "workspace_argument": self.texts.keep("/srv/named") if self.folder else None,
             "attachments": self._attached(under),
-            "context_argument": "fork" if self.fork else None,
-            "light_context": self.light_context,
             "batch": self.batch,
         }
         return requested(**(plain | dict(self.changes)))
@@ -501,7 +506,6 @@ class Sent(Spawn):
             message=self.texts.keep(self.task),
             model_argument=self.texts.keep(self.model) if name is None else None,
             thinking_argument=spawned.thinking_argument,
-            light_context=self.light_context,
             thread=self.thread,
             delivery_origin=self.texts.keep(self.thread_origin),
             options=spawned.options.changed({"model": name}),

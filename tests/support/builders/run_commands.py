@@ -38,7 +38,7 @@ def resolve(epoch: int, **changes: Any) -> ResolveScripts:
 
 def prepare(epoch: int, **changes: Any) -> StartPreparation:
     """Mint the child's key."""
-    plain = {"child_session_key": CHILD, "agent_id": "main", "resources": ("workspace",)}
+    plain = {"child_session_key": CHILD, "agent_id": "main"}
     return StartPreparation(**{**plain, "epoch": epoch, **changes})
 
 

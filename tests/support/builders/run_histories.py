@@ -57,7 +57,7 @@ def overridden(**changes: Any) -> AgentOverridden:
 
 def prepared(**changes: Any) -> PreparationStarted:
     """The child's key is minted."""
-    plain = {"child_session_key": CHILD, "agent_id": "main", "resources": ("workspace",)}
+    plain = {"child_session_key": CHILD, "agent_id": "main"}
     return PreparationStarted.model_validate(plain | changes)
 
 

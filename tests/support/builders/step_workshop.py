@@ -15,7 +15,6 @@ from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
 from application.spawn.prepare import RunPreparer
-from application.spawn.request import SpawnRequest
 from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
@@ -23,8 +22,7 @@ from application.steps.step import StepMaker, StepPlace, StepResult, UndoFailed
 from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
 from application.workers.due import DueWork
-from domain.context.attachments import RequestedAttachment
-from domain.run.facts import Plan, SpawnOptions, StepState, UndoOutcome
+from domain.run.facts import Plan, StepState, UndoOutcome
 from domain.run.state import Run
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
@@ -39,6 +37,7 @@ from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.no_credentials import NoCredentials
+from tests.support.builders.resolved_spawns import resolved_spawn
 from tests.support.builders.script_runs import source_in
 from tests.support.builders.storytelling import ROOT
 from tests.support.faults.held_commits import until
@@ -50,10 +49,7 @@ OPERATOR = Actor(kind="token", token="operator")
 LOOK_SECONDS = 0.05
 CLAIM_SECONDS = 10.0
 BEGIN_SECONDS_MAX = 10.0
-FILES = (
-    RequestedAttachment(name="a.txt", content="first"),
-    RequestedAttachment(name="b.txt", content="second"),
-)
+FILES = [{"name": "a.txt", "content": "first"}, {"name": "b.txt", "content": "second"}]
 _UNDONE = "SELECT count(*) FROM events WHERE type = 'StepUndone'"
 
 
@@ -153,20 +149,8 @@ class Workshop:
 
     async def spawn(self, requester: str = ROOT, *, batch: tuple[str, ...] = ()) -> SpawnResult:
         """A child with two files, or one without any for each task of a batch."""
-        request = SpawnRequest(
-            requester_key=requester,
-            requester_display_key=requester,
-            requester_agent_id="main",
-            origin=None,
-            task="carry this",
-            preamble=None,
-            label=None,
-            agent_id="porter",
-            thread=False,
-            options=SpawnOptions(),
-            attachments=() if batch else FILES,
-            batch=batch,
-        )
+        batched = {"task": list(batch), "parallel": True} if batch else {"attachments": FILES}
+        request = resolved_spawn(requester, agentId="porter", **batched)
         pinned = self.configurations.current()
         return await self._spawning.spawn(request, OPERATOR, None, lambda: True, pinned=pinned)
 

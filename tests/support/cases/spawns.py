@@ -5,19 +5,20 @@ Nothing is decided here: each step is the one that a server takes.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
+from application.commands.resolve_request import resolve_request
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.request import SpawnRequest, spawn_command
+from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
 from domain.plan.eligibility import ELIGIBILITY
 from domain.plan.request import ChosenWorkspace, PlanRequest
 from domain.run.events import SpawnRequested
 from domain.run.evolve import initial_run
-from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
@@ -25,7 +26,7 @@ from domain.session.role import KnownDepth, depth_of
 from domain.session.state import Session
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn.request import effective_cleanup, effective_mode
+from domain.spawn.request import ResolvedSpawn, SpawnRequest
 from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, canonical_session_key
@@ -169,28 +170,9 @@ def asked_for(spawn: ToolSpawn) -> list[str]:
     return [given] if given and given.replace("-", "").replace("_", "").isalnum() else []
 
 
-def _request(spawn: ToolSpawn, key: str, agent_id: str) -> SpawnRequest:
-    mode = effective_mode(spawn.mode, thread=spawn.thread)
-    return SpawnRequest(
-        requester_key=key,
-        requester_display_key=key,
-        requester_agent_id=agent_id,
-        origin=None,
-        task=str(spawn.task),
-        preamble=None,
-        label=spawn.label,
-        agent_id=spawn.agent_id,
-        thread=spawn.thread,
-        options=SpawnOptions(
-            model=spawn.model,
-            thinking=spawn.thinking,
-            run_timeout_seconds=spawn.run_timeout_seconds,
-            mode=mode,
-            cleanup=effective_cleanup(spawn.cleanup, mode),
-            expects_completion_message=spawn.expects_completion_message,
-            sandbox=spawn.sandbox,
-        ),
-    )
+def _request(spawn: ToolSpawn, key: str, agent_id: str) -> ResolvedSpawn:
+    resolved = resolve_request(SpawnRequest.model_validate(spawn.body(key)), Configuration(), key)
+    return replace(resolved, requester_agent_id=agent_id)
 
 
 def _on_record(given: Given, key: str, store: Mapping[str, Any]) -> Session | None:

@@ -26,7 +26,7 @@ RUNTIMES: dict[str, dict[str, Any]] = {
 """Runtimes as they may be configured."""
 
 
-ODD = {"odd\x07name": "odd name", "y" * 300: "y" * 99 + "…"}
+ODD = {"odd\x07name": "odd name", "y" * 256: "y" * 99 + "…"}
 """What may be configured and is no model's name, and how it is shown."""
 MODELS = (
     "p/big",
@@ -40,7 +40,7 @@ MODELS = (
     "tail/",
     "p/" + "z" * 150,
 )
-FREE_TEXT = ("a model, please", "größer", "...", "fast ONE", "v" * 257)
+FREE_TEXT = ("a model, please", "größer", "...", "fast ONE")
 """What may be asked for and has not the form of a model's name; `fast ONE` may be an alias."""
 ALIASES = (
     (),

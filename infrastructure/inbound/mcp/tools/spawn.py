@@ -12,7 +12,6 @@ from application.commands.spawn import (
     AcceptedSpawn,
     submit_spawn,
 )
-from application.commands.spawn_body import SpawnBody
 from application.commands.yielding import YieldBody, yield_session
 from application.log.answers import YieldedAnswer
 from application.log.event_log import StoredAnswer
@@ -22,6 +21,7 @@ from application.queries.views.view import View
 from domain.context.fork import INBOX_NOTE, TOOL_NOTE
 from domain.plan.tools import SPAWN_TOOL, YIELD_TOOL
 from domain.run.continuation import CannotYield
+from domain.spawn.request import SpawnRequest
 from infrastructure.inbound.mcp.tools.arguments import ToolArguments
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answered_once
 from infrastructure.inbound.mcp.tools.offered import tool
@@ -72,7 +72,7 @@ async def spawn(call: McpCall) -> ToolAnswer:
     if isinstance(asked, ToolRefusal):
         return ToolAnswer(with_role({"status": asked.status, "error": asked.error}, asked.role))
     try:
-        body = SpawnBody.model_validate(asked.body(call.session_key))
+        body = SpawnRequest.model_validate(asked.body(call.session_key))
     except ValidationError as failure:
         raise validation_problem(failure) from None
     # The session is known by its canonical key already, whatever its spelling means today.

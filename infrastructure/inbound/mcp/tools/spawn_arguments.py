@@ -1,4 +1,4 @@
-"""What an agent gives to the tool `sessions_spawn`, read as leniently as agents expect of it.
+"""Read what an agent gives to the tool `sessions_spawn`, as leniently as agents expect.
 
 A body over HTTP is strict. A model that calls a tool is answered in the words of the tool, and a
 value that is no word of an option counts as if it had been left out. What spawnlog has beside
@@ -9,9 +9,11 @@ read as strictly as over HTTP: a name that nobody waits for must not be lost.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from domain.context.attachments import mount_path_hint
+from domain.spawn.request import SpawnRequest
 from infrastructure.inbound.mcp.tools.call import ToolInputError
 
 ATTACHMENTS_MAX = 50
@@ -27,13 +29,11 @@ _DELIVERY_KEYS = (
     "reply_to",
 )
 _UNUSED_KEYS = ("streamTo", "resumeSessionId", "cwd")
-_OWN_KEYS = (
-    "contextPreamble",
-    "sharedContext",
-    "sharedContextScope",
-    "dependsOn",
-    "chainAfter",
+_STRICT = frozenset(
+    ("contextPreamble", "sharedContext", "sharedContextScope", "dependsOn", "chainAfter")
 )
+"""What other tools of this name do not have, and what is refused as over HTTP if it is wrong."""
+_NOT_OFFERED = frozenset(("requester", "expectsCompletionMessage"))
 _NO_ACP = (
     'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
     'Enable the acpx plugin or use runtime="subagent".'
@@ -56,65 +56,35 @@ class ToolRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpawn:
-    """A spawn as the tool was asked for it. Texts are trimmed and never blank.
+    """A spawn as the tool was asked for it.
 
-    `run_timeout_seconds` is the number that was given: the plan of the child rounds and cuts it,
-    and warns of that. `unused` names what was given and has no use here, so that the caller can be
-    warned of it.
+    Attributes:
+        members: Those of the body of `POST /v1/spawns` but `requester`. Texts are trimmed and never
+            blank. `runTimeoutSeconds` is the number that was given: the plan of the child rounds
+            and cuts it, and warns of that.
+        unused: Names of what was given and has no use here, so that the caller can be warned.
     """
 
-    task: str | tuple[object, ...]
-    label: str | None
-    agent_id: str | None
-    model: str | None
-    thinking: str | None
-    run_timeout_seconds: float | None
-    thread: bool
-    mode: Literal["run", "session"] | None
-    cleanup: Literal["delete", "keep"]
-    sandbox: Literal["inherit", "require"]
-    context: Literal["isolated", "fork"] | None
-    light_context: bool
-    expects_completion_message: bool
-    attachments: tuple[Mapping[str, object], ...]
-    mount_path: str | None
-    own: Mapping[str, object]
+    members: Mapping[str, Any]
     unused: tuple[str, ...]
 
+    @property
+    def agent_id(self) -> str | None:
+        """The agent that was asked for."""
+        agent_id: str | None = self.members.get("agentId")
+        return agent_id
+
     def body(self, session_key: str) -> dict[str, object]:
-        """The body of `POST /v1/spawns` that asks for the same, for a session."""
-        task = self.task if isinstance(self.task, str) else list(self.task)
-        given: dict[str, object | None] = {
-            "label": self.label,
-            "agentId": self.agent_id,
-            "model": self.model,
-            "thinking": self.thinking,
-            "runTimeoutSeconds": self.run_timeout_seconds,
-            "mode": self.mode,
-            "context": self.context,
-        }
-        hint = self.mount_path if self.attachments else None
-        return {
-            "requester": {"sessionKey": session_key},
-            "task": task,
-            **{name: value for name, value in given.items() if value is not None},
-            "thread": self.thread,
-            "cleanup": self.cleanup,
-            "sandbox": self.sandbox,
-            "lightContext": self.light_context,
-            "expectsCompletionMessage": self.expects_completion_message,
-            "attachments": [_attachment_body(one) for one in self.attachments],
-            **({"attachAs": {"mountPath": hint}} if hint else {}),
-            **self.own,
-        }
+        """Return the body of `POST /v1/spawns` that asks for the same, for a session."""
+        return {"requester": {"sessionKey": session_key}, **self.members}
 
 
 def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefusal:
-    """The arguments of one call, coerced.
+    """Read the arguments of one call. Answer at once if another runtime than ours is asked for.
 
-    Raises `ToolInputError` when a key of channel delivery is there at all, then when there is no
-    task, last when `attachments` is no list of at most 50 objects. Answers at once when another
-    runtime than ours is asked for.
+    Raises:
+        ToolInputError: A key of channel delivery is there at all; else there is no task; else
+            `attachments` is no list of at most 50 objects.
     """
     for key in _DELIVERY_KEYS:
         if key in arguments:
@@ -125,31 +95,36 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
     task = _tasks(arguments)
     if task is None:
         raise ToolInputError("task required")
-    own = {key: arguments[key] for key in _OWN_KEYS if arguments.get(key) is not None}
-    if arguments.get("parallel") is True:
-        own["parallel"] = True
-    agent_id = _text(arguments.get("agentId"))
     if arguments.get("runtime") == "acp":
-        return _without_acp(arguments, agent_id)
-    return ToolSpawn(
-        task=task,
-        label=_text(arguments.get("label")),
-        agent_id=agent_id,
-        model=_text(arguments.get("model")),
-        thinking=_text(arguments.get("thinking")),
-        run_timeout_seconds=_run_timeout_seconds(arguments),
-        thread=arguments.get("thread") is True,
-        mode=_mode(arguments.get("mode")),
-        cleanup="delete" if arguments.get("cleanup") == "delete" else "keep",
-        sandbox="require" if arguments.get("sandbox") == "require" else "inherit",
-        context=_context(arguments.get("context")),
-        light_context=arguments.get("lightContext") is True,
-        expects_completion_message=arguments.get("expectsCompletionMessage") is not False,
-        attachments=_attachments(arguments.get("attachments")),
-        mount_path=_mount_path(arguments.get("attachAs")),
-        own=own,
-        unused=tuple(key for key in _UNUSED_KEYS if _is_given(arguments.get(key))),
-    )
+        return _without_acp(arguments, _text(arguments.get("agentId")))
+    seconds = _number(arguments.get("runTimeoutSeconds"))
+    given = {
+        **arguments,
+        "task": task,
+        "runTimeoutSeconds": arguments.get("timeoutSeconds") if seconds is None else seconds,
+        "parallel": True if arguments.get("parallel") is True else None,
+        "attachments": _attachments(arguments.get("attachments")),
+    }
+    hint = _mount_path(arguments.get("attachAs")) if given["attachments"] else None
+    given["attachAs"] = {"mountPath": hint} if hint else None
+    members = {
+        name: value
+        for name, schema in _body_schema().items()
+        if name != "requester" and (value := _lenient(name, schema, given.get(name))) is not None
+    }
+    unused = tuple(key for key in _UNUSED_KEYS if _is_given(arguments.get(key)))
+    return ToolSpawn(members=members, unused=unused)
+
+
+def _lenient(name: str, schema: Mapping[str, Any], value: object) -> object:
+    """Return the value if it is one of the member, else None."""
+    if name in _STRICT or schema.get("type") in ("array", "object") or "anyOf" in schema:
+        return value
+    if "enum" in schema:
+        return value if isinstance(value, str) and value in schema["enum"] else None
+    if schema["type"] == "boolean":
+        return value if isinstance(value, bool) else None
+    return _number(value) if schema["type"] == "number" else _text(value)
 
 
 def _without_acp(arguments: Mapping[str, object], agent_id: str | None) -> ToolRefusal:
@@ -162,11 +137,11 @@ def _without_acp(arguments: Mapping[str, object], agent_id: str | None) -> ToolR
     return ToolRefusal(status="error", error=error, role=agent_id)
 
 
-def _tasks(arguments: Mapping[str, object]) -> str | tuple[object, ...] | None:
-    """The task, or with `parallel` those of a list; None without one."""
+def _tasks(arguments: Mapping[str, object]) -> str | list[object] | None:
+    """Return the task, or with `parallel` those of a list; None without one."""
     task = arguments.get("task")
     if arguments.get("parallel") is True and isinstance(task, list):
-        return tuple(one.strip() if isinstance(one, str) else one for one in task) or None
+        return [one.strip() if isinstance(one, str) else one for one in task] or None
     return _text(task)
 
 
@@ -177,89 +152,72 @@ def with_role(answer: Mapping[str, object], agent_id: str | None) -> dict[str, o
     return {**answer, "role": asked} if refused and asked is not None else dict(answer)
 
 
-def tool_schema(*, threads: bool) -> dict[str, object]:
-    """The JSON schema of the arguments; `threads` is whether a child can be bound to a thread."""
-    seconds = {"type": "number", "minimum": 0}
-    properties: dict[str, object] = {
-        "task": {
-            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-            "description": "What the sub-agent is to do. With parallel: true a list of tasks.",
-        },
-        "label": {"type": "string"},
-        "runtime": _one_of("subagent"),
-        "agentId": {"type": "string"},
-        "model": {"type": "string"},
-        "thinking": {"type": "string"},
-        "cwd": {"type": "string"},
-        "runTimeoutSeconds": seconds,
-        "timeoutSeconds": dict(seconds),
-        **({"thread": {"type": "boolean"}} if threads else {}),
-        "mode": _one_of("run", "session") if threads else _one_of("run"),
-        "cleanup": _one_of("delete", "keep"),
-        "sandbox": _one_of("inherit", "require"),
-        "context": _one_of("isolated", "fork"),
-        "lightContext": {"type": "boolean"},
-        "attachments": {"type": "array", "maxItems": ATTACHMENTS_MAX, "items": _attachment()},
-        "attachAs": {"type": "object", "properties": {"mountPath": {"type": "string"}}},
-        **_OWN_SCHEMA,
-    }
-    return {"type": "object", "required": ["task"], "properties": properties}
-
-
-_NAMED_RUN = {
-    "anyOf": [
-        {"type": "string"},
-        {
-            "type": "object",
-            "properties": {
-                "run": {"type": "string"},
-                "require": {"type": "string", "enum": ["success", "ended"]},
-            },
-            "required": ["run"],
-        },
-    ]
-}
-_OWN_SCHEMA: dict[str, object] = {
+_SECONDS = {"type": "number", "minimum": 0}
+_WORDS: Mapping[str, Mapping[str, Any]] = {
+    "task": {"description": "What the sub-agent is to do. With parallel: true a list of tasks."},
+    "runTimeoutSeconds": _SECONDS,
+    "attachments": {"maxItems": ATTACHMENTS_MAX},
     "contextPreamble": {
-        "type": "string",
         "description": "What the sub-agent is to know from you; stands in front of its prompt.",
     },
     "sharedContext": {
-        "type": "object",
         "description": (
             "Keys with values that all your sub-agents read from now on. A key that begins with $"
             " is given the result of the run that its value names."
         ),
     },
-    "sharedContextScope": {"type": "string", "enum": ["family", "child"]},
     "dependsOn": {
-        "type": "array",
-        "items": _NAMED_RUN,
         "description": "Labels or ids of runs that have to be done before this one starts.",
     },
-    "chainAfter": _NAMED_RUN,
-    "parallel": {
-        "type": "boolean",
-        "description": "With a list of tasks: a run for each of them, or for none.",
-    },
+    "parallel": {"description": "With a list of tasks: a run for each of them, or for none."},
 }
+"""What a model is told of a member, beside its type."""
 
 
-def _one_of(*words: str) -> dict[str, object]:
-    return {"type": "string", "enum": list(words)}
+def tool_schema(*, threads: bool) -> dict[str, object]:
+    """Return the JSON schema of the arguments.
 
-
-def _attachment() -> dict[str, object]:
-    return {
-        "type": "object",
-        "required": ["name", "content"],
-        "properties": {
-            "name": {"type": "string"},
-            "content": {"type": "string"},
-            "encoding": _one_of("utf8", "base64"),
-            "mimeType": {"type": "string"},
-        },
+    Args:
+        threads: True if a child can be bound to a thread.
+    """
+    properties: dict[str, Any] = {
+        name: {**schema, **_WORDS.get(name, {})}
+        for name, schema in _body_schema().items()
+        if name not in _NOT_OFFERED and (threads or name != "thread")
     }
+    if not threads:
+        properties["mode"] = {"type": "string", "enum": ["run"]}
+    properties |= {
+        "runtime": {"type": "string", "enum": ["subagent"]},
+        "cwd": {"type": "string"},
+        "timeoutSeconds": _SECONDS,
+    }
+    return {"type": "object", "required": ["task"], "properties": properties}
+
+
+@cache
+def _body_schema() -> Mapping[str, Mapping[str, Any]]:
+    """The members of the body of a spawn, by name: their types alone, without null and limits."""
+    whole = SpawnRequest.model_json_schema(by_alias=True)
+    properties = whole["properties"].items()
+    return {name: _type_of(schema, whole["$defs"]) for name, schema in properties}
+
+
+def _type_of(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
+    if "$ref" in schema:
+        return _type_of(models[schema["$ref"].rsplit("/", 1)[1]], models)
+    one_of = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    if len(one_of) == 1:
+        return _type_of(one_of[0], models)
+    kept = {name: schema[name] for name in ("type", "enum", "required") if name in schema}
+    if one_of:
+        kept["anyOf"] = [_type_of(one, models) for one in one_of]
+    if "items" in schema:
+        kept["items"] = _type_of(schema["items"], models)
+    if "properties" in schema:
+        inner = schema["properties"].items()
+        kept["properties"] = {name: _type_of(one, models) for name, one in inner}
+    return kept
 
 
 def _text(value: object) -> str | None:
@@ -270,42 +228,23 @@ def _is_given(value: object) -> bool:
     return _text(value) is not None if isinstance(value, str) else value is not None
 
 
-def _mode(value: object) -> Literal["run", "session"] | None:
-    if value == "run":
-        return "run"
-    return "session" if value == "session" else None
-
-
-def _context(value: object) -> Literal["isolated", "fork"] | None:
-    if value == "fork":
-        return "fork"
-    return "isolated" if value == "isolated" else None
-
-
-def _run_timeout_seconds(arguments: Mapping[str, object]) -> float | None:
-    given = arguments.get("runTimeoutSeconds")
-    if not _is_number(given):
-        given = arguments.get("timeoutSeconds")
-    if isinstance(given, bool) or not isinstance(given, int | float):
+def _number(value: object) -> int | float | None:
+    """Return a number that JSON has; an integer that is infinite there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        seconds = float(given)
-    except OverflowError:  # An integer that as a number of JSON is infinite.
+        return value if math.isfinite(float(value)) else None
+    except OverflowError:
         return None
-    return given if math.isfinite(seconds) else None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _attachments(value: object) -> tuple[Mapping[str, object], ...]:
-    """What is attached is never left out in silence, as an option may be."""
+def _attachments(value: object) -> list[dict[str, object]]:
+    """Read what is attached, which is never left out in silence, as an option may be."""
     if value is None:
-        return ()
+        return []
     if not isinstance(value, list | tuple) or len(value) > ATTACHMENTS_MAX:
         raise ToolInputError(_not_attachments())
-    attached = tuple(one for one in value if isinstance(one, Mapping))
+    attached = [_attachment_body(one) for one in value if isinstance(one, Mapping)]
     if len(attached) != len(value):
         raise ToolInputError(_not_attachments())
     return attached

@@ -19,8 +19,6 @@ from infrastructure.outbound.log.schema.connections import open_sync_connection
 from infrastructure.outbound.log.schema.session_pooling import require_own_session
 
 _SCRIPT = re.compile(r"([0-9]{4})_[a-z0-9_]+\.py")
-_EARLIER_REVISION = re.compile(r"0[0-9]{3}")
-"""Revisions of the format before this one. Those of this one have no leading zeros."""
 
 
 def scripts_folder() -> Path:
@@ -36,7 +34,7 @@ def newest_revision() -> str:
 
 
 def _revisions() -> set[str]:
-    """All revisions, from the names of their scripts: `0001_the_log.py` is revision 1."""
+    """All revisions, from the names of their scripts: `0002_the_log.py` is revision 2."""
     names = (path.name for path in (scripts_folder() / "versions").iterdir())
     return {str(int(found[1])) for found in map(_SCRIPT.fullmatch, names) if found}
 
@@ -87,7 +85,7 @@ def require_known_revision(found: str | None) -> None:
     """Refuse a schema of an earlier format or a newer release; None, an empty database, is fine."""
     if found is None or found in _revisions():
         return
-    if _EARLIER_REVISION.fullmatch(found):
+    if _is_of_earlier_format(found):
         raise UserError(
             f"the database is at revision {found}, an earlier format that this release does not"
             " read: keep its log as a file with `spawnlog log export --contents --transcripts` of"
@@ -98,6 +96,14 @@ def require_known_revision(found: str | None) -> None:
         f"the database is at revision {found}, which this release does not know: it knows"
         f" revisions up to {newest_revision()}; install the newer spawnlog that migrated the"
         " database, or name another database"
+    )
+
+
+def _is_of_earlier_format(revision: str) -> bool:
+    """Return True for a revision before the first one of this format, and for one with leading
+    zeros, which those before had."""
+    return revision.isdecimal() and (
+        revision.startswith("0") or int(revision) < min(map(int, _revisions()))
     )
 
 

@@ -273,7 +273,7 @@ def test_bodies_are_described_by_their_fields(
     document: dict[str, Any], operations: dict[str, dict[str, Any]]
 ) -> None:
     schemas = document["components"]["schemas"]
-    body = schemas["SpawnBody"]
+    body = schemas["SpawnRequest"]
     assert body["required"] == ["requester", "task"]
     assert {"requester", "task", "agentId", "cleanup", "runTimeoutSeconds"} <= set(
         body["properties"]

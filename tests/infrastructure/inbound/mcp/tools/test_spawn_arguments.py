@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from domain.spawn.request import SpawnRequest
 from infrastructure.inbound.mcp.tools.call import ToolInputError
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ATTACHMENTS_MAX,
@@ -69,72 +70,46 @@ def test_what_is_not_true_is_no_list_of_tasks(parallel: object) -> None:
 
 
 def test_a_task_alone_gives_what_holds_without_a_word() -> None:
-    assert read(task=" look \n") == ToolSpawn(
-        task="look",
-        label=None,
-        agent_id=None,
-        model=None,
-        thinking=None,
-        run_timeout_seconds=None,
-        thread=False,
-        mode=None,
-        cleanup="keep",
-        sandbox="inherit",
-        context=None,
-        light_context=False,
-        expects_completion_message=True,
-        attachments=(),
-        mount_path=None,
-        own={},
-        unused=(),
-    )
+    spawn = read(task=" look \n")
+    assert spawn == ToolSpawn(members={"task": "look", "attachments": []}, unused=())
+    whole = {"requester": {"sessionKey": "main"}, "task": "look"}
+    given = SpawnRequest.model_validate(spawn.body("main"))
+    assert given == SpawnRequest.model_validate(whole)
 
 
-@pytest.mark.parametrize(
-    ("key", "field"),
-    [("label", "label"), ("agentId", "agent_id"), ("model", "model"), ("thinking", "thinking")],
-)
-def test_texts_are_trimmed_and_a_blank_one_is_none(key: str, field: str) -> None:
-    assert getattr(read(**{key: " x y "}), field) == "x y"
+@pytest.mark.parametrize("key", ["label", "agentId", "model", "thinking"])
+def test_texts_are_trimmed_and_a_blank_one_is_none(key: str) -> None:
+    assert read(**{key: " x y "}).members[key] == "x y"
     nothing: list[object] = ["", " \t", None, 7, True, ["x"], {}]
     for value in nothing:
-        assert getattr(read(**{key: value}), field) is None
+        assert key not in read(**{key: value}).members
 
 
 @pytest.mark.parametrize(
-    ("key", "field", "words", "otherwise"),
+    ("key", "words"),
     [
-        ("mode", "mode", ("run", "session"), None),
-        ("cleanup", "cleanup", ("keep", "delete"), "keep"),
-        ("sandbox", "sandbox", ("inherit", "require"), "inherit"),
-        ("context", "context", ("fork", "isolated"), None),
+        ("mode", ("run", "session")),
+        ("cleanup", ("keep", "delete")),
+        ("sandbox", ("inherit", "require")),
+        ("context", ("fork", "isolated")),
     ],
 )
-def test_an_option_knows_its_words_and_nothing_else(
-    key: str, field: str, words: tuple[str, ...], otherwise: str | None
-) -> None:
+def test_an_option_knows_its_words_and_nothing_else(key: str, words: tuple[str, ...]) -> None:
     for word in words:
-        assert getattr(read(**{key: word}), field) == word
+        assert read(**{key: word}).members[key] == word
         for no_word in (f" {word}", word.upper(), [word]):
-            assert getattr(read(**{key: no_word}), field) == otherwise
+            assert key not in read(**{key: no_word}).members
     strangers: list[object] = ["strict", "", None, 1, True]
     for stranger in strangers:
-        assert getattr(read(**{key: stranger}), field) == otherwise
+        assert key not in read(**{key: stranger}).members
 
 
-@pytest.mark.parametrize(
-    ("key", "field"), [("thread", "thread"), ("lightContext", "light_context")]
-)
-def test_only_true_is_yes(key: str, field: str) -> None:
-    assert getattr(read(**{key: True}), field) is True
-    for no in (False, 1, "true", "yes", None, [1]):
-        assert getattr(read(**{key: no}), field) is False
-
-
-def test_a_completion_message_is_expected_unless_false_is_said() -> None:
-    assert read(expectsCompletionMessage=False).expects_completion_message is False
-    for yes in (True, 0, "", "false", None):
-        assert read(expectsCompletionMessage=yes).expects_completion_message is True
+@pytest.mark.parametrize("key", ["thread", "lightContext", "expectsCompletionMessage"])
+def test_only_true_and_false_are_answers(key: str) -> None:
+    for answer in (True, False):
+        assert read(**{key: answer}).members[key] is answer
+    for neither in (1, 0, "true", "yes", None, [1]):
+        assert key not in read(**{key: neither}).members
 
 
 @pytest.mark.parametrize(
@@ -150,7 +125,7 @@ def test_a_completion_message_is_expected_unless_false_is_said() -> None:
         ({"runTimeoutSeconds": "5", "timeoutSeconds": 2}, 2),
         ({"runTimeoutSeconds": True, "timeoutSeconds": 2.5}, 2.5),
         ({"runTimeoutSeconds": None, "timeoutSeconds": "2"}, None),
-        ({"runTimeoutSeconds": float("nan"), "timeoutSeconds": 2}, None),
+        ({"runTimeoutSeconds": float("inf"), "timeoutSeconds": 2}, 2),
         ({"runTimeoutSeconds": float("inf")}, None),
         ({"runTimeoutSeconds": 10**400}, None),
         ({"timeoutSeconds": False}, None),
@@ -159,8 +134,8 @@ def test_a_completion_message_is_expected_unless_false_is_said() -> None:
 def test_time_limit_is_the_number_that_was_given(
     arguments: dict[str, Any], seconds: float | None
 ) -> None:
-    assert read(**arguments).run_timeout_seconds == seconds
-    assert type(read(**arguments).run_timeout_seconds) is type(seconds)
+    read_seconds = read(**arguments).members.get("runTimeoutSeconds")
+    assert (type(read_seconds), read_seconds) == (type(seconds), seconds)
 
 
 def test_another_runtime_is_answered_with_the_agent_that_was_asked_for() -> None:
@@ -198,20 +173,24 @@ def test_what_has_no_use_here_is_named() -> None:
 
 def test_attachments_are_taken_as_they_are_or_thrown_back() -> None:
     one = {"name": "a.txt", "content": "a"}
-    assert read(attachments=[one, {}]).attachments == (one, {})
-    assert read(attachments=[]).attachments == read(attachments=None).attachments == ()
+    taken = {**one, "encoding": "utf8"}
+    assert read(attachments=[one, {}]).members["attachments"] == [taken, {"encoding": "utf8"}]
+    assert read(attachments=[]) == read(attachments=None)
     too_many: list[object] = [{}] * (ATTACHMENTS_MAX + 1)
     wrongs: list[object] = ["a.txt", one, [one, "b"], [None], 5, too_many]
     for wrong in wrongs:
         assert thrown({"task": "look", "attachments": wrong}).startswith("attachments must be a ")
-    assert len(read(attachments=[{}] * ATTACHMENTS_MAX).attachments) == ATTACHMENTS_MAX
+    assert len(read(attachments=[{}] * ATTACHMENTS_MAX).members["attachments"]) == ATTACHMENTS_MAX
 
 
 def test_the_place_of_attachments_is_a_path_inside_an_object() -> None:
-    assert read(attachAs={"mountPath": " in "}).mount_path == "in"
+    files = [{"name": "a.txt", "content": "a"}]
+    hint = read(attachments=files, attachAs={"mountPath": " in "}).members["attachAs"]
+    assert hint == {"mountPath": "in"}
     nowhere: list[object] = [{}, {"mountPath": " "}, {"mountPath": 1}, "in", None]
     for value in nowhere:
-        assert read(attachAs=value).mount_path is None
+        assert "attachAs" not in read(attachments=files, attachAs=value).members
+    assert "attachAs" not in read(attachAs={"mountPath": "in"}).members
 
 
 @pytest.mark.parametrize("status", ["error", "forbidden"])

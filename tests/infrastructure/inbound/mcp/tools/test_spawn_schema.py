@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from infrastructure.inbound.mcp.tools.call import ToolInputError
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ToolRefusal,
-    ToolSpawn,
     read_tool_arguments,
     tool_schema,
 )
@@ -39,11 +38,12 @@ def test_the_schema_offers_no_negative_time(key: str) -> None:
 
 def test_what_the_schema_offers_is_read() -> None:
     values = {"object": {"mountPath": "in"}, "string": "x", "number": 9, "boolean": True}
-    plain = read_tool_arguments({"task": "look"})
+    whole = {"task": "look", "attachments": [{"name": "a.txt", "content": "a"}]}
+    plain = read_tool_arguments(whole)
     for key, offered in properties(threads=True).items():
         kind = offered.get("type", "string")
         choices = offered.get("enum") or [values.get(kind, [{}])]
-        read_back = [read_tool_arguments({"task": "look", key: choice}) for choice in choices]
+        read_back = [read_tool_arguments({**whole, key: choice}) for choice in choices]
         told_apart = key == "runtime" or any(one != plain for one in read_back)
         assert told_apart, key
 
@@ -80,28 +80,5 @@ def test_any_call_is_read_answered_or_thrown_back(
     if isinstance(told, ToolRefusal):
         assert (told.status, arguments["runtime"]) == ("error", "acp")
         return
-    again = read_tool_arguments(as_arguments(told))
+    again = read_tool_arguments({**told.members, **dict.fromkeys(told.unused, "given")})
     assert repr(again) == repr(told), "repr, since NaN in an attachment equals nothing"
-
-
-def as_arguments(spawn: ToolSpawn) -> dict[str, object]:
-    """The call that asks for exactly this."""
-    return {
-        "task": spawn.task if isinstance(spawn.task, str) else list(spawn.task),
-        "label": spawn.label,
-        "agentId": spawn.agent_id,
-        "model": spawn.model,
-        "thinking": spawn.thinking,
-        "runTimeoutSeconds": spawn.run_timeout_seconds,
-        "thread": spawn.thread,
-        "mode": spawn.mode,
-        "cleanup": spawn.cleanup,
-        "sandbox": spawn.sandbox,
-        "context": spawn.context,
-        "lightContext": spawn.light_context,
-        "expectsCompletionMessage": spawn.expects_completion_message,
-        "attachments": list(spawn.attachments),
-        "attachAs": {"mountPath": spawn.mount_path},
-        **spawn.own,
-        **dict.fromkeys(spawn.unused, "given"),
-    }

@@ -1,12 +1,12 @@
 """Create the log, the rows folded from it, the facts beside it and the tables of coordination.
 
-Revision: 1
+Revision: 2
 Revises:
 """
 
 from alembic import op
 
-revision = "1"
+revision = "2"
 down_revision = None
 branch_labels = None
 depends_on = None
