@@ -74,7 +74,7 @@ class ClientSpawner:
         """One accepted spawn; gives the id of its run."""
         key = requester(f"{self._name}-{next(self._numbers)}")
         accepted = await self._client.spawn(TASK, key, cleanup="delete")
-        return str(accepted.runs[0].run_id)
+        return accepted.runs[0].run_id
 
 
 class BlockingSpawner:
@@ -88,7 +88,7 @@ class BlockingSpawner:
     async def spawn(self) -> str:
         """One accepted spawn; gives the id of its run."""
         key = requester(f"{self._name}-{next(self._numbers)}")
-        return str(self._client.spawn(TASK, key, cleanup="delete").runs[0].run_id)
+        return self._client.spawn(TASK, key, cleanup="delete").runs[0].run_id
 
 
 def measured_ways(folder: Path, seconds: float) -> list[Figure]:
