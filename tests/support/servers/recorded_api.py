@@ -90,8 +90,7 @@ def _handler_for(api: RecordedApi) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self._reply()
 
-        def do_POST(self) -> None:
-            self._reply()
+        do_POST = do_PUT = do_DELETE = do_GET
 
         def _reply(self) -> None:
             parts = urlsplit(self.path)

@@ -1,0 +1,104 @@
+"""Commands that derive from rows: each sends its options, and prints the answer of HTTP."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.command_line.client.described import (
+    DescribedOperation,
+    Parameter,
+    described_operations,
+)
+from infrastructure.inbound.http.openapi import document
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
+
+RUN = "11111111-0000-4000-8000-000000000001"
+DERIVED = [one for one in described_operations().values() if one.words and not one.by_hand]
+DOCUMENT = document()
+PAGES = ("nextCursor", "nextAfter", "nextBefore")
+every_command = pytest.mark.parametrize("operation", DERIVED, ids=lambda one: one.name)
+
+
+def example(operation: DescribedOperation) -> dict[str, Any]:
+    """Return the answer that the description of the API has as an example, as the last page."""
+    described = DOCUMENT["paths"][operation.path][operation.method.lower()]
+    status = min(described["responses"])
+    answer: dict[str, Any] = described["responses"][status]["content"]["application/json"][
+        "example"
+    ]
+    return {**answer, **{name: None for name in PAGES if name in answer}}
+
+
+def value_of(parameter: Parameter) -> tuple[list[str], Any]:
+    """Return what is typed for a value, and what is sent for it."""
+    if parameter.kind == "flag":
+        return [], parameter.sends
+    if parameter.choices:
+        return [parameter.choices[-1]], parameter.choices[-1]
+    if parameter.means == "run":
+        return [RUN], RUN
+    if parameter.kind == "integer":
+        return ["7"], 7
+    return ["some text"], ["some text"] if parameter.kind == "texts" else "some text"
+
+
+def asked_by(operation: DescribedOperation) -> tuple[list[str], str, Mapping[str, Any]]:
+    """Return arguments with every option, the path of their request, and what else it has."""
+    arguments, sent, path = list[str](), dict[str, Any](), operation.path
+    for one in operation.parameters:
+        typed, value = value_of(one)
+        arguments += typed if one.flag is None else [one.flag, *typed]
+        if one.place == "path":
+            path = path.replace(f"{{{one.name}}}", str(value).replace(" ", "%20"))
+        elif value is not None:
+            sent[one.name] = value
+    return arguments, path, sent
+
+
+@every_command
+def test_command_sends_every_option(
+    operation: DescribedOperation, api: RecordedApi, spawnlog: Command
+) -> None:
+    arguments, path, sent = asked_by(operation)
+    api.on(operation.method, path, Reply(example(operation)))
+    spawnlog(*str(operation.words).split(), *arguments)
+    asked = api.asked[-1]
+    assert (asked.method, asked.path) == (operation.method, path)
+    if operation.method == "GET":
+        texts = {name: one[0] if isinstance(one, list) else one for name, one in sent.items()}
+        texts |= {} if "limit" in texts or not operation.paged else {"limit": asked.query["limit"]}
+        assert asked.query == {
+            name: "true" if value is True else str(value) for name, value in texts.items()
+        }
+    else:
+        assert asked.body == (sent if operation.method != "DELETE" else None)
+    assert ("idempotency-key" in asked.headers) == operation.takes_key
+
+
+@every_command
+def test_command_prints_answer(
+    operation: DescribedOperation, api: RecordedApi, spawnlog: Command
+) -> None:
+    arguments = [
+        typed
+        for one in operation.parameters
+        if one.flag is None or one.required
+        for typed in (*([one.flag] if one.flag else []), *value_of(one)[0])
+    ]
+    _, path, _ = asked_by(operation)
+    answer = example(operation)
+    api.on(operation.method, path, Reply(answer))
+    words = str(operation.words).split()
+    shown = json.loads(spawnlog(*words, *arguments, "-o", "json").stdout)
+    assert (shown["items"] if operation.paged else shown) == (
+        answer[str(operation.items)] if operation.paged else answer
+    )
+    lines = spawnlog(*words, *arguments, "-o", "jsonl").stdout.splitlines()
+    listed = operation.items is not None
+    assert [json.loads(line) for line in lines] == (
+        answer[str(operation.items)] if listed else [answer]
+    )
+    assert spawnlog(*words, *arguments).stdout.strip()
