@@ -26,6 +26,7 @@ class Option:
         means: How the value is read: `run` is the name of a run, `requester` a session or `me`,
             `duration` becomes seconds, `files` are attached, `objects` are JSON objects or files of
             them, `events` are types of events, `stdin` is a text, or `-` for standard input.
+        offers: Values that the option takes, if not all, or none, of those of the model.
         sends: What the flag sends if it has no value.
         minimum: In place of the minimum of the model; `maximum` likewise.
         variable: The environment variable that has the default.
@@ -36,6 +37,7 @@ class Option:
     help: str | None = None
     default: Any = None
     means: Meaning | None = None
+    offers: tuple[str, ...] = ()
     sends: Any = None
     minimum: int | None = None
     maximum: int | None = None

@@ -8,7 +8,7 @@ from pydantic import Field
 from application.ports.registry import InboxQuery
 from application.queries.access import Caller, require_session_access
 from application.queries.as_of import resolve_as_of
-from application.queries.command import Command, Option
+from application.queries.command import Column, Command, Option
 from application.queries.errors import QueryError
 from application.queries.operation import WAIT, PageAfter, ReadAsOf, operation
 from application.queries.services import QueryServices
@@ -49,7 +49,17 @@ class ListAnnouncements(ReadAsOf, PageAfter):
         " With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too."
     ),
     errors=("not_found",),
-    command=Command(None),
+    command=Command(
+        None,
+        columns=(
+            Column("POSITION", "position", right=True),
+            Column("ID", "id"),
+            Column("LABEL", "label", elastic=True),
+            Column("STATUS", "status", coloured=True),
+            Column("STATE", "state"),
+            Column("TEXT", "text", elastic=True, cells_min=20),
+        ),
+    ),
 )
 async def list_announcements(
     services: QueryServices, caller: Caller, key: str, query: ListAnnouncements
@@ -111,6 +121,14 @@ class ListLedger(ReadAsOf, PageAfter):
         "announcement list",
         by_hand=True,
         options={"state": Option(help="Of all sessions: those in this state.")},
+        columns=(
+            Column("POSITION", "position", right=True),
+            Column("ID", "id"),
+            Column("REQUESTER", "requester", elastic=True),
+            Column("STATUS", "status", coloured=True),
+            Column("STATE", "state"),
+            Column("DELIVERIES", "deliveries", "deliveries", folds=True),
+        ),
     ),
 )
 async def list_ledger(

@@ -265,7 +265,12 @@ def _read(
             "configText": None,
             "configName": None,
             "patch": None,
-            "only": None,
+            # The command asks for all that differ, and fails for some of them.
+            "only": Option(
+                flag="--fail-on",
+                offers=tuple(one for one in VERDICTS if one != SAME.verdict),
+                help="Exit 1 when there is such a verdict; may be repeated.",
+            ),
             "from": Option(flag="--since", metavar="TIME", help=f"From then on: {MOMENT_FORMS}."),
             "to": Option(flag="--until", metavar="TIME", help="Up to then. Default: now."),
             "filter.runId": USUAL["runId"],

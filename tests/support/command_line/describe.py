@@ -175,6 +175,9 @@ def _parameter(
     choices = schema.get("enum") or schema.get("items", {}).get("enum") or []
     kind = _kind(schema)
     has_choice = kind == "text" and 0 < len(choices) <= CHOICES_OFFERED_MAX
+    if option.offers:
+        assert set(option.offers) <= set(choices), f"{name}: there are {choices}"
+        choices, has_choice = list(option.offers), True
     metavar = option.metavar
     if metavar is None and kind in ("text", "texts") and not has_choice:
         metavar = "TEXT"

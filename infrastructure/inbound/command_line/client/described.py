@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -70,7 +71,7 @@ class Parameter:
             self.identifier,
             inspect.Parameter.KEYWORD_ONLY,
             default=self._default(),
-            annotation=Annotated[self._type(), self._option()],
+            annotation=Annotated[self._type(), self.option()],
         )
 
     def _default(self) -> Any:
@@ -85,7 +86,7 @@ class Parameter:
         if self.means == "files":
             return list[Path] | None
         if self.kind == "texts" or self.means == "objects":
-            return list[str] | None
+            return list[_choice(self.choices) if self.choices else str] | None  # type: ignore[misc]
         kind: Any = str
         if self.kind in ("integer", "number") or self.means == "duration":
             kind = float if self.kind == "number" and self.means is None else int
@@ -93,7 +94,8 @@ class Parameter:
             kind = Literal[tuple(self.choices)]
         return kind if self._default() is inspect.Parameter.empty else kind | None
 
-    def _option(self) -> Any:
+    def option(self) -> Any:
+        """Return the option or argument of Typer."""
         names = () if self.flag is None else (self.flag,)
         make: Callable[..., Any] = typer.Option if names else typer.Argument
         return make(
@@ -135,6 +137,11 @@ class Parameter:
         return _json(value, self.flag) if self.kind == "json" else value
 
 
+def _choice(names: Sequence[str]) -> Any:
+    """Return a type of these values. Typer reads no list of a `Literal`."""
+    return StrEnum("Choice", [(name, name) for name in names])
+
+
 def _json(text: str, flag: str | None) -> Any:
     try:
         return parse_json(text)
@@ -170,6 +177,12 @@ def described_operations() -> Mapping[str, DescribedOperation]:
     """Return all operations that the command line knows, by name."""
     found = json.loads(_DESCRIPTION.read_bytes())
     return {name: _operation(name, members) for name, members in found.items()}
+
+
+def option_of(operation: str, parameter: str) -> Any:
+    """Return the option, or the argument, of one parameter of an operation."""
+    parameters = described_operations()[operation].parameters
+    return Given(parameters, {}).parameter(parameter).option()
 
 
 def columns_of(operation: str) -> tuple[Column, ...]:
@@ -229,6 +242,10 @@ class Given:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def parameter(self, name: str) -> Parameter:
+        """Return a parameter by its name."""
+        return next(one for one in self.parameters if one.name == name)
 
     def query(self, client: "CommandClient", *, without: Sequence[str] = ()) -> JsonObject:
         """Return the parameters of the query; a name of a run is looked up."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from domain.values.moments import MOMENT_FORMS
 from infrastructure.contract.operations import ServeOptions
+from infrastructure.inbound.command_line.client.described import option_of
 from infrastructure.inbound.command_line.display.output import Output
 
 if TYPE_CHECKING:
@@ -38,51 +38,10 @@ OutputOption = Annotated[
     Output,
     typer.Option("--output", "-o", help="A table, one JSON or YAML document, or JSON lines."),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")]
-RunName = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="Full id, unique beginning of one (4 or more), label, LABEL@last (its newest run), "
-        "'#2' (second of `run list`), last, or child key.",
-        show_default=False,
-    ),
-]
-RunOption = Annotated[
-    str | None,
-    typer.Option("--run", metavar="NAME", help="Only of this run.", show_default=False),
-]
-TreeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tree", metavar="KEY", help="Only the tree of this root session.", show_default=False
-    ),
-]
-AfterPosition = Annotated[
-    int | None,
-    typer.Option("--after", min=0, metavar="POSITION", help="Only after this position."),
-]
-AsOfOption = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="TIME",
-        help=f"As it was then: {MOMENT_FORMS}.",
-        show_default=False,
-    ),
-]
-SessionName = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Session key or session id.", show_default=False)
-]
-RequesterOption = Annotated[
-    str,
-    typer.Option(
-        "--requester",
-        metavar="KEY",
-        envvar="SPAWNLOG_SESSION_KEY",
-        help="Key of the session that asks; a child has its own in the variable.",
-    ),
-]
+RunName = Annotated[str, option_of("getRun", "runId")]
+AsOfOption = Annotated[str | None, option_of("getRun", "at")]
+SessionName = Annotated[str, option_of("getSession", "key")]
+RequesterOption = Annotated[str, option_of("listAgents", "requester")]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(

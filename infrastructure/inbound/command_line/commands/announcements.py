@@ -5,45 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
 )
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.forms import table_columns
 from infrastructure.inbound.command_line.display.output import (
     print_listing,
 )
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
-from infrastructure.inbound.command_line.display.times import format_instant
 from spawnlog.core.request import path_of
-
-_COLUMNS = (
-    TableColumn("POSITION", value_of("position"), right=True),
-    TableColumn("ID", value_of("id")),
-    TableColumn("LABEL", value_of("label"), elastic=True),
-    TableColumn("STATUS", value_of("status"), coloured=True),
-    TableColumn("STATE", value_of("state")),
-    TableColumn("TEXT", value_of("text"), elastic=True, cells_min=20),
-)
-
-
-def _deliveries(announcement: Mapping[str, Any]) -> str:
-    """How far it has come on its way to each webhook."""
-    return "; ".join(
-        f"{one['webhook']}: {one['state']}, {one['attempts']} attempt(s)"
-        + (f", next {format_instant(one['nextAttemptAt'])}" if one.get("nextAttemptAt") else "")
-        for one in announcement["deliveries"]
-    )
-
-
-_LEDGER_COLUMNS = (
-    TableColumn("POSITION", value_of("position"), right=True),
-    TableColumn("ID", value_of("id")),
-    TableColumn("REQUESTER", value_of("requester"), elastic=True),
-    TableColumn("STATUS", value_of("status"), coloured=True),
-    TableColumn("STATE", value_of("state")),
-    TableColumn("DELIVERIES", _deliveries, folds=True),
-)
 
 
 def _parked(announcement: Mapping[str, Any]) -> str:
@@ -85,11 +57,13 @@ def list_announcements(
         raise CommandFailed("--parked and --state are about all sessions: leave the session out")
     if parked and state not in (None, "parked"):
         raise CommandFailed("--parked is a state: leave --state out")
-    columns = _PARKED_COLUMNS if parked or state == "parked" else _LEDGER_COLUMNS
+    is_parked = parked or state == "parked"
+    columns = _PARKED_COLUMNS if is_parked else table_columns(columns_of("listLedger"))
     with api.client() as client:
         query, path = given.query(client, without=("limit",)), "/v1/announcements"
         if session is not None:
-            columns, path = _COLUMNS, path_of("sessions", session, "announcements")
+            columns = table_columns(columns_of("listAnnouncements"))
+            path = path_of("sessions", session, "announcements")
             del query["state"]
         elif parked:
             query["state"] = "parked"

@@ -44,19 +44,6 @@ class WhatIfOutput(StrEnum):
     JUNIT = "junit"
 
 
-class VerdictOption(StrEnum):
-    """A verdict by which a build fails."""
-
-    NEWLY_REFUSED = "newly-refused"
-    NEWLY_ALLOWED = "newly-allowed"
-    DIFFERENT_AGENT = "different-agent"
-    DIFFERENT_MODEL = "different-model"
-    DIFFERENT_PLAN = "different-plan"
-    DIFFERENT_CONTEXT = "different-context"
-    DIFFERENT_ANNOUNCEMENT = "different-announcement"
-    NOT_REPLAYABLE = "not-replayable"
-
-
 @dataclass(frozen=True, slots=True)
 class CandidateOptions:
     """The configuration to try."""
@@ -117,10 +104,6 @@ class CandidateOptions:
 def what_if(
     candidate: CandidateOptions,
     given: Annotated[Given, OptionsOf("whatIf")],
-    fail_on: Annotated[
-        list[VerdictOption] | None,
-        typer.Option("--fail-on", help="Exit 1 when there is such a verdict; may be repeated."),
-    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="With json and jsonl: also what stays the same.")
     ] = False,
@@ -138,11 +121,11 @@ def what_if(
     """
     body = candidate.members()
     if not everything or output in (WhatIfOutput.TABLE, WhatIfOutput.JUNIT):
-        body["only"] = [str(one) for one in VerdictOption]
-    report = WhatIfReport(frozenset(str(one) for one in fail_on or ()))
+        body["only"] = list(given.parameter("only").choices)
+    report = WhatIfReport(frozenset(given["only"] or ()))
     lines: list[JsonObject] = []
     with api.client() as client:
-        body |= given.body(client)
+        body |= given.body(client, without=("only",))
         for line in _shown(client.lines("/v1/what-if", body), report):
             if output is WhatIfOutput.JSONL:
                 print_json_line(line)

@@ -60,6 +60,15 @@ def active_children(session: Item) -> str | None:
     return f"{active} active" if most is None else f"{active} active, at most {most}"
 
 
+def _deliveries(deliveries: Sequence[Item]) -> str:
+    """How far it has come on its way to each webhook."""
+    return "; ".join(
+        f"{one['webhook']}: {one['state']}, {one['attempts']} attempt(s)"
+        + (f", next {format_instant(one['nextAttemptAt'])}" if one.get("nextAttemptAt") else "")
+        for one in deliveries
+    )
+
+
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -78,6 +87,7 @@ FORMS: Mapping[str, Callable[[Any], object]] = {
     "dollars": lambda value: f"${value}" if value else None,
     "assignments": assignments,
     "changes": lambda value: changes_text(value or ()),
+    "deliveries": _deliveries,
     "event facts": event_facts,
     "head": lambda item: f"{item.get('position')}:{item.get('chainHash') or ''}",
     "children": active_children,

@@ -1,12 +1,9 @@
 """`spawnlog run explain` against a server."""
 
-import json
 from typing import Any
 
-import pytest
-
 from tests.support.servers.command_line import Command
-from tests.support.servers.recorded_api import RecordedApi, Reply, problem
+from tests.support.servers.recorded_api import RecordedApi, Reply
 
 RUN = "11111111-0000-4000-8000-000000000001"
 PATH = f"/v1/runs/{RUN}/explain"
@@ -74,20 +71,6 @@ def test_a_run_that_was_not_refused_has_rules_alone(spawnlog: Command, api: Reco
     assert "refused by" not in result.stdout
 
 
-def test_a_time_goes_to_the_server(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", PATH, Reply(explanation()))
-    assert spawnlog("run", "explain", RUN, "--at", "pos:12").exit_code == 0
-    assert api.asked[-1].query == {"at": "pos:12"}
-
-
-@pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_a_program_gets_the_whole_answer(form: str, spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", PATH, Reply(explanation()))
-    result = spawnlog("run", "explain", RUN, "-o", form)
-    assert json.loads(result.stdout) == explanation()
-    assert result.stderr == ""
-
-
 def test_what_stands_in_an_explanation_is_shown_and_not_obeyed(
     spawnlog: Command, api: RecordedApi
 ) -> None:
@@ -100,17 +83,3 @@ def test_what_stands_in_an_explanation_is_shown_and_not_obeyed(
         assert "\x1b" not in said
         assert "\u202e" not in said
         assert "\\x1b[2Jgone\\u202e" in said
-
-
-def test_a_run_is_found_by_its_label(spawnlog: Command, api: RecordedApi) -> None:
-    runs = {"items": [{"runId": RUN, "label": "harbour"}], "nextCursor": None}
-    api.on("GET", "/v1/runs", Reply(runs))
-    api.on("GET", PATH, Reply(explanation()))
-    assert spawnlog("run", "explain", "harbour").exit_code == 0
-
-
-def test_a_run_that_is_not_there_exits_with_4(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", PATH, problem(404, code="not_found", detail="there is no such run"))
-    result = spawnlog("run", "explain", RUN)
-    assert result.exit_code == 4
-    assert "there is no such run" in result.stderr

@@ -1,6 +1,5 @@
 """`spawnlog event histogram`: where in the log something went wrong, at a glance."""
 
-import json
 from typing import Any
 
 from tests.support.servers.command_line import Command
@@ -58,13 +57,6 @@ def test_each_line_says_how_much_there_was_and_what_went_wrong(
 def test_what_was_not_counted_is_said(api: RecordedApi, spawnlog: Command) -> None:
     api.on("GET", PATH, Reply(FOUND | {"countedTo": 44}))
     assert "only counted up to position 44" in spawnlog("event", "histogram").stderr
-
-
-def test_a_program_gets_all_of_it_or_line_by_line(api: RecordedApi, spawnlog: Command) -> None:
-    api.on("GET", PATH, Reply(FOUND))
-    assert json.loads(spawnlog("event", "histogram", "-o", "json").stdout) == FOUND
-    lines = spawnlog("event", "histogram", "-o", "jsonl", "--by", "position").stdout.splitlines()
-    assert [json.loads(line) for line in lines] == FOUND["items"]
 
 
 def test_another_unit_is_an_error_of_usage(spawnlog: Command) -> None:

@@ -56,20 +56,11 @@ def test_a_session_key_is_one_segment_of_the_path(spawnlog: Command, api: Record
 
 AS_OF = {
     "run list": "/v1/runs",
-    f"run get {RUN}": f"/v1/runs/{RUN}",
-    f"run events {RUN}": f"/v1/runs/{RUN}/events",
-    f"run explain {RUN}": f"/v1/runs/{RUN}/explain",
-    f"run prompt {RUN}": f"/v1/runs/{RUN}/prompt",
     f"run log {RUN} -o jsonl": f"/v1/runs/{RUN}/transcript",
     f"run log {RUN} --after 3 -o jsonl": f"/v1/runs/{RUN}/transcript",
-    "session get s": "/v1/sessions/s",
-    "session context s": "/v1/sessions/s/shared-context",
     "announcement list s": "/v1/sessions/s/announcements",
     "announcement list": "/v1/announcements",
     "announcement list --parked": "/v1/announcements",
-    "agent list": "/v1/agents",
-    "lane list": "/v1/lanes",
-    "log head": "/v1/log",
 }
 
 

@@ -1,6 +1,5 @@
 """`spawnlog session context`: what a session shares, who wrote it, and who has which."""
 
-import json
 from typing import Any
 from urllib.parse import quote
 
@@ -77,11 +76,6 @@ def test_it_shows_the_values_who_wrote_them_and_who_started_with_which(
     assert "\x1b" not in said
 
 
-def test_it_shows_what_was_shared_then(spawnlog: Command, shared: RecordedApi) -> None:
-    assert spawnlog("session", "context", KEY, "--at", "pos:41").exit_code == 0
-    assert shared.asked[0].query == {"at": "pos:41"}
-
-
 def test_the_last_of_many_are_shown(spawnlog: Command, api: RecordedApi) -> None:
     many = [{"runId": SECOND, "version": n, "position": n, "label": "x"} for n in range(50)]
     api.on("GET", PATH, Reply(context(startedWith=many)))
@@ -96,11 +90,3 @@ def test_a_session_that_shares_nothing_says_so_by_its_version(
     api.on("GET", PATH, Reply(context(version=0, **empty)))
     said = spawnlog("session", "context", KEY).stdout
     assert [line.split()[0] for line in said.splitlines()] == ["session", "version", "position"]
-
-
-def test_a_program_gets_the_answer_of_the_server(spawnlog: Command, shared: RecordedApi) -> None:
-    assert json.loads(spawnlog("session", "context", KEY, "-o", "json").stdout) == context()
-
-
-def test_a_session_that_is_not_there_exits_with_4(spawnlog: Command, api: RecordedApi) -> None:
-    assert spawnlog("session", "context", KEY).exit_code == 4
