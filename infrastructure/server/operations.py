@@ -50,7 +50,7 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
 from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder, import_log
 from infrastructure.outbound.log.transfer.line_file import OutputFile, OutputStream, open_input
-from infrastructure.outbound.log.transfer.text_lines import UnknownFileFormat
+from infrastructure.outbound.log.transfer.lines import UnknownFileFormat
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.record import (
     VerifyingProcess,

@@ -90,7 +90,7 @@ _EVENT_COLUMNS = {
     "chain_hash": "bytea",
     "state": "bytea",
 }
-_CONTENT_COLUMNS = {
+CONTENT_COLUMNS = {
     "content_id": "uuid",
     "session_id": "uuid",
     "kind": "text",
@@ -144,7 +144,7 @@ def _number_placeholders(query: str) -> str:
 
 
 INSERT_EVENTS = _insert("events", _EVENT_COLUMNS)
-INSERT_CONTENTS = _insert("contents", _CONTENT_COLUMNS)
+INSERT_CONTENTS = _insert("contents", CONTENT_COLUMNS)
 INSERT_RESERVATIONS = _insert("idempotency", _RESERVATION_COLUMNS)
 INSERT_KEYS = (
     "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
@@ -154,7 +154,7 @@ INSERT_ENTRIES = (
     "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
     " SELECT * FROM unnest(%b::uuid[], %b::int[], %b::timestamptz[], %b::text[], %b::text[])"
 )
-_ENTRY_TYPES = ("uuid", "int", "timestamptz", "text", "text")
+ENTRY_TYPES = ("uuid", "int", "timestamptz", "text", "text")
 
 # Whoever made them due writes them at once; others may, once that should be over.
 INSERT_DUE_FILES = (
@@ -215,7 +215,7 @@ async def notify(connection: LogConnection, channel: str, position: int) -> None
 
 def _values(batch: Batch) -> list[Any]:
     """As `STORE` takes them."""
-    events = event_arrays(
+    events = event_columns(
         [row.envelope for row in batch.events], [row.state for row in batch.events]
     )
     rows = [(one, batch.rows[one.name]) for one in PROJECTIONS]
@@ -223,7 +223,7 @@ def _values(batch: Batch) -> list[Any]:
         *_reservation_columns(batch),
         encode_column("uuid", [one.session_id for one in batch.keys]),
         encode_column("bytea", [one.key for one in batch.keys]),
-        *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
+        *_columns(_content_arrays(batch.contents), CONTENT_COLUMNS),
         *_entry_columns(batch),
         encode_column("uuid", list(batch.due_files)),
         encode_column("boolean", list(batch.due_files.values())),
@@ -238,7 +238,7 @@ def _values(batch: Batch) -> list[Any]:
         # The state is the last column of its own, in front of the two of the span.
         batch.state_bytes[one.name] = [len(printed or b"") for printed in arrays[_STATE]]
         values += _columns(arrays, _ENCODINGS[one.name])
-    return [*values, *_columns(events, _EVENT_COLUMNS)]
+    return [*values, *events]
 
 
 def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
@@ -265,10 +265,9 @@ def _entry_columns(batch: Batch) -> list[BinaryColumn]:
             zip(one.instants, one.kinds, one.bodies, strict=True), one.first
         )
     ]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(_ENTRY_TYPES)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(ENTRY_TYPES)
     return [
-        encode_column(kind, list(values))
-        for kind, values in zip(_ENTRY_TYPES, columns, strict=True)
+        encode_column(kind, list(values)) for kind, values in zip(ENTRY_TYPES, columns, strict=True)
     ]
 
 
@@ -298,6 +297,11 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays
+
+
+def event_columns(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[BinaryColumn]:
+    """Return events as `INSERT_EVENTS` takes them."""
+    return _columns(event_arrays(envelopes, states), _EVENT_COLUMNS)
 
 
 def event_arrays(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[list[Any]]:

@@ -3,7 +3,7 @@
 States stay in a bounded memory; one that was put out of it is loaded again when an event needs it.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
 from application.projections.catalog import PROJECTIONS
@@ -34,19 +34,15 @@ class PagedFold:
         """How many states are in memory."""
         return len(self._fold.runs) + len(self._fold.sessions)
 
-    async def fold(
-        self, page: FoldPage, look: Callable[[Fold], None] = lambda _: None
-    ) -> dict[str, EncodedRows]:
+    async def fold(self, page: FoldPage) -> dict[str, EncodedRows]:
         """The changes of the encoded rows that a page makes, by projection; the pages come in
-        order, without gaps, and are of whole transactions. `look` sees the states behind the page
-        while all of its runs and sessions are in memory.
+        order, without gaps, and are of whole transactions.
 
         `CorruptHistory` when an event does not fit the state before it. After an error the fold is
         not usable any more.
         """
         fold = self._fold
         used = await fold_page(fold, page, self._source)
-        look(fold)
         _forget(fold.runs, used.runs, self._states_max)
         _forget(fold.sessions, used.sessions, self._states_max)
         for encoder in self._encoders.values():

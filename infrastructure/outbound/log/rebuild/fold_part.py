@@ -113,7 +113,7 @@ class PartFold:
 
     async def _store(self, upto: int, rows: Mapping[str, EncodedRows]) -> None:
         connection = self._connection
-        encoded = encode_rows(rows)
+        encoded = {one.name: with_spans(rows[one.name].opened, one) for one in PROJECTIONS}
         async with connection.transaction():
             moved = await connection.execute(
                 "UPDATE rebuilding SET position = %s WHERE part = %s AND position = %s",
@@ -121,15 +121,10 @@ class PartFold:
             )
             if moved.rowcount != 1:
                 raise PartTakenOver("another rebuild has taken this one over; it goes on there")
-            await store_rows(connection, rows, encoded)
+            await _store_rows(connection, rows, encoded)
 
 
-def encode_rows(rows: Mapping[str, EncodedRows]) -> dict[str, bytes]:
-    """The new rows of each projection as COPY takes them."""
-    return {one.name: with_spans(rows[one.name].opened, one) for one in PROJECTIONS}
-
-
-async def store_rows(
+async def _store_rows(
     connection: LogConnection, rows: Mapping[str, EncodedRows], encoded: Mapping[str, bytes]
 ) -> None:
     """Write the changes of a page into the tables that are being built, in the open transaction."""

@@ -2,23 +2,19 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
-from domain.run.events import RunEnded
+from domain.values.record import run_stream
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import NameUnknown, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.format import require_known_format
-from infrastructure.outbound.log.transfer.event_line import (
-    LineFault,
-    event_line,
-)
 from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
 from infrastructure.outbound.log.transfer.line_file import (
     LINE_BYTES_MAX,
@@ -26,21 +22,19 @@ from infrastructure.outbound.log.transfer.line_file import (
     OutputStream,
     rare_collections,
 )
-from infrastructure.outbound.log.transfer.spool import Spool, SpooledMention, SpooledTranscript
-from infrastructure.outbound.log.transfer.text_lines import (
+from infrastructure.outbound.log.transfer.lines import (
     ContentLine,
     EntryLine,
     ExportHeader,
     ExportScope,
     ExportSeal,
     KeyLine,
+    LineFault,
     UnknownFileFormat,
-    content_line,
-    entry_line,
-    key_line,
+    event_line,
 )
+from infrastructure.outbound.log.transfer.verify_file import References, decoded
 from infrastructure.outbound.log.verify.chain import BEGINNING, Link, link_to, walk
-from infrastructure.outbound.log.verify.contents import find_references
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
     StoredEventRow,
@@ -55,35 +49,23 @@ from infrastructure.outbound.log.verify.streams import commits_between
 
 PAGE_EVENTS = 5_000
 WRITE_BYTES = 1024 * 1024
-_EPOCH_MICROSECONDS = "(extract(epoch FROM recorded_at) * 1000000)::bigint"
 
 # Without its key nothing shows that a text or a transcript is the one that was recorded: it is, or
 # counts as, erased.
-_KEYS = "SELECT session_id, key FROM content_keys ORDER BY session_id"
+_KEYS = "SELECT session_id, key FROM content_keys{where} ORDER BY session_id"
 _CONTENTS = (
     "SELECT c.content_id, c.session_id, c.kind, c.hmac, c.body FROM contents c"
-    " JOIN content_keys k USING (session_id) ORDER BY c.content_id"
+    " JOIN content_keys k USING (session_id){where} ORDER BY c.content_id"
 )
-_SOME_CONTENTS = (
-    "SELECT c.content_id, c.session_id, c.kind, c.hmac, c.body FROM contents c"
-    " JOIN content_keys k USING (session_id) WHERE c.content_id = ANY(%b) ORDER BY c.content_id"
-)
-_SOME_KEYS = (
-    "SELECT session_id, key FROM content_keys WHERE session_id IN"
-    " (SELECT session_id FROM contents WHERE content_id = ANY(%b))"
-)
-_RUN_KEYS = (
-    "SELECT k.session_id, k.key, e.run_id FROM events e JOIN content_keys k ON k.session_id ="
+_OWNERS = "SELECT DISTINCT session_id FROM contents WHERE content_id = ANY(%b)"
+_RUN_OWNERS = (
+    "SELECT e.run_id, k.session_id FROM events e JOIN content_keys k ON k.session_id ="
     " (convert_from(e.state, 'UTF8')::json ->> 'sessionId')::uuid"
-    " WHERE e.stream = ANY(%b) AND e.version = 1"
-)
-_RUNS_WITH_ENTRIES = (
-    "SELECT run_id FROM transcript_entries WHERE run_id > %b GROUP BY run_id ORDER BY run_id"
-    " LIMIT 500"
+    " WHERE e.version = 1 AND {where}"
 )
 _ENTRIES = (
-    f"SELECT run_id, sequence, {_EPOCH_MICROSECONDS}, kind, body FROM transcript_entries"
-    " WHERE run_id = ANY(%b) ORDER BY run_id, sequence"
+    "SELECT run_id, sequence, recorded_at, kind, body FROM transcript_entries{where}"
+    " ORDER BY run_id, sequence"
 )
 _TREE_POSITIONS = (
     "SELECT position FROM events WHERE correlation = %s AND position > %s AND position <= %s"
@@ -122,10 +104,10 @@ def export_log(conninfo: str, order: ExportOrder) -> Exported:
     when its chain is broken, or when the database went away."""
     began = time.monotonic()
     try:
-        with rare_collections(), open_read_connection(conninfo) as connection, Spool() as spool:
+        with rare_collections(), open_read_connection(conninfo) as connection:
             with whole_table_transaction(connection):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                header, seal, resumed = _LogExport(connection, order, spool).write()
+                header, seal, resumed = _LogExport(connection, order).write()
     except psycopg.Error as error:
         raise UserError(f"{database_error_reason(error)}; go on with --resume") from error
     return Exported(header, seal, resumed, time.monotonic() - began)
@@ -134,10 +116,10 @@ def export_log(conninfo: str, order: ExportOrder) -> Exported:
 class _LogExport:
     """One export under way, inside of its snapshot."""
 
-    def __init__(self, connection: ReadConnection, order: ExportOrder, spool: Spool) -> None:
+    def __init__(self, connection: ReadConnection, order: ExportOrder) -> None:
         self._connection = connection
         self._order = order
-        self._spool = spool
+        self._references = References()
         self._mapper = EventMapper()
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -163,10 +145,10 @@ class _LogExport:
         else:
             link = self._write_range(link, last)
         if header.has_contents:
-            self._write_keys(header)
-            self._write_contents(header)
+            self._write_keys()
+            self._write_contents()
         if header.has_transcripts:
-            self._write_transcripts(header)
+            self._write_transcripts()
         self._send()
         seal = ExportSeal(
             self._events,
@@ -317,88 +299,63 @@ class _LogExport:
     def _note(self, rows: Sequence[StoredEventRow]) -> None:
         """For a part of the log: which texts and transcripts its events refer to."""
         order = self._order
-        if (order.first, order.last, order.tree) == (None, None, None):
+        if self._is_whole or not (order.has_contents or order.has_transcripts):
             return
-        if not (order.has_contents or order.has_transcripts):
-            return
-        mentions: list[SpooledMention] = []
-        transcripts: list[SpooledTranscript] = []
         for row in rows:
             try:
-                event = self._mapper.event(
-                    row.stream, row.version, row.type, row.type_version, row.state
-                )
-            except CorruptHistory as error:
+                self._references.add([decoded(self._mapper, row)], None)
+            except (CorruptHistory, ValueError) as error:
                 raise UserError(f"position {row.position} cannot be read: {error}") from error
-            for place, ref in find_references(event):
-                mention = SpooledMention(
-                    ref.id.bytes, None, ref.bytes, ref.hmac, row.position, place, row.stream
-                )
-                mentions.append(mention)
-            if type(event) is RunEnded and event.transcript is not None:
-                seal = event.transcript
-                run_id = UUID(row.stream.partition(":")[2]).bytes
-                transcripts.append(
-                    SpooledTranscript(run_id, None, row.position, seal.count, seal.bytes, seal.hmac)
-                )
-        self._spool.add_mentions(mentions)
-        self._spool.add_transcripts(transcripts)
 
-    def _write_keys(self, header: ExportHeader) -> None:
-        if header.scope == "log":
-            keys: Iterable[Any] = self._stream(_KEYS)
-        else:
-            for ids in self._spool.mentioned_ids():
-                found = self._connection.execute(_SOME_KEYS, [ids], binary=True)
-                self._spool.add_keys((row[0].bytes, bytes(row[1])) for row in found.fetchall())
-            if header.has_transcripts:
-                for runs in _grouped(UUID(bytes=one.run_id) for one in self._spool.transcripts()):
-                    found = self._connection.execute(_RUN_KEYS, [_streams(runs)], binary=True)
-                    rows = found.fetchall()
-                    self._spool.add_keys((row[0].bytes, bytes(row[1])) for row in rows)
-            keys = ((UUID(bytes=one), key) for one, key in self._spool.all_keys())
-        for session_id, key in keys:
-            self._add(key_line(self._source, KeyLine(session_id.bytes, bytes(key))))
+    @property
+    def _is_whole(self) -> bool:
+        order = self._order
+        return order.tree is None and order.last is None and order.first in (None, 1)
+
+    def _write_keys(self) -> None:
+        where, values = "", None
+        if not self._is_whole:
+            found = self._connection.execute(_OWNERS, [self._content_ids()], binary=True)
+            owners = {row[0] for row in found.fetchall()}
+            if self._order.has_transcripts:
+                owners |= set(self._run_owners().values())
+            where, values = " WHERE session_id = ANY(%b)", [list(owners)]
+        for session_id, key in self._stream(_KEYS.format(where=where), values):
+            self._add(KeyLine(session_id, bytes(key)).line(self._source))
             self._keys += 1
 
-    def _write_contents(self, header: ExportHeader) -> None:
-        if header.scope == "log":
-            self._add_contents(self._stream(_CONTENTS))
-            return
-        for ids in self._spool.mentioned_ids():
-            self._add_contents(self._stream(_SOME_CONTENTS, [ids]))
+    def _content_ids(self) -> list[UUID]:
+        return list({one.ref.id for one in self._references.mentions})
 
-    def _add_contents(self, rows: Iterable[Any]) -> None:
-        for content_id, session_id, kind, keyed_hash, body in rows:
-            one = ContentLine(content_id.bytes, session_id.bytes, kind, keyed_hash, body)
-            self._add(content_line(self._source, one))
+    def _write_contents(self) -> None:
+        where, values = "", None
+        if not self._is_whole:
+            where, values = " WHERE c.content_id = ANY(%b)", [self._content_ids()]
+        for row in self._stream(_CONTENTS.format(where=where), values):
+            self._add(ContentLine(*row).line(self._source))
             self._contents += 1
             if self._contents % PAGE_EVENTS == 0:
                 self._order.on_progress("texts", 0, self._contents, 0)
 
-    def _write_transcripts(self, header: ExportHeader) -> None:
-        if header.scope == "log":
-            groups = self._runs_with_entries()
-        else:
-            groups = _grouped(UUID(bytes=one.run_id) for one in self._spool.transcripts())
-        for runs in groups:
-            found = self._connection.execute(_RUN_KEYS, [_streams(runs)], binary=True)
-            with_key = [row[2] for row in found.fetchall()]
-            for run_id, sequence, recorded_at, kind, body in self._stream(_ENTRIES, [with_key]):
-                one = EntryLine(run_id.bytes, sequence, recorded_at, kind, body.encode())
-                self._add(entry_line(self._source, one))
+    def _run_owners(self) -> dict[UUID, UUID]:
+        """The sessions of the runs whose transcripts are wanted and whose keys are there."""
+        where, values = "starts_with(e.stream, 'run:')", None
+        if not self._is_whole:
+            where = "e.stream = ANY(%b)"
+            values = [[run_stream(run_id) for run_id in self._references.transcripts]]
+        return dict(self._stream(_RUN_OWNERS.format(where=where), values))
+
+    def _write_transcripts(self) -> None:
+        owners = self._run_owners()
+        where, values = "", None
+        if not self._is_whole:
+            where, values = " WHERE run_id = ANY(%b)", [list(owners)]
+        for row in self._stream(_ENTRIES.format(where=where), values):
+            if row[0] in owners:
+                self._add(EntryLine(*row).line(self._source))
                 self._entries += 1
                 if self._entries % PAGE_EVENTS == 0:
                     self._order.on_progress("transcripts", 0, self._entries, 0)
-
-    def _runs_with_entries(self) -> Iterator[list[UUID]]:
-        last = UUID(int=0)
-        while True:
-            found = self._connection.execute(_RUNS_WITH_ENTRIES, [last]).fetchall()
-            if not found:
-                return
-            yield [row[0] for row in found]
-            last = found[-1][0]
 
     def _stream(self, query: str, values: Sequence[Any] | None = None) -> Iterator[Any]:
         """The rows of a query, one in memory at a time."""
@@ -417,18 +374,3 @@ class _LogExport:
         self._order.destination.write(b"".join(self._waiting))
         self._waiting = []
         self._waiting_bytes = 0
-
-
-def _streams(runs: Iterable[UUID]) -> list[str]:
-    return [f"run:{one}" for one in runs]
-
-
-def _grouped(run_ids: Iterable[UUID]) -> Iterator[list[UUID]]:
-    group: list[UUID] = []
-    for one in run_ids:
-        group.append(one)
-        if len(group) == 500:
-            yield group
-            group = []
-    if group:
-        yield group

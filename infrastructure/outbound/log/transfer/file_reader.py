@@ -3,34 +3,28 @@ from the one before it."""
 
 import hashlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from infrastructure.outbound.log.transfer.event_line import (
-    EventLine,
-    LineFault,
-    is_event_line,
-    own_hash,
-    parse_event_line,
-)
+from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.transfer.line_file import bounded_lines
-from infrastructure.outbound.log.transfer.text_lines import (
+from infrastructure.outbound.log.transfer.lines import (
     HEADER_BYTES_MAX,
+    AnyLine,
     ContentLine,
     EntryLine,
+    EventLine,
     ExportHeader,
     ExportSeal,
     KeyLine,
-    kind_of,
-    parse_content,
-    parse_entry,
+    LineFault,
+    is_event_line,
     parse_header,
-    parse_key,
-    parse_seal,
+    parse_line,
 )
 from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_fault, link_to
 
-AnyLine = EventLine | KeyLine | ContentLine | EntryLine
-_ORDER = {"content-key": 1, "content": 2, "transcript-entry": 3, "end": 4}
+_SECTIONS = (EventLine, KeyLine, ContentLine, EntryLine, ExportSeal)
+"""The kinds of lines in the order in which a file has them."""
 
 
 class FileFault(ValueError):
@@ -76,7 +70,7 @@ class FileReader:
             position=header.after, chain_hash=header.after_hash, append_last=header.after
         )
         self._section = 0
-        self._before: tuple[bytes, int] = b"", 0
+        self._before: tuple[Any, ...] = ()
         self._ended_commit = True
 
     def events_only(self) -> Iterator[EventLine]:
@@ -87,30 +81,48 @@ class FileReader:
             if not line.endswith(b"\n") or not is_event_line(line, source):
                 return
             self.number += 1
-            yield self._event(line)
+            one = self._parsed(line)
+            if isinstance(one, EventLine):
+                self._add_event(one)
+                yield one
             self._take(line)
 
     def lines(self) -> Iterator[AnyLine]:
         """Every line between the first and the last one."""
-        source = self.header.source
         for line in self._bounded():
             self.number += 1
             if self.seal is not None:
                 raise FileFault(self.number, "there is something behind the last line")
             if not line.endswith(b"\n"):
                 raise FileFault(self.number, "the file is cut in the middle of this line")
-            if is_event_line(line, source):
-                yield self._event(line)
+            one = self._parsed(line)
+            if isinstance(one, EventLine):
+                self._add_event(one)
             else:
-                other = self._other(line)
-                if other is None:
-                    continue
-                yield other
-            self._take(line)
+                self._add_other(one)
+            if not isinstance(one, ExportSeal):
+                yield one
+                self._take(line)
         if self.seal is None:
             raise FileFault(
                 self.number, "the file is cut behind this line: its last line is missing"
             )
+
+    def _parsed(self, line: bytes) -> AnyLine:
+        try:
+            one = parse_line(line, self.header.source)
+        except LineFault as fault:
+            position = self._next_position()
+            if not is_event_line(line, self.header.source) and b'"spawnlog.export.' in line[:160]:
+                position = None
+            raise FileFault(self.number, str(fault), position) from None
+        section = _SECTIONS.index(type(one))
+        if section < self._section:
+            text = "it stands at the wrong place"
+            raise FileFault(self.number, text, self._next_position())
+        if section != self._section:
+            self._begin(section)
+        return one
 
     def _bounded(self) -> Iterator[bytes]:
         try:
@@ -122,16 +134,7 @@ class FileReader:
         self.digest.update(line)
         self.bytes_read += len(line)
 
-    def _event(self, line: bytes) -> EventLine:
-        expected = self.link.position + 1
-        if self._section:
-            raise FileFault(self.number, "an event stands behind what is beside the events")
-        try:
-            one = parse_event_line(line, self.header.source)
-        except LineFault as fault:
-            # Of a tree nobody knows which position would have come.
-            position = expected if self.header.scope != "tree" else None
-            raise FileFault(self.number, str(fault), position) from None
+    def _add_event(self, one: EventLine) -> None:
         row = one.row
         if self.header.scope == "tree":
             self._require_of_tree(one)
@@ -154,7 +157,6 @@ class FileReader:
         self.link = link_to(row)
         self.events += 1
         self._ended_commit = one.ends_commit
-        return one
 
     def _require_of_tree(self, one: EventLine) -> None:
         row, before = one.row, self.link
@@ -165,38 +167,25 @@ class FileReader:
         if one.previous_hash is None or (follows and one.previous_hash != before.chain_hash):
             text = "it does not name the hash of the event before it"
             raise FileFault(self.number, text, row.position)
-        if own_hash(one) != row.chain_hash:
+        if link_hash(one.previous_hash, row.encoded) != row.chain_hash:
             text = "its bytes are not the ones that were recorded (chain)"
             raise FileFault(self.number, text, row.position)
 
-    def _other(self, line: bytes) -> KeyLine | ContentLine | EntryLine | None:
-        kind, source = kind_of(line), self.header.source
-        section = _ORDER.get(kind or "", 0)
-        if section < max(1, self._section):
-            text = "it stands at the wrong place" if section else "it is no line of this file"
-            raise FileFault(self.number, text, self._next_position())
-        if section != self._section:
-            self._begin(section)
-        one: KeyLine | ContentLine | EntryLine
-        try:
-            if kind == "content-key":
-                one = parse_key(line, source)
-                self._require_order((one.session_id, 0))
-                self.keys += 1
-            elif kind == "content":
-                one = parse_content(line, source)
-                self._require_order((one.content_id, 0))
-                self.contents += 1
-            elif kind == "transcript-entry":
-                one = parse_entry(line, source)
-                self._require_order((one.run_id, one.sequence))
-                self.entries += 1
-            else:
-                self._require_sealed(parse_seal(line, source))
-                return None
-        except LineFault as fault:
-            raise FileFault(self.number, str(fault)) from None
-        return one
+    def _add_other(self, one: KeyLine | ContentLine | EntryLine | ExportSeal) -> None:
+        if isinstance(one, ExportSeal):
+            self._require_sealed(one)
+            return
+        key = one[:2] if isinstance(one, EntryLine) else one[:1]
+        if key <= self._before:
+            text = "it does not stand in order behind the line before it"
+            raise FileFault(self.number, text)
+        self._before = key
+        if isinstance(one, KeyLine):
+            self.keys += 1
+        elif isinstance(one, ContentLine):
+            self.contents += 1
+        else:
+            self.entries += 1
 
     def _next_position(self) -> int | None:
         return None if self._section or self.header.scope == "tree" else self.link.position + 1
@@ -215,12 +204,7 @@ class FileReader:
             text = "the first line says that none of these is in the file"
             raise FileFault(self.number, text)
         self._section = section
-        self._before = b"", 0
-
-    def _require_order(self, key: tuple[bytes, int]) -> None:
-        if key <= self._before:
-            raise LineFault("it does not stand in order behind the line before it")
-        self._before = key
+        self._before = ()
 
     def _require_sealed(self, seal: ExportSeal) -> None:
         found = ExportSeal(

@@ -1,26 +1,22 @@
 """Stores an exported file into an empty log: the log is there as a whole, or nothing of it is.
 
-What the file holds comes in one transaction. Its rows of runs and sessions are noted as made by no
-release, so they are made by the rebuild behind it, or by the first server that starts when that was
-killed: nobody ever serves a log without them.
+One transaction stores the whole file, once a verification of it has found nothing. The rows of runs
+and sessions are noted as made by no release. So a rebuild makes them after the import or, if that
+was killed, at the next start of a server: no server ever runs without them.
 """
 
 import asyncio
-import contextlib
-import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
-from uuid import uuid4
+from typing import Any, BinaryIO
 
 import psycopg
 
 from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
 from domain.event_types import LOG_FORMAT
-from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
     OnProgress,
@@ -30,8 +26,17 @@ from infrastructure.contract.operations import (
     ignore_transfer_progress,
 )
 from infrastructure.outbound.log.append.load import LOCK
-from infrastructure.outbound.log.append.store import PREVIEW_CHARS
-from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
+from infrastructure.outbound.log.append.store import (
+    CONTENT_COLUMNS,
+    ENTRY_TYPES,
+    INSERT_CONTENTS,
+    INSERT_ENTRIES,
+    INSERT_EVENTS,
+    INSERT_KEYS,
+    PREVIEW_CHARS,
+    event_columns,
+)
+from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.rebuild.rebuild import (
     WAIT_SECONDS,
     RebuildUnderWay,
@@ -45,46 +50,34 @@ from infrastructure.outbound.log.schema.connections import (
 )
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
-from infrastructure.outbound.log.transfer.bulk_indexes import drop_indexes, make_indexes
-from infrastructure.outbound.log.transfer.event_line import EVENT_COLUMNS, EventLine, LineFault
-from infrastructure.outbound.log.transfer.file_reader import AnyLine, FileFault, FileReader
-from infrastructure.outbound.log.transfer.fold_file import FileFolds
+from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
-from infrastructure.outbound.log.transfer.spool import Spool
-from infrastructure.outbound.log.transfer.text_lines import (
+from infrastructure.outbound.log.transfer.lines import (
+    AnyLine,
     ContentLine,
     EntryLine,
+    EventLine,
     ExportHeader,
     ExportSeal,
     KeyLine,
     UnknownFileFormat,
-    parse_seal,
 )
-from infrastructure.outbound.log.transfer.verify_file import FileCheck, FileFindings
+from infrastructure.outbound.log.transfer.verify_file import FileCheck, FileFindings, stated_seal
 from infrastructure.outbound.log.verify.rows import ReadConnection, database_error_reason, one_row
 
+PAGE_LINES = 2_000
 PAGE_BYTES = 4 * 1024 * 1024
-TABLES = {
-    "events": EVENT_COLUMNS,
-    "commits": ("last_position", "recorded_at"),
-    "content_keys": ("session_id", "key"),
-    "contents": ("content_id", "session_id", "kind", "bytes", "hmac", "preview", "body"),
-    "transcript_entries": ("run_id", "sequence", "recorded_at", "kind", "body"),
-}
+"""How much is stored by one statement: so many lines or about so many bytes."""
+
+TABLES = ("events", "commits", "content_keys", "contents", "transcript_entries")
 EMPTY = (*TABLES, "runs", "sessions", "idempotency", "staged_files", "transcript_files")
 """What holds no row in a log into which a file may be imported."""
 
-PROCESSES_FROM_EVENTS = 20_000
-"""Fewer are folded when they are stored, before a process would have started."""
-
 LOCK_WAIT_MS = 5_000
-_YEAR_2000_MICROSECONDS = 946_684_800_000_000
-_COMMIT = struct.Struct(">hiqiq").pack
-_LENGTH = struct.Struct(">i").pack
-_COUNT = struct.Struct(">h").pack
-_NUMBER = struct.Struct(">ii").pack
-_INSTANT = struct.Struct(">iq").pack
-_ID = b"\0\0\0\x10"
+_COMMITS = (
+    "INSERT INTO commits (last_position, recorded_at)"
+    " SELECT * FROM unnest(%b::bigint[], %b::timestamptz[])"
+)
 
 # Servers write the files of transcripts that are not there. Of a run whose texts are erased there
 # is nothing to write.
@@ -97,7 +90,6 @@ _DUE_FILES = (
     " AND EXISTS (SELECT FROM transcript_entries t WHERE t.run_id = e.run_id)"
     " ON CONFLICT DO NOTHING"
 )
-_GAP = "SELECT stream FROM events GROUP BY stream HAVING count(*) <> max(version) LIMIT 1"
 _HEAD = "UPDATE log_head SET log_id = %s, format = %s, position = %s, chain_hash = %s"
 
 
@@ -139,11 +131,9 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
                 if seal is not None:
                     stored = seal.events
                 else:
-                    seal = _store(connection, conninfo, order, file)
+                    seal = _store(connection, order, file)
         except (FileFault, UnknownFileFormat) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
-        except CorruptHistory as error:
-            raise _misfit_failure(error) from error
         except psycopg.errors.IntegrityError as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"the file is of no log: {reason}; nothing was imported") from error
@@ -158,26 +148,13 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
             ) from error
         except psycopg.Error as error:
             raise UserError(f"{database_error_reason(error)}; nothing was imported") from error
-    runs, sessions = _make_rows(conninfo, seal, order.on_progress)
+    runs, sessions = _make_rows(conninfo, order.on_progress)
     return Imported(seal, stored, runs, sessions, time.monotonic() - began)
 
 
-def _store(
-    connection: ReadConnection, conninfo: str, order: ImportOrder, file: BinaryIO
-) -> ExportSeal:
+def _store(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> ExportSeal:
     file.seek(0)
-    work = _LogImport(connection, order, file)
-    work.begin()
-    if work.events < PROCESSES_FROM_EVENTS:
-        return work.store(None)
-    with FileFolds(conninfo, order.path) as folds:
-        return work.store(folds)
-
-
-def _misfit_failure(error: CorruptHistory) -> UserError:
-    return UserError(
-        f"the events of the file do not follow from each other: {error}; nothing was imported"
-    )
+    return _LogImport(connection, order, file).store()
 
 
 def _open_connection(conninfo: str) -> ReadConnection:
@@ -202,9 +179,7 @@ def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> 
         return None
     reader = FileReader(file)
     _require_whole_log(reader.header, order)
-    _check_file(reader, reader.lines(), order.on_progress)
-    seal = reader.seal
-    assert seal is not None
+    seal = _verified(reader, reader.lines(), order.on_progress)
     found = (head[0], head[1], bytes(head[2]))
     if found != (reader.header.log_id, seal.last_position, seal.chain_hash):
         raise _another_log(order, "its last event is another one")
@@ -226,12 +201,13 @@ def _another_log(order: ImportOrder, what: str) -> LogNotEmpty:
     )
 
 
-def _check_file(
+def _verified(
     reader: FileReader, lines: Iterator[AnyLine], on_progress: OnTransferProgress
-) -> None:
-    """All that a verification of the file looks at, of the lines of its reader."""
-    with Spool() as spool:
-        FileCheck(reader, spool, FileFindings(), None, on_progress).check(lines)
+) -> ExportSeal:
+    """The seal of a file in whose lines a verification finds nothing."""
+    FileCheck(reader, FileFindings(), 0, on_progress).check(lines)
+    assert reader.seal is not None
+    return reader.seal
 
 
 def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
@@ -271,59 +247,39 @@ class _LogImport:
     def __init__(self, connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> None:
         self._connection = connection
         self._order = order
-        self._file = file
-        self._pages: dict[str, list[bytes]] = {table: [] for table in TABLES}
-        self._bytes = 0
-        self._lines = 0
-        self.events = 0
+        self._reader = FileReader(file)
+        said = stated_seal(self._reader, last_line(file))
+        self._lines = sum((said.events, said.keys, said.contents, said.entries)) if said else 0
 
-    def begin(self) -> None:
-        """Look at the file's first line, and whether the log is empty; hold it from now on.
-
-        `events` are as many as the last line says, which is looked at when it is reached.
-        """
-        self._reader = FileReader(self._file)
+    def store(self) -> ExportSeal:
+        """Store all lines, and commit if a verification finds nothing in them."""
         _require_whole_log(self._reader.header, self._order)
-        with contextlib.suppress(LineFault):
-            seal = parse_seal(last_line(self._file), self._reader.header.source)
-            self.events = seal.events
-            self._lines = seal.events + seal.keys + seal.contents + seal.entries
         self._require_empty()
-
-    def store(self, folds: FileFolds | None) -> ExportSeal:
-        """Store all lines, and commit when all of them are right. With `folds` the rows are made
-        beside it."""
-        reader = self._reader
-        indexes = drop_indexes(self._connection, list(TABLES))
-        if folds is None:
-            _check_file(reader, self._stored(), ignore_transfer_progress)
-        else:
-            # The processes hold what they read against what they fold.
-            for _ in self._stored():
-                pass
-        seal = reader.seal
-        assert seal is not None
-        tell = self._order.on_progress
-        make_indexes(self._connection, indexes, lambda done, all_: tell("indexes", 0, done, all_))
-        self._finish(reader, seal)
-        if folds is not None:
-            tell("rows", 0, 0, 0)
-            folds.finish(seal.events, seal.sha256)
-            folds.adopt(self._connection, seal.last_position)
+        seal = _verified(self._reader, self._stored(), ignore_transfer_progress)
+        self._finish(seal)
         self._connection.commit()
         self._connection.autocommit = True
         self._connection.execute(f"ANALYZE {', '.join(TABLES)}")
         return seal
 
     def _stored(self) -> Iterator[AnyLine]:
-        """All lines, each once it is on its way into the database."""
+        """All lines; they are stored a page at a time, behind their verification."""
+        page: list[AnyLine] = []
+        size = 0
         for one in self._reader.lines():
-            self._add(one)
-            if self._bytes >= PAGE_BYTES:
-                self._send()
-                self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
+            is_full = len(page) == PAGE_LINES or size >= PAGE_BYTES
+            if page and (is_full or type(one) is not type(page[0])):
+                self._insert(page)
+                page, size = [], 0
+            page.append(one)
+            size += _size(one)
             yield one
-        self._send()
+        if page:
+            self._insert(page)
+
+    def _insert(self, page: Sequence[AnyLine]) -> None:
+        _INSERTS[type(page[0])](self._connection, page)
+        self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
 
     def _require_empty(self) -> None:
         connection = self._connection
@@ -343,33 +299,8 @@ class _LogImport:
                 "a server has been started on this database; a file is imported into a new one"
             )
 
-    def _add(self, one: EventLine | KeyLine | ContentLine | EntryLine) -> None:
-        pages = self._pages
-        if isinstance(one, EventLine):
-            pages["events"].append(one.copied)
-            self._bytes += len(one.copied)
-            if one.ends_commit:
-                instant = one.row.recorded_at - _YEAR_2000_MICROSECONDS
-                pages["commits"].append(_COMMIT(2, 8, one.row.position, 8, instant))
-            return
-        table, row = _copied(one)
-        pages[table].append(row)
-        self._bytes += len(row)
-
-    def _send(self) -> None:
-        for table, rows in self._pages.items():
-            if not rows:
-                continue
-            columns = ", ".join(TABLES[table])
-            statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)"
-            with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-                for piece in (COPY_HEADER, b"".join(rows), COPY_TRAILER):
-                    copy.write(piece)
-            rows.clear()
-        self._bytes = 0
-
-    def _finish(self, reader: FileReader, seal: ExportSeal) -> None:
-        connection, header = self._connection, reader.header
+    def _finish(self, seal: ExportSeal) -> None:
+        connection, header = self._connection, self._reader.header
         connection.execute(
             _HEAD, [header.log_id, header.log_format, seal.last_position, seal.chain_hash]
         )
@@ -377,12 +308,6 @@ class _LogImport:
             "UPDATE log_head SET recorded_at = coalesce((SELECT recorded_at FROM events"
             " WHERE position = log_head.position), recorded_at)"
         )
-        gap = connection.execute(_GAP).fetchone()
-        if gap is not None:
-            raise UserError(
-                f"the file is of no log: versions of the stream {gap[0][:200]!r} are missing;"
-                " nothing was imported"
-            )
         connection.execute(_DUE_FILES)
         _note_unmade_rows(connection)
 
@@ -397,47 +322,67 @@ def _note_unmade_rows(connection: ReadConnection) -> None:
         )
 
 
-def _copied(one: KeyLine | ContentLine | EntryLine) -> tuple[str, bytes]:
-    """The table of a line beside the events, and its row as COPY takes it."""
-    if isinstance(one, KeyLine):
-        return "content_keys", b"".join(
-            (_COUNT(2), _ID, one.session_id, _LENGTH(len(one.key)), one.key)
-        )
-    if isinstance(one, ContentLine):
-        body = one.body.encode()
-        texts = (one.hmac.encode(), one.body[:PREVIEW_CHARS].encode(), body)
-        return "contents", b"".join(
-            (
-                *(_COUNT(7), _ID, one.content_id, _ID, one.session_id),
-                _text(one.kind.encode()),
-                _NUMBER(4, len(body)),
-                *map(_text, texts),
-            )
-        )
-    return "transcript_entries", b"".join(
-        (
-            *(_COUNT(5), _ID, one.run_id, _NUMBER(4, one.sequence)),
-            _INSTANT(8, one.recorded_at - _YEAR_2000_MICROSECONDS),
-            _text(one.kind.encode()),
-            _text(one.body),
-        )
+def _size(one: AnyLine) -> int:
+    if isinstance(one, EventLine):
+        return len(one.row.state)
+    return len(one.body) if isinstance(one, ContentLine | EntryLine) else 0
+
+
+def _insert_events(connection: ReadConnection, page: Sequence[EventLine]) -> None:
+    envelopes, rows = [one.envelope for one in page], [one.row for one in page]
+    connection.execute(INSERT_EVENTS, event_columns(envelopes, [one.state for one in rows]))
+    ends = [one.envelope for one in page if one.ends_commit]
+    values = [
+        encode_column("bigint", [one.position for one in ends]),
+        encode_column("timestamptz", [one.recorded_at for one in ends]),
+    ]
+    connection.execute(_COMMITS, values)
+
+
+def _insert_keys(connection: ReadConnection, page: Sequence[KeyLine]) -> None:
+    _insert(connection, INSERT_KEYS, ("uuid", "bytea"), page)
+
+
+def _insert_contents(connection: ReadConnection, page: Sequence[ContentLine]) -> None:
+    rows = [
+        (*one[:3], len(one.body.encode()), one.hmac, one.body[:PREVIEW_CHARS], one.body)
+        for one in page
+    ]
+    _insert(connection, INSERT_CONTENTS, CONTENT_COLUMNS.values(), rows)
+
+
+def _insert_entries(connection: ReadConnection, page: Sequence[EntryLine]) -> None:
+    _insert(connection, INSERT_ENTRIES, ENTRY_TYPES, page)
+
+
+_INSERTS: Mapping[type[AnyLine], Callable[[ReadConnection, Any], None]] = {
+    EventLine: _insert_events,
+    KeyLine: _insert_keys,
+    ContentLine: _insert_contents,
+    EntryLine: _insert_entries,
+}
+
+
+def _insert(
+    connection: ReadConnection,
+    statement: str,
+    kinds: Collection[str],
+    rows: Sequence[Sequence[Any]],
+) -> None:
+    columns = zip(*rows, strict=True)
+    connection.execute(
+        statement,
+        [encode_column(kind, values) for kind, values in zip(kinds, columns, strict=True)],
     )
 
 
-def _text(data: bytes) -> bytes:
-    return _LENGTH(len(data)) + data
-
-
-def _make_rows(conninfo: str, seal: ExportSeal, on_progress: OnTransferProgress) -> tuple[int, int]:
+def _make_rows(conninfo: str, on_progress: OnTransferProgress) -> tuple[int, int]:
     def tell(progress: RebuildProgress) -> None:
         step: TransferStep = "rows" if progress.step == "events" else "indexes"
         on_progress(step, progress.began, progress.done, progress.total)
 
     try:
         return asyncio.run(_have_rows(conninfo, tell))
-    except CorruptHistory as error:
-        _empty(conninfo, seal)
-        raise _misfit_failure(error) from error
     except psycopg.Error as error:
         raise UserError(
             f"the events are stored, their rows are not: {database_error_reason(error)}; go on"
@@ -458,20 +403,3 @@ async def _have_rows(conninfo: str, on_progress: OnProgress) -> tuple[int, int]:
                 return made.runs, made.sessions
         runs, sessions = [await count_open(connection, one.name) for one in (RUNS, SESSIONS)]
     return runs, sessions
-
-
-def _empty(conninfo: str, seal: ExportSeal) -> None:
-    """Take everything out again that was stored. Nobody can have added to it: no server starts on
-    events that cannot be folded."""
-    with _open_connection(conninfo) as connection:
-        connection.execute(LOCK)
-        query = "SELECT position, chain_hash FROM log_head FOR UPDATE"
-        position, chain_hash = one_row(connection, query)
-        if (position, bytes(chain_hash)) != (seal.last_position, seal.chain_hash):
-            return
-        connection.execute(f"TRUNCATE {', '.join(EMPTY)}, projections")
-        connection.execute(
-            "UPDATE log_head SET log_id = %s, position = 0, recorded_at = 'epoch',"
-            " chain_hash = '', format = 1",
-            [uuid4()],
-        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.transfer.event_line import LineFault
+from infrastructure.outbound.log.transfer.lines import LineFault
 
 LINE_BYTES_MAX = 256 * 1024 * 1024
 """No line is longer, neither written nor read: any text that a log can take fits."""

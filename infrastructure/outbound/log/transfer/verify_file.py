@@ -4,42 +4,43 @@ event, and the texts and transcripts that it holds."""
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
 from uuid import UUID
 
 import orjson
 
 from application.ports.transcripts import RecordedEntry
-from domain.run.events import RunEnded
-from domain.values.record import CONFIG_STREAM
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
-from infrastructure.outbound.log.transfer.event_line import EventLine, LineFault
-from infrastructure.outbound.log.transfer.file_reader import AnyLine, FileFault, FileReader
+from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
-from infrastructure.outbound.log.transfer.spool import Spool, SpooledMention, SpooledTranscript
-from infrastructure.outbound.log.transfer.text_lines import (
+from infrastructure.outbound.log.transfer.lines import (
+    AnyLine,
     ContentLine,
     EntryLine,
+    EventLine,
     ExportHeader,
     ExportSeal,
     KeyLine,
-    parse_seal,
+    LineFault,
+    parse_line,
 )
-from infrastructure.outbound.log.verify.contents import find_references
+from infrastructure.outbound.log.verify.contents import ContentMention
 from infrastructure.outbound.log.verify.ranges import mentions_in, sealed_in
 from infrastructure.outbound.log.verify.refold import ReadEvent, Refold
 from infrastructure.outbound.log.verify.rows import StoredEventRow
+from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
 PAGE_EVENTS = 2_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -68,76 +69,90 @@ def verify_file(
     """
     began = time.monotonic()
     findings = FileFindings()
-    with rare_collections(), open_input(path) as file, Spool() as spool:
+    with rare_collections(), open_input(path) as file:
         try:
             reader = FileReader(file)
             findings.header = reader.header
-            try:
-                seal = parse_seal(last_line(file), reader.header.source)
-            except LineFault:
-                seal = None
-            FileCheck(reader, spool, findings, seal, on_progress).check(reader.lines())
+            said = stated_seal(reader, last_line(file))
+            FileCheck(reader, findings, said.events if said else 0, on_progress).check(
+                reader.lines()
+            )
         except FileFault as fault:
             findings.fault = fault
     findings.seconds = time.monotonic() - began
     return findings
 
 
-class NumberedLines(Protocol):
-    """What gives the lines of a file; `number` is the one that it gave last."""
-
-    @property
-    def number(self) -> int: ...
+def stated_seal(reader: FileReader, line: bytes) -> ExportSeal | None:
+    """Return the seal that the last line of a file states, whether that is right or not."""
+    try:
+        seal = parse_line(line, reader.header.source)
+    except LineFault:
+        return None
+    return seal if isinstance(seal, ExportSeal) else None
 
 
 @dataclass(slots=True)
-class TextCheck:
-    """Holds the texts and transcripts of one file against what its events said of them.
+class References:
+    """Texts and transcripts that events refer to, until the whole file was read."""
 
-    Who has folded a part of its streams alone checks what these refer to, and of the texts to
-    which none of them refers those that `is_own` says, so that all parts look at all there is.
-    """
+    mentions: list[ContentMention] = field(default_factory=list)
+    transcripts: dict[UUID, RecordedTranscript] = field(default_factory=dict)
 
-    spool: Spool
-    at: NumberedLines
-    log_id: UUID
-    is_own: Callable[[bytes], bool] = field(default=lambda _: True)
-    contents: int = 0
-    transcripts: int = 0
-    erased: int = 0
+    def add(self, events: Sequence[ReadEvent], log_id: UUID | None) -> None:
+        """Add those of the next events. `log_id` is None for events that were not folded."""
+        self.mentions += mentions_in(events, log_id)
+        self.transcripts.update((one.run_id, one) for one in sealed_in(events))
 
-    def note(self, events: Sequence[ReadEvent]) -> None:
-        """Remember what these events refer to; they come in their order."""
-        self.spool.add_mentions(
-            SpooledMention(
-                one.ref.id.bytes,
-                one.owner.bytes,
-                one.ref.bytes,
-                one.ref.hmac,
-                one.position,
-                one.place,
-                one.stream,
-            )
-            for one in mentions_in(events, self.log_id)
-        )
-        self.spool.add_transcripts(
-            SpooledTranscript(
-                one.run_id.bytes,
-                one.owner.bytes,
-                one.position,
-                one.seal.count,
-                one.seal.bytes,
-                one.seal.hmac,
-            )
-            for one in sealed_in(events)
-        )
 
-    def check(self, lines: Iterator[AnyLine], header: ExportHeader) -> None:
-        """Go through the lines behind the events. `FileFault` for the first that is wrong."""
+class _StatesAsJson:
+    """Implements `StatesBefore` in memory, where a state as JSON takes a fraction of its room."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, bytes] = {}
+
+    def put(self, states: Iterable[tuple[str, Run | Session]]) -> None:
+        for stream, state in states:
+            printed = state.__pydantic_serializer__.to_json(state, exclude_none=True)
+            self._states[stream] = printed
+
+    def runs(self, run_ids: Sequence[UUID], _at: int) -> Iterator[Run]:
+        for run_id in run_ids:
+            if (state := self._states.get(run_stream(run_id))) is not None:
+                yield Run.model_validate_json(state)
+
+    def sessions(self, keys: Sequence[str], _at: int) -> Iterator[Session]:
+        for key in keys:
+            if (state := self._states.get(session_stream(key))) is not None:
+                yield Session.model_validate_json(state)
+
+
+@dataclass(slots=True)
+class FileCheck:
+    """One file under way; `total` is how many events its last line states."""
+
+    reader: FileReader
+    findings: FileFindings
+    total: int
+    on_progress: OnTransferProgress
+    _refold: Refold = field(default_factory=lambda: Refold(_StatesAsJson(), 0))
+    _mapper: EventMapper = field(default_factory=EventMapper)
+    _references: References = field(default_factory=References)
+    _keys: dict[UUID | None, bytes] = field(default_factory=dict)
+    _revision: int = 0
+    _page_line: int = 2
+
+    def check(self, lines: Iterator[AnyLine]) -> None:
+        """Go through the lines of the reader. `FileFault` for the first that is wrong."""
+        other = self._check_events(lines)
+        self._check_others(lines if other is None else chain((other,), lines))
+
+    def _check_others(self, lines: Iterator[AnyLine]) -> None:
+        header = self.reader.header
         groups = groupby(lines, key=type)
         kind, group = next(groups, (None, iter(())))
         if kind is KeyLine:
-            self.spool.add_keys(one for one in group if isinstance(one, KeyLine))
+            self._keys.update(one for one in group if isinstance(one, KeyLine))
             kind, group = next(groups, (None, iter(())))
         if header.has_contents:
             texts = group if kind is ContentLine else iter(())
@@ -148,64 +163,64 @@ class TextCheck:
             entries = group if kind is EntryLine else iter(())
             self._check_transcripts(one for one in entries if isinstance(one, EntryLine))
         for _ in lines:
-            # What stands in order was taken; the reader knows what is wrong with anything else.
+            # The reader finds what is wrong with lines in another order.
             pass
 
     def _check_contents(self, lines: Iterator[ContentLine]) -> None:
-        """Texts and mentions are both in the order of their ids."""
+        """Compare texts with mentions, both in the order of their ids."""
         text = next(lines, None)
-        checked = b""
-        for mention in self.spool.mentions():
-            while text is not None and text.content_id < mention.content_id:
+        checked: UUID | None = None
+        for mention in sorted(self._references.mentions, key=lambda one: one.ref.id):
+            while text is not None and text.content_id < mention.ref.id:
                 self._check_unmentioned(text, checked)
                 text = next(lines, None)
-            if text is not None and text.content_id == mention.content_id:
+            if text is not None and text.content_id == mention.ref.id:
                 self._check_text(text, mention, again=text.content_id == checked)
                 checked = text.content_id
             else:
-                self._require_erased(mention)
+                what = f"the {mention.place} of {mention.stream[:600]}"
+                self._require_erased(mention.owner, what, mention.position)
         while text is not None:
             self._check_unmentioned(text, checked)
             text = next(lines, None)
 
-    def _check_unmentioned(self, text: ContentLine, checked: bytes) -> None:
+    def _check_unmentioned(self, text: ContentLine, checked: UUID | None) -> None:
         """No event refers to it. Nothing says what it must be, but its own hash."""
-        if text.content_id != checked and self.is_own(text.content_id):
+        if text.content_id != checked:
             self._require_own_hash(text)
 
-    def _check_text(self, text: ContentLine, mention: SpooledMention, *, again: bool) -> None:
+    def _check_text(self, text: ContentLine, mention: ContentMention, *, again: bool) -> None:
         what = f"the {mention.place} of {mention.stream[:600]} at position {mention.position}"
         if mention.owner not in (None, text.session_id):
-            raise FileFault(self.at.number, f"{what} is of another session", mention.position)
-        body = text.body.encode()
-        if text.hmac != mention.hmac or len(body) != mention.bytes:
-            raise FileFault(self.at.number, f"{what} is another text", mention.position)
+            raise self._fault(f"{what} is of another session", mention.position)
+        ref = mention.ref
+        if text.hmac != ref.hmac or len(text.body.encode()) != ref.bytes:
+            raise self._fault(f"{what} is another text", mention.position)
         if not again:
             self._require_own_hash(text, what, mention.position)
-            self.contents += 1
+            self.findings.contents += 1
 
     def _require_own_hash(
         self, text: ContentLine, what: str = "the text", position: int | None = None
     ) -> None:
-        key = self.spool.key(text.session_id)
+        key = self._keys.get(text.session_id)
         if key is None:
-            raise FileFault(self.at.number, f"{what} has no key in the file", position)
+            raise self._fault(f"{what} has no key in the file", position)
         if hmac.digest(key, text.body.encode(), "sha256").hex() != text.hmac:
             fault = f"{what} was changed: it is not the text that was recorded, or its key is not"
-            raise FileFault(self.at.number, fault, position)
+            raise self._fault(fault, position)
 
-    def _require_erased(self, mention: SpooledMention) -> None:
-        if mention.owner is not None and self.spool.key(mention.owner) is not None:
-            what = f"the {mention.place} of {mention.stream[:600]}"
+    def _require_erased(self, owner: UUID | None, what: str, position: int) -> None:
+        if owner in self._keys:
             fault = f"{what} is missing in front of this line, and the key of its session is there"
-            raise FileFault(self.at.number, fault, mention.position)
-        self.erased += 1
+            raise self._fault(fault, position)
+        self.findings.erased += 1
 
     def _check_transcripts(self, lines: Iterator[EntryLine]) -> None:
-        sealed = self.spool.transcripts()
+        sealed = iter(sorted(self._references.transcripts.values(), key=attrgetter("run_id")))
         expected = next(sealed, None)
-        for run_id, entries in groupby(lines, key=lambda one: one.run_id):
-            first_line = self.at.number
+        for run_id, entries in groupby(lines, key=attrgetter("run_id")):
+            first_line = self.reader.number
             while expected is not None and expected.run_id < run_id:
                 self._require_no_entries(expected)
                 expected = next(sealed, None)
@@ -214,74 +229,42 @@ class TextCheck:
                 expected = next(sealed, None)
             else:
                 for _ in entries:
-                    # Of a run that goes on, or of another part: nothing is sealed here.
+                    # The run goes on: nothing is sealed yet.
                     pass
         while expected is not None:
             self._require_no_entries(expected)
             expected = next(sealed, None)
 
     def _check_entries(
-        self, sealed: SpooledTranscript, entries: Iterator[EntryLine], first_line: int
+        self, sealed: RecordedTranscript, entries: Iterator[EntryLine], first_line: int
     ) -> None:
-        owner_key = self.spool.key(sealed.owner) if sealed.owner is not None else None
-        digests = [hmac.new(owner_key, digestmod=hashlib.sha256)] if owner_key else []
+        key = self._keys.get(sealed.owner)
+        digest = hmac.new(key or b"", digestmod=hashlib.sha256)
         count = size = 0
         for one in entries:
             line = _printed_entry(one)
             count += 1
             size += len(line)
-            for digest in digests:
-                digest.update(line)
-        what = f"the transcript of run {UUID(bytes=sealed.run_id)}"
-        if (count, size) != (sealed.entries, sealed.bytes):
+            digest.update(line)
+        what, seal = f"the transcript of run {sealed.run_id}", sealed.seal
+        if (count, size) != (seal.count, seal.bytes):
             fault = (
                 f"{what} was changed: it has {count} entries of {size} bytes and had"
-                f" {sealed.entries} of {sealed.bytes}"
+                f" {seal.count} of {seal.bytes}"
             )
             raise FileFault(first_line, fault, sealed.position)
-        if digests and digests[0].hexdigest() != sealed.hmac:
+        if key and digest.hexdigest() != seal.hmac:
             fault = f"{what} was changed: its entries are not the ones that were sealed"
             raise FileFault(first_line, fault, sealed.position)
-        self.transcripts += 1
+        self.findings.transcripts += 1
 
-    def _require_no_entries(self, sealed: SpooledTranscript) -> None:
-        if not sealed.entries:
-            return
-        has_key = sealed.owner is not None and self.spool.key(sealed.owner) is not None
-        if has_key:
-            what = f"the transcript of run {UUID(bytes=sealed.run_id)}"
-            fault = f"{what} is missing in front of this line, and the key of its session is there"
-            raise FileFault(self.at.number, fault, sealed.position)
-        self.erased += 1
+    def _require_no_entries(self, sealed: RecordedTranscript) -> None:
+        if sealed.seal.count:
+            what = f"the transcript of run {sealed.run_id}"
+            self._require_erased(sealed.owner, what, sealed.position)
 
-
-@dataclass(slots=True)
-class FileCheck:
-    """One file under way. `said` is what its last line says, whether that is right or not."""
-
-    reader: FileReader
-    spool: Spool
-    findings: FileFindings
-    said: ExportSeal | None
-    on_progress: OnTransferProgress
-    _refold: Refold = field(init=False)
-    _texts: TextCheck = field(init=False)
-    _mapper: EventMapper = field(default_factory=EventMapper)
-    _revision: int = 0
-    _page_line: int = 2
-
-    def check(self, lines: Iterator[AnyLine]) -> None:
-        """Go through the lines of the reader, up to the first fault."""
-        self._refold = Refold(self.spool, 0)
-        self._texts = TextCheck(self.spool, self.reader, self.reader.header.log_id)
-        other = self._check_events(lines)
-        rest: Iterator[AnyLine] = lines if other is None else chain((other,), lines)
-        try:
-            self._texts.check(rest, self.reader.header)
-        finally:
-            found, texts = self.findings, self._texts
-            found.contents, found.transcripts = texts.contents, texts.transcripts
-            found.erased = texts.erased
+    def _fault(self, text: str, position: int | None) -> FileFault:
+        return FileFault(self.reader.number, text, position)
 
     def _check_events(self, lines: Iterator[AnyLine]) -> AnyLine | None:
         """Up to the first line that is none, which is given back."""
@@ -315,7 +298,7 @@ class FileCheck:
         findings = self.findings
         findings.events += len(page)
         findings.last_position, findings.chain_hash = rows[-1].position, rows[-1].chain_hash
-        self.on_progress("events", 0, findings.events, self.said.events if self.said else 0)
+        self.on_progress("events", 0, findings.events, self.total)
 
     def _fold(self, rows: list[StoredEventRow], ends: set[int]) -> None:
         first = rows[0].position
@@ -325,7 +308,7 @@ class FileCheck:
             fault = page.difference
             line = self._page_line + fault.position - first
             raise FileFault(line, fault.text, fault.position)
-        self._texts.note(page.events)
+        self._references.add(page.events, self.reader.header.log_id)
 
     def _require_versions(self, rows: list[StoredEventRow]) -> None:
         """Of the configuration's own stream, which leads to no state that would know."""
@@ -337,39 +320,25 @@ class FileCheck:
                     raise FileFault(self._page_line + offset, text, row.position)
 
     def _decode(self, rows: list[StoredEventRow]) -> None:
-        mentions: list[SpooledMention] = []
-        transcripts: list[SpooledTranscript] = []
+        """Of a part of a log there is nothing to fold on."""
         for offset, row in enumerate(rows):
             try:
-                event = self._mapper.event(
-                    row.stream, row.version, row.type, row.type_version, row.state
-                )
-                run_id = UUID(row.stream.partition(":")[2]) if type(event) is RunEnded else None
+                self._references.add([decoded(self._mapper, row)], None)
             except (CorruptHistory, ValueError):
                 text = f"its bytes are no event of the type {row.type}"
                 raise FileFault(self._page_line + offset, text, row.position) from None
-            for place, ref in find_references(event):
-                mention = SpooledMention(
-                    ref.id.bytes, None, ref.bytes, ref.hmac, row.position, place, row.stream
-                )
-                mentions.append(mention)
-            if run_id is not None and isinstance(event, RunEnded) and event.transcript is not None:
-                seal = event.transcript
-                sealed = (seal.count, seal.bytes, seal.hmac)
-                transcripts.append(SpooledTranscript(run_id.bytes, None, row.position, *sealed))
-        self.spool.add_mentions(mentions)
-        self.spool.add_transcripts(transcripts)
+
+
+def decoded(mapper: EventMapper, row: StoredEventRow) -> ReadEvent:
+    """Return the event of a row without folding it. `CorruptHistory` if it cannot be read."""
+    event = mapper.event(row.stream, row.version, row.type, row.type_version, row.state)
+    return ReadEvent(row.position, row.stream, event)
 
 
 def _printed_entry(one: EntryLine) -> bytes:
     try:
         return transcript_line(
-            RecordedEntry(
-                one.sequence,
-                _EPOCH + timedelta(microseconds=one.recorded_at),
-                one.kind,
-                orjson.loads(one.body),
-            )
+            RecordedEntry(one.sequence, one.recorded_at, one.kind, orjson.loads(one.body))
         )
     except (TypeError, ValueError):
         # Not a JSON object: no transcript ever had it.

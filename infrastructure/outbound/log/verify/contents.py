@@ -35,13 +35,13 @@ _CONTENTS = (
 
 
 class ContentMention(NamedTuple):
-    """A text as an event refers to it. `owner` is the session under whose key it is, `place`
-    where in the event the reference stands."""
+    """A text as an event refers to it. `owner` is the session under whose key it is, or None if
+    the events were not folded; `place` is where in the event the reference stands."""
 
     position: int
     stream: str
     place: str
-    owner: UUID
+    owner: UUID | None
     ref: ContentRef
 
 

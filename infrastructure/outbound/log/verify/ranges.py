@@ -9,6 +9,7 @@ from uuid import UUID
 from application.projections.catalog import PROJECTIONS
 from domain.run.events import RunEnded
 from domain.run.state import Run
+from domain.values.record import RUN_PREFIX
 from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
 from infrastructure.outbound.log.verify.contents import (
     ContentCounts,
@@ -143,9 +144,12 @@ class RangeChecker:
         return found
 
 
-def mentions_in(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMention]:
-    """Every text that the events refer to, once. It is owned by the session of the run, by the
-    session itself, or by the log."""
+def mentions_in(events: Sequence[ReadEvent], log_id: UUID | None) -> Iterator[ContentMention]:
+    """Yield each text that the events refer to, once.
+
+    Its owner is the session of the run, the session itself, or the log. If `log_id` is None, the
+    events were not folded: then the owner is None too.
+    """
     identities: set[tuple[int, str, int]] = set()
     for position, stream, event, run, session in events:
         about = run or session
@@ -158,7 +162,12 @@ def mentions_in(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMe
 
 
 def sealed_in(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
-    """Every transcript that an event sealed."""
-    for position, _, event, run, _ in events:
-        if run is not None and type(event) is RunEnded and event.transcript is not None:
-            yield RecordedTranscript(position, run.run_id, run.session_id, event.transcript)
+    """Yield each transcript that an event sealed; its owner is None if the events were not folded.
+
+    `ValueError` for the end of a run in another stream, which only unfolded events can have.
+    """
+    for position, stream, event, run, _ in events:
+        if isinstance(event, RunEnded) and event.transcript is not None:
+            run_id = UUID(stream.removeprefix(RUN_PREFIX))
+            owner = run.session_id if run is not None else None
+            yield RecordedTranscript(position, run_id, owner, event.transcript)

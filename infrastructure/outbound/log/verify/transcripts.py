@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -31,11 +31,12 @@ _ENTRIES = (
 
 
 class RecordedTranscript(NamedTuple):
-    """A transcript as the event that ended its run sealed it."""
+    """A transcript as the event that ended its run sealed it. `owner` is the session under whose
+    key it is, or None if the events were not folded."""
 
     position: int
     run_id: UUID
-    owner: UUID
+    owner: UUID | None
     seal: TranscriptSeal
 
 
@@ -51,7 +52,7 @@ def check_transcripts(
     """The first transcript that is not what was sealed; they are in order."""
     for batch in batches(sealed, lambda one: one.seal.bytes, READ_BYTES_MAX, READ_MAX):
         owners = list({one.owner for one in batch})
-        keys: dict[UUID, bytes] = dict(
+        keys: Mapping[UUID | None, bytes] = dict(
             connection.execute(_KEYS, [encode_column("uuid", owners)]).fetchall()
         )
         read = dict(_read(connection, batch, keys))
@@ -64,7 +65,9 @@ def check_transcripts(
 
 
 def _read(
-    connection: ReadConnection, batch: Sequence[RecordedTranscript], keys: dict[UUID, bytes]
+    connection: ReadConnection,
+    batch: Sequence[RecordedTranscript],
+    keys: Mapping[UUID | None, bytes],
 ) -> Iterator[tuple[UUID, _ReadTranscript]]:
     """What the transcripts are now, one entry in memory at a time when there is one long one."""
     owners = {one.run_id: one.owner for one in batch}

@@ -20,7 +20,6 @@ from infrastructure.eventsourcing import LogReader
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema import connections, session
 from infrastructure.outbound.log.schema.migrate import migrate, migration_engine
-from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify import verify
 from infrastructure.outbound.log.verify.rows import open_read_connection
@@ -225,7 +224,6 @@ async def test_log_under_hostile_settings_is_an_ordinary_log(
     monkeypatch: pytest.MonkeyPatch,
     way: Callable[[str, Hostile], Any],
 ) -> None:
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", 1)
     monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", 80)
     original, copy = databases.create_empty(), databases.create()
     databases.settle()

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.file_reader import FileFault
-from infrastructure.outbound.log.transfer.fold_file import FileFolds
 from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX
-from infrastructure.outbound.log.transfer.text_lines import FILE_FORMAT, UnknownFileFormat
+from infrastructure.outbound.log.transfer.lines import FILE_FORMAT, UnknownFileFormat
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from tests.support.builders.damaged_log import ToldLog
 from tests.support.builders.exported_logs import (
@@ -25,7 +23,7 @@ from tests.support.builders.exported_logs import (
     sealed_anew,
 )
 from tests.support.servers.databases import Databases
-from tests.support.tiers import examples, nightly_but
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.server
 
@@ -126,18 +124,10 @@ def test_a_cut_file_is_found(written: WrittenLog, data: st.DataObject) -> None:
     written.fault(written.data[:at])
 
 
-in_both_ways = pytest.mark.parametrize(
-    "processes_from", nightly_but([1, 2**62], [2**62]), ids=["processes", "one process"]
-)
-"""As a long file is folded, and as a short one is."""
-
-
-@in_both_ways
 @pytest.mark.parametrize("kind", ["content-key", "content", "transcript-entry"])
 def test_a_missing_line_beside_the_events_is_found_though_it_is_sealed_anew(
-    written: WrittenLog, monkeypatch: pytest.MonkeyPatch, kind: str, processes_from: int
+    written: WrittenLog, kind: str
 ) -> None:
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
     mark = f'"type":"spawnlog.export.{kind}"'.encode()
     number = next(n for n, line in enumerate(written.lines) if mark in line)
     lines = [*written.lines[:number], *written.lines[number + 1 :]]
@@ -148,7 +138,6 @@ def test_a_missing_line_beside_the_events_is_found_though_it_is_sealed_anew(
     written.fault(sealed_anew(lines))
 
 
-@in_both_ways
 @pytest.mark.parametrize(
     ("mark", "old", "new"),
     [
@@ -163,15 +152,9 @@ def test_a_missing_line_beside_the_events_is_found_though_it_is_sealed_anew(
     ],
 )
 def test_what_is_beside_the_events_and_was_changed_with_its_seal_is_not_imported(
-    written: WrittenLog,
-    monkeypatch: pytest.MonkeyPatch,
-    mark: bytes,
-    old: bytes,
-    new: bytes,
-    processes_from: int,
+    written: WrittenLog, mark: bytes, old: bytes, new: bytes
 ) -> None:
     """An import says of it what a verification does."""
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
     number = next(
         n
         for n, line in enumerate(written.lines)
@@ -185,27 +168,23 @@ def test_what_is_beside_the_events_and_was_changed_with_its_seal_is_not_imported
     assert f"{fault}; nothing was imported" in written.refusal()
 
 
-@in_both_ways
 def test_a_text_to_which_no_event_refers_is_held_against_its_own_hash(
-    written: WrittenLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
+    written: WrittenLog,
 ) -> None:
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
     number = next(n for n, line in enumerate(written.lines) if b'export.content"' in line)
-    for last in (b"0", b"1", b"2", b"3"):
-        # Each is of another part of the streams.
-        added = re.sub(
-            rb'"id":"[0-9a-f-]{36}',
-            b'"id":"' + b"00000000-0000-0000-0000-00000000000" + last,
-            written.lines[number],
-            count=1,
-        )
-        added = re.sub(rb'"data":"', b'"data":"x', added, count=1)
-        lines = [*written.lines[:number], added, *written.lines[number:]]
-        before, _, behind = lines[-1].partition(b'"contents":"')
-        digits, _, rest = behind.partition(b'"')
-        lines[-1] = b'%b"contents":"%d"%b' % (before, int(digits) + 1, rest)
-        fault = written.fault(sealed_anew(lines))
-        assert "the text was changed" in str(fault)
+    added = re.sub(
+        rb'"id":"[0-9a-f-]{36}',
+        b'"id":"00000000-0000-0000-0000-000000000000',
+        written.lines[number],
+        count=1,
+    )
+    added = re.sub(rb'"data":"', b'"data":"x', added, count=1)
+    lines = [*written.lines[:number], added, *written.lines[number:]]
+    before, _, behind = lines[-1].partition(b'"contents":"')
+    digits, _, rest = behind.partition(b'"')
+    lines[-1] = b'%b"contents":"%d"%b' % (before, int(digits) + 1, rest)
+    fault = written.fault(sealed_anew(lines))
+    assert "the text was changed" in str(fault)
 
 
 def test_a_text_that_was_changed_with_its_seal_is_found_by_its_key(written: WrittenLog) -> None:
@@ -289,15 +268,9 @@ def test_file_of_other_format_is_refused(written: WrittenLog, number: int, advic
     assert is_untouched(written.url)
 
 
-@in_both_ways
 def test_events_that_do_not_follow_from_each_other_leave_nothing(
-    story: ToldLog,
-    written: WrittenLog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    processes_from: int,
+    story: ToldLog, written: WrittenLog, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
     position = story.one("SELECT position FROM events WHERE type = 'RunStarted' LIMIT 1")
     state = story.one(
         "SELECT state FROM events WHERE type = 'RunEnded' AND stream ="
@@ -317,19 +290,13 @@ def test_events_that_do_not_follow_from_each_other_leave_nothing(
     fault = verify_file(file).fault
     assert fault is not None
     assert fault.position is not None
-    said = "do not follow from each other" if processes_from == 1 else str(fault)
-    with pytest.raises(UserError, match=re.escape(said)):
+    with pytest.raises(UserError, match=re.escape(str(fault))):
         imported(written.url, file)
     assert is_untouched(written.url)
 
 
-@in_both_ways
 def test_a_version_that_is_missing_in_a_stream_leaves_nothing(
-    story: ToldLog,
-    written: WrittenLog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    processes_from: int,
+    story: ToldLog, written: WrittenLog, tmp_path: Path
 ) -> None:
     position = story.one("SELECT max(position) FROM events WHERE stream LIKE 'session:%%'")
     story.do("UPDATE events SET version = version + 1 WHERE position = %s", position)
@@ -340,21 +307,6 @@ def test_a_version_that_is_missing_in_a_stream_leaves_nothing(
     fault = verify_file(file).fault
     assert fault is not None
     assert fault.position == position
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
-    said = "versions of the stream 'session:" if processes_from == 1 else str(fault)
-    with pytest.raises(UserError, match=re.escape(said)):
+    with pytest.raises(UserError, match=re.escape(str(fault))):
         imported(written.url, file)
-    assert is_untouched(written.url)
-
-
-def test_a_file_that_changes_while_it_is_imported_leaves_nothing(
-    written: WrittenLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The processes that fold read it by themselves."""
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", 1)
-    finish = FileFolds.finish
-    monkeypatch.setattr(FileFolds, "finish", lambda self, n, _: finish(self, n, b"other"))
-    written.file.write_bytes(written.data)
-    with pytest.raises(UserError, match="was changed while it was imported"):
-        imported(written.url, written.file)
     assert is_untouched(written.url)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.event_types import EVENT_TYPES
-from infrastructure.outbound.log.transfer.text_lines import FILE_FORMAT
+from infrastructure.outbound.log.transfer.lines import FILE_FORMAT
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from tests.support.builders.exported_logs import WHOLE, exported, imported

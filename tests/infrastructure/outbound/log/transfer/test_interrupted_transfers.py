@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.generate import generate
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date, rebuild
+from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.transfer.line_file import OutputFile
 from tests.support.builders.exported_logs import (
     WHOLE,
@@ -24,10 +24,7 @@ from tests.support.builders.exported_logs import (
     sealed_anew,
     tables_of,
 )
-from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.databases import Databases
-from tests.support.servers.rebuilds import rows
-from tests.support.servers.running_log import running_on
 from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.kill, pytest.mark.server]
@@ -53,7 +50,6 @@ from pathlib import Path
 from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder
 import_log.PAGE_BYTES = 100_000
-import_log.PROCESSES_FROM_EVENTS = int(sys.argv[5])
 def die(step, began, done, total):
     if step == sys.argv[3] and done >= int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -61,11 +57,8 @@ import_log.import_log(sys.argv[1], ImportOrder(Path(sys.argv[2]), on_progress=di
 """
 
 
-def _killed(
-    program: str, url: str, path: Path, step: str, done: int, processes_from: int = 2**62
-) -> None:
+def _killed(program: str, url: str, path: Path, step: str, done: int) -> None:
     arguments = [sys.executable, "-c", program, url, str(path), step, str(done)]
-    arguments.append(str(processes_from))
     ended = subprocess.run(arguments, check=False, timeout=60, env={**os.environ})
     assert ended.returncode == -signal.SIGKILL
 
@@ -179,37 +172,13 @@ def test_two_exports_do_not_write_one_file(tmp_path: Path) -> None:
             OutputFile(path, resume=True, force=False)
 
 
-@pytest.mark.parametrize(
-    "processes_from", nightly_but([1, 2**62], [1]), ids=["processes", "one process"]
-)
-@pytest.mark.parametrize(
-    ("step", "done"), nightly_but([("events", 11_000), ("indexes", 2)], [("events", 11_000)])
-)
 def test_an_import_that_was_killed_before_its_end_leaves_nothing(
-    whole_file: Path,
-    history_tables: dict[str, list[Any]],
-    database_url: str,
-    step: str,
-    done: int,
-    processes_from: int,
+    whole_file: Path, history_tables: dict[str, list[Any]], database_url: str
 ) -> None:
-    _killed(IMPORT, database_url, whole_file, step, done, processes_from)
+    _killed(IMPORT, database_url, whole_file, "events", 11_000)
     assert is_untouched(database_url)
     imported(database_url, whole_file, resume=True)
     assert tables_of(database_url) == history_tables
-
-
-@pytest.mark.nightly
-async def test_rows_that_a_killed_import_has_made_are_never_those_of_another_log(
-    whole_file: Path, database_url: str
-) -> None:
-    _killed(IMPORT, database_url, whole_file, "indexes", 2, 1)
-    async with running_on(database_url) as running:
-        await tell_everything(running)
-        before = await rows(running)
-        rebuilt = await rebuild(database_url)
-        assert rebuilt.differing == 0
-        assert await rows(running) == before
 
 
 @pytest.mark.nightly

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.generate import generate
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from tests.support.builders.damaged_log import ToldLog
@@ -20,7 +19,6 @@ from tests.support.builders.exported_logs import (
     tables_of,
 )
 from tests.support.servers.databases import Databases
-from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
@@ -50,20 +48,12 @@ def test_a_log_in_which_everything_happened_is_the_same_in_its_copy(
     assert sorted(tmp_path.iterdir()) == [again, file, tmp_path / "state.json"]
 
 
-@pytest.mark.parametrize(("seed", "processes_from"), nightly_but([(3, 1), (5, 2**62)], [(3, 1)]))
 def test_a_generated_history_is_the_same_in_its_copy(
-    databases: Databases,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    seed: int,
-    processes_from: int,
+    databases: Databases, database_url: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(import_log, "PROCESSES_FROM_EVENTS", processes_from)
-    monkeypatch.setattr(import_log, "PAGE_BYTES", 200_000)
     url = databases.create()
     file, again = tmp_path / "log.ndjson", tmp_path / "again.ndjson"
-    generate(url, events=6_000, seed=seed)
+    generate(url, events=6_000, seed=3)
     exported(url, file, **WHOLE)
     imported(database_url, file)
     assert tables_of(database_url) == tables_of(url)
