@@ -223,8 +223,9 @@ def respawn_request(
     members, replaced = earlier.changed_by(
         body.changes, requester_key, with_transcript=body.transcript is not None
     )
+    members = _with_unknown(members, body.changes, SpawnRequest)
     try:
-        spawn = SpawnRequest.model_validate(_with_unknown(members, body.changes, SpawnRequest))
+        spawn = SpawnRequest.model_validate(members)
         if spawn.parallel or isinstance(spawn.task, list):
             pointer = "/task" if isinstance(spawn.task, list) else "/parallel"
             text = "a respawn is of one run: give one task, or spawn the batch anew"
@@ -238,7 +239,7 @@ def respawn_request(
         )
         return resolve_request(spawn, configuration, requester_key, respawn)
     except ValidationError as failure:
-        raise _in_changes(validation_problem(failure)) from None
+        raise _in_changes(validation_problem(failure, members)) from None
     except QueryError as problem:
         raise _in_changes(problem) from None
 

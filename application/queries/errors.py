@@ -1,9 +1,10 @@
 """Why a query is not answered, as a stable code and in words that every door passes on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from domain.configuration.problems import render_error
 from domain.values.json_text import escape_pointer
@@ -57,11 +58,11 @@ def invalid_value(pointer: str, detail: str) -> QueryError:
     )
 
 
-def validation_problem(failure: ValidationError) -> QueryError:
-    """Return the error for the faults of a body, each with its place."""
+def validation_problem(failure: ValidationError, body: object) -> QueryError:
+    """Return the error for the faults of a body, each with its place in it."""
     errors = [
         {
-            "pointer": "".join(f"/{escape_pointer(str(part))}" for part in error["loc"]),
+            "pointer": "".join(f"/{escape_pointer(str(part))}" for part in _place(error, body)),
             "detail": render_error(error)[0].removeprefix("Value error, "),
         }
         for error in failure.errors(include_url=False, include_input=False)[:FAULTS_SHOWN_MAX]
@@ -72,3 +73,15 @@ def validation_problem(failure: ValidationError) -> QueryError:
         f"{first['pointer'] or 'the body'}: {first['detail']}",
         errors=errors,
     )
+
+
+def _place(error: ErrorDetails, body: Any) -> Iterator[int | str]:
+    """Yield the keys and indexes down to the value. Pydantic adds names of alternatives."""
+    for part in error["loc"]:
+        is_index = isinstance(body, list) and isinstance(part, int)
+        is_key = isinstance(body, dict) and part in body
+        if is_index or is_key:
+            body = body[part]
+        elif error["type"] != "missing":
+            return
+        yield part

@@ -169,10 +169,9 @@ async def event_filter(
     names = tuple(name.strip() for name in ",".join(wanted.types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
     if unknown:
-        raise QueryError(
-            "invalid_request",
-            f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}",
-        )
+        detail = f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}"
+        errors = ({"pointer": "/query/types", "detail": detail},)
+        raise QueryError("invalid_request", detail, errors=errors)
     when = await resolve_as_of(services, caller, at)
     run = await readable_run(services, caller, run_id, when) if run_id else None
     if run is None and caller.run_id is not None:

@@ -49,7 +49,7 @@ def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> Body
     try:
         return model.model_validate(values)
     except ValidationError as failure:
-        raise validation_problem(failure) from None
+        raise validation_problem(failure, values) from None
 
 
 def _must_be_json(request: Request, media_types: Sequence[str]) -> None:

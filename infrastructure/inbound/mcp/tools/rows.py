@@ -125,7 +125,7 @@ async def read_row(
     try:
         parameters = row.query.model_validate(query)
     except ValidationError as failure:
-        raise validation_problem(failure) from None
+        raise validation_problem(failure, query) from None
     answer = await row.handler(services=services, caller=caller, query=parameters, **path)
     view: View = answer.view
     return view

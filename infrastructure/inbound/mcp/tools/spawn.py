@@ -71,10 +71,11 @@ async def spawn(call: McpCall) -> ToolAnswer:
     asked = read_tool_arguments(call.arguments)
     if isinstance(asked, ToolRefusal):
         return ToolAnswer(with_role({"status": asked.status, "error": asked.error}, asked.role))
+    values = asked.body(call.session_key)
     try:
-        body = SpawnRequest.model_validate(asked.body(call.session_key))
+        body = SpawnRequest.model_validate(values)
     except ValidationError as failure:
-        raise validation_problem(failure) from None
+        raise validation_problem(failure, values) from None
     # The session is known by its canonical key already, whatever its spelling means today.
     answer = await answered_once(
         call, submit_spawn(call.services, call.caller, body, call.session_key, call.command)

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.attachment_server import AttachingHouse, attaching_house
+from tests.support.servers.databases import Databases
 from tests.support.servers.http_server import House, open_house
+from tests.support.servers.inner_server import InnerServer, inner_server
+from tests.support.servers.running_server import configuration, scripted
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +40,27 @@ def retaining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachingHou
     """A server that keeps attachments as long as the session."""
     with attaching_house(tmp_path_factory.mktemp("retaining"), retain=True) as house:
         yield house
+
+
+@pytest.fixture(scope="session")
+def inner(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InnerServer]:
+    """A server in this process. Tests record nothing for the sessions `main` and `x`."""
+    url = databases.create()
+    with inner_server(tmp_path_factory.mktemp("inner"), configuration(scripted()), url) as server:
+        yield server
+    databases.drop(url)
+
+
+@pytest.fixture(scope="session")
+def names(inner: InnerServer) -> dict[str, str]:
+    """Values for the paths of operations, of things that exist."""
+    run = inner.spawn(cleanup="keep")
+    return {
+        "runId": run["runId"],
+        "id": run["runId"],
+        "key": run["requesterSessionKey"],
+        "revision": "1",
+    }
 
 
 @pytest.fixture

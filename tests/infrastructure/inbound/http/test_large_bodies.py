@@ -44,16 +44,6 @@ def test_a_task_of_two_mebibytes_runs(house: House) -> None:
     assert task in house.http.get(f"/v1/runs/{run['runId']}/prompt").json()["message"]
 
 
-def test_a_task_of_nine_mebibytes_is_too_large(house: House, unrecorded: str) -> None:
-    made = json.dumps(spawn_body(unrecorded, task="x" * 9 * MIB)).encode()
-    problem_of(house.post(made), 413, "too_large")
-
-
-def test_a_body_of_twenty_mebibytes_is_too_large(house: House, unrecorded: str) -> None:
-    made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
-    problem_of(house.post(made), 413, "too_large")
-
-
 def test_a_body_without_a_length_is_counted_as_it_comes(house: House, unrecorded: str) -> None:
     made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
     chunks = (made[start : start + MIB] for start in range(0, len(made), MIB))

@@ -94,44 +94,6 @@ def test_a_message_has_to_say_something(
     assert pointers_of(problem) == ["/message"]
 
 
-@pytest.mark.parametrize("message", [None, 7, True, ["x"], {"text": "x"}])
-def test_a_message_is_a_text(house: House, untouched: dict[str, Any], message: Any) -> None:
-    problem = problem_of(send(house.http, untouched["runId"], message), 422, "invalid_request")
-    assert pointers_of(problem) == ["/message"]
-
-
-BODIES: list[tuple[bytes, str, list[str]]] = [
-    (b'{"message": "a\\u0000b"}', "malformed_json", ["/message"]),
-    (b'{"message": "a\\ud800b"}', "malformed_json", []),
-    (b'{"message": "a\xed\xa0\x80b"}', "malformed_json", []),
-    (b'{"message": "a\xff"}', "malformed_json", []),
-    (b'{"message": ', "malformed_json", []),
-    (b'{"message": "x", "mod": "send"}', "invalid_request", ["/mod"]),
-    (b'{"message": "x", "mode": "shout"}', "invalid_request", ["/mode"]),
-    (b'{"message": "x", "mode": null}', "invalid_request", ["/mode"]),
-    (b'{"mode": "send"}', "invalid_request", ["/message"]),
-    (b'["x"]', "invalid_request", []),
-]
-
-
-@pytest.mark.parametrize(("body", "code", "pointers"), BODIES, ids=[str(one[0]) for one in BODIES])
-def test_a_bad_body_is_told_what_is_wrong_with_it(
-    house: House, untouched: dict[str, Any], body: bytes, code: str, pointers: list[str]
-) -> None:
-    status = 400 if code == "malformed_json" else 422
-    problem = problem_of(said(house, untouched["runId"], body), status, code)
-    assert pointers_of(problem) == pointers
-
-
-def test_a_body_has_to_be_json_by_its_type(house: House, untouched: dict[str, Any]) -> None:
-    answer = house.http.post(
-        f"/v1/runs/{untouched['runId']}/messages",
-        content=b'{"message": "x"}',
-        headers={"Content-Type": "text/plain"},
-    )
-    problem_of(answer, 415, "not_json")
-
-
 def test_a_message_has_a_limit_in_bytes(house: House, first: dict[str, Any]) -> None:
     largest = "é" * (BYTES_MAX // 2)
     problem = problem_of(send(house.http, first["runId"], largest + "x"), 413, "too_large")

@@ -129,64 +129,12 @@ def test_nothing_is_made_for_what_is_refused(attaching: AttachingHouse) -> None:
     assert not attaching.workspace_of("unseen").exists()
 
 
-@pytest.mark.parametrize(
-    ("item", "pointer"),
-    [
-        ({}, "/attachments/0/name"),
-        ({"name": "a"}, "/attachments/0/content"),
-        ({"name": "a", "content": "x", "path": "/etc"}, "/attachments/0/path"),
-        ({"name": "a", "content": "x", "mime_type": "text/plain"}, "/attachments/0/mime_type"),
-        ({"name": "a", "content": "x", "encoding": "hex"}, "/attachments/0/encoding"),
-        ({"name": "a", "content": "x", "encoding": None}, "/attachments/0/encoding"),
-        ({"name": "a", "content": ["x"]}, "/attachments/0/content"),
-        ({"name": 1, "content": "x"}, "/attachments/0/name"),
-        ({"name": "x" * 4097, "content": "x"}, "/attachments/0/name"),
-        ({"name": "a", "content": "x", "mimeType": "x" * 256}, "/attachments/0/mimeType"),
-        ({"name": "a", "content": "x", "mimeType": "text/\nplain"}, "/attachments/0/mimeType"),
-    ],
-)
-def test_an_item_of_another_shape_is_invalid(
-    house: House, unrecorded: str, item: dict[str, Any], pointer: str
-) -> None:
-    problem = problem_of(house.spawn(unrecorded, attachments=[item]), 422, "invalid_request")
-    assert pointer in pointers_of(problem)
-
-
 def test_a_thousand_items_are_counted_and_more_are_invalid(attaching: AttachingHouse) -> None:
     refused(attaching, [text("a")] * 1000, "attachments_file_count_exceeded (maxFiles=50)")
     session = attaching.session()
     answer = attaching.attach([text("a")] * 1001, requester={"sessionKey": session})
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/attachments"]
     assert attaching.runs(session) == []
-
-
-def test_a_body_of_more_than_sixteen_mebibytes_is_too_large(attaching: AttachingHouse) -> None:
-    session = attaching.session()
-    whole = attaching.attach([text("a", "x" * 15 * MIB)], requester={"sessionKey": session})
-    assert problem_of(whole, 422, "spawn_error")["detail"].startswith(
-        "attachments_file_bytes_exceeded"
-    )
-    over = attaching.attach([text("a", "x" * 16 * MIB)], requester={"sessionKey": session})
-    problem_of(over, 413, "too_large")
-    assert len(attaching.runs(session)) == 1
-
-
-@pytest.mark.parametrize("path", ["/srv/in put", "a\nb", "$(id)", "ä", "`x`", "/" * 256, "a\\b"])
-def test_a_mount_path_that_cannot_be_told_is_invalid(attaching: AttachingHouse, path: str) -> None:
-    session = attaching.session()
-    answer = attaching.attach(
-        [text("a")], requester={"sessionKey": session}, attachAs={"mountPath": path}
-    )
-    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/attachAs/mountPath"]
-    assert attaching.runs(session) == []
-
-
-def test_a_mount_path_is_for_attachments(house: House, unrecorded: str) -> None:
-    answer = house.spawn(unrecorded, attachAs={"mountPath": "/srv/in"})
-    problem = problem_of(answer, 422, "invalid_request")
-    assert pointers_of(problem) == ["/attachAs/mountPath"]
-    for blank in (None, "", "  "):
-        assert house.spawn(house.session(), attachAs={"mountPath": blank}).status_code == 201
 
 
 def test_a_mount_path_of_the_longest_is_told(attaching: AttachingHouse) -> None:

@@ -28,35 +28,6 @@ def bare(levels: int) -> Any:
     return value
 
 
-WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"k": "x" * SHARED_BYTES_MAX}, "/sharedContext", "65544 bytes of JSON and may have 65536"),
-    ({f"k{n}": n for n in range(65)}, "/sharedContext", "has 65 keys and may have 64"),
-    ({"k": nested(SHARED_DEPTH_MAX)}, "/sharedContext", "nested deeper than 32 levels"),
-    ({"k": bare(SHARED_DEPTH_MAX)}, "/sharedContext", "nested deeper than 32 levels"),
-    ({"": 1}, "/sharedContext/", "1 to 128 printable characters"),
-    ({" k": 1}, "/sharedContext/k", "1 to 128 printable characters"),
-    ({"a/b~\n": 1}, "/sharedContext/a~1b~0", "1 to 128 printable characters"),
-    ({"k" * 129: 1}, f"/sharedContext/{'k' * 127}…", "1 to 128 printable characters"),
-    ({"$": "reference"}, "/sharedContext/$", "names no run"),
-    ({"$x": "reference", "x": 1}, "/sharedContext/$x", "stands beside x; one of them"),
-    ({"$x": "else"}, "/sharedContext/$x", 'must be "reference"'),
-]
-
-
-@pytest.mark.parametrize(
-    ("values", "pointer", "words"), WRONG, ids=[f"{n} {one[2]}" for n, one in enumerate(WRONG)]
-)
-def test_what_cannot_be_shared_is_refused_where_it_stands(
-    house: House, values: dict[str, Any], pointer: str, words: str
-) -> None:
-    session = house.session()
-    answer = house.spawn(session, sharedContext=values)
-    problem = problem_of(answer, 422, "invalid_request")
-    assert pointers_of(problem) == [pointer]
-    assert words in problem["detail"]
-    assert house.runs(session) == []
-
-
 def test_as_much_as_may_be_is_shared(house: House) -> None:
     session = house.session()
     values: dict[str, Any] = {f"k{n:02}": n for n in range(SHARED_KEYS_MAX - 2)}

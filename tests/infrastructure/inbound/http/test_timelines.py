@@ -219,22 +219,11 @@ def test_what_a_token_does_not_cover_is_not_counted(house: House) -> None:
 @pytest.mark.parametrize(
     ("path", "query"),
     [
-        ("/v1/events/histogram", {"buckets": 501}),
-        ("/v1/events/histogram", {"buckets": 0}),
-        ("/v1/events/histogram", {"by": "weight"}),
-        ("/v1/events/histogram", {"from": "yesterday"}),
         ("/v1/events/histogram", {"from": "pos:2", "to": "pos:1"}),
         ("/v1/events/histogram", {"to": "pos:999999999"}),
-        ("/v1/events/histogram", {"types": "Nothing"}),
         ("/v1/events/histogram", {"actor": "admin"}),
-        ("/v1/timeline", {"limit": 5001}),
-        ("/v1/timeline", {"buckets": 501}),
         ("/v1/timeline", {"cursor": "x"}),
-        ("/v1/timeline", {"q": "x"}),
-        ("/v1/moments", {"around": 51}),
         ("/v1/moments", {"at": "2999-01-01T00:00:00Z"}),
-        ("/v1/sessions/main/tree", {"limit": 2001}),
-        ("/v1/sessions/main/tree", {"depth": 65}),
     ],
 )
 def test_what_cannot_be_meant_is_refused(house: House, path: str, query: dict[str, Any]) -> None:

@@ -166,25 +166,12 @@ def test_a_token_needs_the_scope_and_the_session(house: House) -> None:
 @pytest.mark.parametrize(
     ("entry", "pointer"),
     [
-        ({}, "/entries/0/kind"),
-        ({"kind": "session", "text": "x"}, "/entries/0/kind"),
         ({"kind": "message", "text": "x"}, "/entries/0"),
         ({"kind": "message", "role": "user"}, "/entries/0"),
-        ({"kind": "message", "role": "root", "text": "x"}, "/entries/0/role"),
-        ({"kind": "message", "role": "user", "text": 1}, "/entries/0/text"),
         ({"kind": "message", "role": "user", "text": "x", "name": "y"}, "/entries/0"),
-        ({"kind": "message", "role": "user", "text": "x", "more": 1}, "/entries/0/more"),
         ({"kind": "tool"}, "/entries/0"),
-        ({"kind": "tool", "name": ""}, "/entries/0/name"),
-        ({"kind": "tool", "name": "x" * 257}, "/entries/0/name"),
         ({"kind": "usage", "inputTokens": 1}, "/entries/0"),
-        ({"kind": "usage", "inputTokens": -1, "outputTokens": 1}, "/entries/0/inputTokens"),
-        ({"kind": "usage", "inputTokens": 1.5, "outputTokens": 1}, "/entries/0/inputTokens"),
-        ({"kind": "usage", "inputTokens": True, "outputTokens": 1}, "/entries/0/inputTokens"),
-        ({"kind": "usage", "inputTokens": 1, "outputTokens": 10**13}, "/entries/0/outputTokens"),
         ({"kind": "text"}, "/entries/0"),
-        ("text", "/entries/0"),
-        (None, "/entries/0"),
     ],
 )
 def test_an_entry_of_another_shape_is_named(
@@ -192,43 +179,6 @@ def test_an_entry_of_another_shape_is_named(
 ) -> None:
     problem = problem_of(tell(house.http, unrecorded, [entry]), 422, "invalid_request")
     assert pointers_of(problem) == [pointer]
-
-
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
-        ({}, "/entries"),
-        ({"entries": None}, "/entries"),
-        ({"entries": {}}, "/entries"),
-        ({"entries": [], "totalTokens": -1}, "/totalTokens"),
-        ({"entries": [], "totalTokens": "5"}, "/totalTokens"),
-        ({"entries": [], "tokens": 5}, "/tokens"),
-        ({"entries": [{"kind": "text", "text": ""}] * 10_001}, "/entries"),
-    ],
-)
-def test_a_body_of_another_shape_is_named(
-    house: House, unrecorded: str, body: dict[str, Any], pointer: str
-) -> None:
-    answer = house.http.put(path_of(unrecorded), json=body)
-    assert pointers_of(problem_of(answer, 422, "invalid_request")) == [pointer]
-
-
-def test_hostile_bodies_are_refused_before_they_are_read(house: House, unrecorded: str) -> None:
-    path, json_type = path_of(unrecorded), {"Content-Type": "application/json"}
-
-    def put(raw: bytes, **headers: str) -> httpx2.Response:
-        return house.http.put(path, content=raw, headers={**json_type, **headers})
-
-    text = b'{"entries":[{"kind":"text","text":"%s"}]}'
-    for raw in (b"{", b"\xff", text % b"\\u0000", text % b"\\ud800", b"[" * 5_000):
-        problem_of(put(raw), 400, "malformed_json")
-    deep = b'{"entries":[{"kind":"tool","name":"x","input":' + b"[" * 200 + b"]" * 200 + b"}]}"
-    problem_of(put(deep), 400, "malformed_json")
-    many = b'{"entries":[{"kind":"tool","name":"x","input":[' + b"1," * 100_001 + b"1]}]}"
-    problem_of(put(many), 400, "malformed_json")
-    problem_of(put(text % b"x", **{"Content-Type": "text/plain"}), 415, "not_json")
-    problem_of(put(text % (b"x" * 16 * MIB)), 413, "too_large")
-    problem_of(house.http.put("/v1/sessions/agent::/transcript", json={}), 422, "invalid_request")
 
 
 def test_the_limits_may_be_reached(house: House) -> None:

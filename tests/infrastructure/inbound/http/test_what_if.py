@@ -64,12 +64,7 @@ def test_it_ends_with_totals_that_are_those_of_its_lines(house: House) -> None:
         {"patch": [{"op": "steal", "path": "/agents"}]},
         {"patch": [{"op": "remove", "path": "/not/there"}]},
         {"patch": [{"op": "test", "path": "/agents", "value": SECRET}]},
-        {"patch": [], "from": "nonsense"},
-        {"patch": [], "only": ["no-verdict"]},
-        {"patch": [], "another": 1},
         {"configText": "{ not json5"},
-        {"configText": "x" * (512 * 1024 + 1)},
-        {"patch": [{"op": "remove", "path": "/x"}] * 1_001},
     ],
     ids=str,
 )

@@ -1,0 +1,166 @@
+"""Whatever the description of the API permits, and whatever it excludes: each answer is described.
+
+Schemathesis makes the requests from the OpenAPI document, and holds the answers against it.
+"""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.support.http.described_answers import check_answer, document
+from tests.support.servers.databases import Databases
+from tests.support.servers.inner_server import URL, InnerServer, inner_server
+from tests.support.servers.running_server import configuration, scripted
+from tests.support.tiers import EXAMPLES_MIN, nightly_but, share
+
+pytestmark = [
+    pytest.mark.server,
+    # The server's thread uses it, while Hypothesis looks whether a strategy does.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
+]
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+SETTINGS = settings(
+    max_examples=100 if share() == 1 else EXAMPLES_MIN,
+    database=None,
+    derandomize=share() != 1,
+    # Without a search for a smaller example, which takes minutes: a failure tells its request.
+    phases=[Phase.generate],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+    ],
+)
+
+
+def without_security(described: Any) -> Any:
+    """Return the description for a caller whose token is always sent."""
+    if isinstance(described, dict):
+        return {
+            name: without_security(one) for name, one in described.items() if name != "security"
+        }
+    return (
+        [without_security(one) for one in described] if isinstance(described, list) else described
+    )
+
+
+URL_CHARACTERS_MAX = 60_000
+"""The client of the tests sends no longer one."""
+SIZES = (413, 414, 431)
+"""Statuses of requests that are too large to look at."""
+QUICK = {"wait": "1ms", "minPosition": "1"}
+"""In the place of what would keep a request waiting."""
+DESCRIBED = schemathesis.openapi.from_dict(without_security(document()))
+OPERATIONS = {
+    one.ok().definition.raw["operationId"]: one.ok() for one in DESCRIBED.get_all_operations()
+}
+
+
+@pytest.fixture(scope="module")
+def lived(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InnerServer]:
+    """A server on which children of several kinds have lived."""
+    config = configuration(
+        scripted(steps=[{"message": "thinking"}, {"tool": {"name": "search", "output": "found"}}]),
+        scripted("failing", outcome="error", error="it went wrong", result=None),
+        {"id": "outside", "runtime": {"type": "external"}},
+        maxChildrenPerAgent=20,
+    )
+    config["agents"]["list"][1]["runtime"].pop("result")
+    config["tools"] = {"sessions_spawn": {"attachments": {"enabled": True}}}
+    url = databases.create()
+    with inner_server(tmp_path_factory.mktemp("lived"), config, url) as server:
+        yield server
+    databases.drop(url)
+
+
+@pytest.fixture(scope="module")
+def known(lived: InnerServer) -> dict[str, list[str]]:
+    """Values for the paths of operations, of things that exist."""
+    content = base64.b64encode(b"low tide").decode()
+    file = {"name": "tides.txt", "content": content, "encoding": "base64"}
+    runs = [
+        lived.spawn(label="first", attachments=[file], cleanup="keep"),
+        lived.spawn(agentId="failing", sharedContext={"goal": "one"}),
+    ]
+    ids = [one["runId"] for one in runs]
+    keys = ["main", *(one["childSessionKey"] for one in runs)]
+    return {"runId": ids, "id": ids, "key": keys, "revision": ["1"]}
+
+
+def make_quick(case: Any) -> bool:
+    """Replace values that would keep a request waiting. Return True if there are any."""
+    given = QUICK.keys() & set(case.query or {})
+    for name in given:
+        case.query[name] = QUICK[name]
+    return bool(given)
+
+
+def sent(server: InnerServer, case: Any) -> Any:
+    """Send a request that Schemathesis has made, and return the answer."""
+    prepared = requests.Request(**case.as_transport_kwargs(base_url=URL)).prepare()
+    assume(len(prepared.path_url) <= URL_CHARACTERS_MAX)
+    body: Any = prepared.body or b""
+    headers: dict[str, Any] = dict(prepared.headers)
+    headers.pop("Content-Length", None)
+    return server.request(
+        str(prepared.method),
+        prepared.path_url,
+        headers=headers,
+        content=body.encode() if isinstance(body, str) else body,
+    )
+
+
+CASES = [(name, GenerationMode.POSITIVE) for name in OPERATIONS]
+# What the schemas exclude is tried by the table of faults too.
+CASES += [
+    (name, GenerationMode.NEGATIVE)
+    for name, one in OPERATIONS.items()
+    if one.definition.raw.get("parameters") or one.definition.raw.get("requestBody")
+]
+PARAMETERS = nightly_but(CASES, lambda case: case[1] is GenerationMode.POSITIVE)
+NAMES = [f"{name}-{mode.value}" for name, mode in CASES]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), PARAMETERS, ids=[f"{one[0]}-{one[1].value}" for one in CASES]
+)
+def test_every_answer_is_as_described(
+    lived: InnerServer, known: dict[str, list[str]], name: str, mode: GenerationMode
+) -> None:
+    operation = OPERATIONS[name]
+
+    @SETTINGS
+    @given(case=operation.as_strategy(mode), data=st.data())
+    def try_one(case: Any, data: st.DataObject) -> None:
+        for parameter in case.path_parameters or {}:
+            if data.draw(st.integers(0, 3)):
+                case.path_parameters[parameter] = data.draw(st.sampled_from(known[parameter]))
+        is_changed = make_quick(case)
+        answer = sent(lived, case)
+        checks = [*CHECKS]
+        if mode is GenerationMode.NEGATIVE and answer.status_code not in SIZES and not is_changed:
+            checks.append(negative_data_rejection)
+        case.validate_response(answer, checks=checks)
+        check_answer(answer)
+
+    try_one()

@@ -1,0 +1,289 @@
+"""Rules of requests that no schema says: the table of bodies and questions that break one."""
+
+import json
+from typing import Any
+
+import pytest
+
+from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import asked
+from tests.support.http.wire import exchange
+from tests.support.servers.http_server import House
+from tests.support.servers.inner_server import InnerServer
+
+pytestmark = pytest.mark.server
+
+JSON = {"Content-Type": "application/json"}
+MIB = 1024 * 1024
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def bare(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = {"": value}
+    return value
+
+
+def requester(**more: Any) -> dict[str, Any]:
+    return {"requester": {"sessionKey": "main", **more}}
+
+
+PARALLEL: dict[str, Any] = {"task": ["one", "two"], "parallel": True}
+FILE = {"name": "a", "content": "x"}
+LARGE = [{"name": "a.txt", "content": "x" * 1_000_000}]
+SPAWNS: list[tuple[dict[str, Any], str, str]] = [
+    ({"task": ""}, "/task", "task required"),
+    ({"task": " \n\t "}, "/task", "task required"),
+    ({"label": "two\nlines"}, "/label", "one line"),
+    # Batches.
+    ({"task": ["one", "two"]}, "/task", "a list of tasks needs parallel: true"),
+    ({"parallel": True}, "/parallel", "needs a list of tasks"),
+    ({"task": [], "parallel": True}, "/task", "has no task"),
+    ({"task": ["one", " \n"], "parallel": True}, "/task/1", "task required"),
+    ({"task": ["x"] * 51, "parallel": True}, "/task", "has 51 tasks and may have 50"),
+    (
+        {**PARALLEL, "label": "l" * 199},
+        "/label",
+        "has 201 characters with its number, and may have 200",
+    ),
+    (
+        {"task": ["one"] * 40, "parallel": True, "attachments": LARGE},
+        "/attachments",
+        "each of 40 tasks has a copy: 33554432 in all at most",
+    ),
+    # Requesters.
+    *(
+        ({"requester": {"sessionKey": key}}, "/requester/sessionKey", "")
+        for key in ("   ", "agent:main", "agent:a b:x", "agent:main:\x07", "x" * 513, ":")
+    ),
+    *(
+        (requester(workspaceDir=folder), "/requester/workspaceDir", "absolute path")
+        for folder in ("srv/agents", "./x", "~/x", "C:\\\\x", "/srv\n/x", "/srv\x1b[2J")
+    ),
+    (requester(activeModel="a b"), "/requester/activeModel", "name of a model"),
+    (requester(agentIdOverride="a b"), "/requester/agentIdOverride", "must match"),
+    # Attachments.
+    ({"attachAs": {"mountPath": "/srv/in"}}, "/attachAs/mountPath", "is for attachments"),
+    *(
+        ({"attachments": [FILE], "attachAs": {"mountPath": path}}, "/attachAs/mountPath", "path of")
+        for path in ("/srv/in put", "a\nb", "$(id)", "ä", "`x`", "/" * 256, "a\\b")
+    ),
+    # Shared contexts.
+    (
+        {"sharedContext": {"k": "x" * SHARED_BYTES_MAX}},
+        "/sharedContext",
+        "65544 bytes of JSON and may have 65536",
+    ),
+    ({"sharedContext": {f"k{n}": n for n in range(65)}}, "/sharedContext", "65 keys"),
+    ({"sharedContext": {"k": nested(SHARED_DEPTH_MAX)}}, "/sharedContext", "deeper than 32"),
+    ({"sharedContext": {"k": bare(SHARED_DEPTH_MAX)}}, "/sharedContext", "deeper than 32"),
+    ({"sharedContext": {"": 1}}, "/sharedContext/", "1 to 128 printable characters"),
+    ({"sharedContext": {" k": 1}}, "/sharedContext/k", "1 to 128 printable characters"),
+    ({"sharedContext": {"a/b~\n": 1}}, "/sharedContext/a~1b~0", "1 to 128 printable"),
+    ({"sharedContext": {"k" * 129: 1}}, f"/sharedContext/{'k' * 127}…", "1 to 128 printable"),
+    ({"sharedContext": {"$": "reference"}}, "/sharedContext/$", "names no run"),
+    ({"sharedContext": {"$x": "reference", "x": 1}}, "/sharedContext/$x", "one of them"),
+    ({"sharedContext": {"$x": "else"}}, "/sharedContext/$x", 'must be "reference"'),
+]
+
+
+def spawned(inner: InnerServer, body: Any) -> Any:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return inner.request("POST", "/v1/spawns", headers=JSON, content=content)
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "words"), SPAWNS, ids=[f"{n} {one[1]}" for n, one in enumerate(SPAWNS)]
+)
+def test_spawn_that_breaks_rule_is_refused_with_its_place(
+    inner: InnerServer, fields: dict[str, Any], pointer: str, words: str
+) -> None:
+    answer = spawned(inner, {**requester(), "task": "x", **fields})
+    problem = problem_of(answer, 422, "invalid_request")
+    assert pointers_of(problem) == [pointer]
+    assert words in problem["detail"]
+
+
+def test_tasks_over_limit_are_too_large(inner: InnerServer) -> None:
+    for task in ("x" * 9 * MIB, ["x" * (4 * MIB + 1)] * 2):
+        body = {**requester(), "task": task, "parallel": isinstance(task, list)}
+        problem_of(spawned(inner, body), 413, "too_large")
+
+
+def test_every_fault_of_body_is_named_with_its_place(inner: InnerServer) -> None:
+    body = {
+        "requester": {"sessionKey": "main", "sessionkey": "x"},
+        "task": "x",
+        "cleanup": "burn",
+        "thred": True,
+        "label": 7,
+        "attachAs": {"mountpath": "x"},
+    }
+    problem = problem_of(spawned(inner, body), 422, "invalid_request")
+    assert sorted(pointers_of(problem)) == [
+        "/attachAs/mountpath",
+        "/cleanup",
+        "/label",
+        "/requester/sessionkey",
+        "/thred",
+    ]
+    assert {"pointer": "/thred", "detail": "unknown key"} in problem["errors"]
+    assert any(error["detail"] == 'must be one of "delete", "keep"' for error in problem["errors"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "pointer"),
+    [
+        ("/v1/spawns", b'{"task": "pay 10", "task": "pay 1000", "requester": {}}', "/task"),
+        ("/v1/what-if", b'{"config": {"agents": {}, "agents": {}}}', "/config/agents"),
+    ],
+)
+def test_key_given_twice_is_named(inner: InnerServer, path: str, body: bytes, pointer: str) -> None:
+    answer = inner.request("POST", path, headers=JSON, content=body)
+    problem = problem_of(answer, 422, "invalid_request")
+    assert problem["errors"] == [{"pointer": pointer, "detail": "is given twice"}]
+    assert problem["detail"] == f"the body has the key {pointer} twice; give it once"
+
+
+def test_unknown_parameter_is_told_the_known_ones(inner: InnerServer) -> None:
+    problem = problem_of(inner.request("GET", "/v1/runs?agentID=x"), 422, "invalid_request")
+    assert problem["detail"].startswith("there is no parameter agentID here; there is requester")
+    assert ", agentId, " in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("?until=ended", "give wait too"),
+        ("?wait=1s&at=pos:1", "use one"),
+        ("?version=1&at=pos:1", "use one"),
+        ("?wait=1s&version=1", "use one"),
+        ("?wait=-1s", "/query/wait"),
+    ],
+)
+def test_parameters_of_run_exclude_each_other(
+    inner: InnerServer, names: dict[str, str], target: str, words: str
+) -> None:
+    answer = inner.request("GET", f"/v1/runs/{names['runId']}{target}")
+    assert words in problem_of(answer, 422, "invalid_request")["detail"]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "2024-01-01",
+        "2024-01-01T00:00:00",
+        "2024-W01-1T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "2999-01-01T00:00:00Z",
+        "pos:-1",
+        "pos:x",
+        "pos:999999999999999999",
+        "pos:9999999999999999999999",
+        "7",
+    ],
+)
+def test_moment_that_is_none_is_refused(inner: InnerServer, moment: str) -> None:
+    answer = inner.request("GET", "/v1/runs", params=[("at", moment)])
+    problem_of(answer, 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "code"),
+    [
+        ("/nothing", 404, "not_found"),
+        ("/v1", 404, "not_found"),
+        ("/v1/", 404, "not_found"),
+        ("/v1/runs/", 404, "not_found"),
+        ("/healthz/?x=1", 404, "not_found"),
+        ("/docs", 404, "not_found"),
+        ("/v1/../admin-token", 404, "not_found"),
+        ("/v1/runs/..%2f..%2fadmin-token", 404, "not_found"),
+        ("/v1/config/revisions/1000", 404, "not_found"),
+        ("/v1/sessions/%FF", 404, "not_found"),
+        ("/v1/runs/{12345678-1234-5678-1234-567812345678}", 404, "not_found"),
+        ("/v1/runs?label=%00", 422, "invalid_request"),
+        ("/v1/runs?tree=agent:main:%00", 422, "invalid_request"),
+        ("/v1/sessions/%00", 422, "invalid_request"),
+        ("/v1/sessions/agent:main:%07", 422, "invalid_request"),
+        ("/v1/sessions/agent:main:%1F", 422, "invalid_request"),
+        ("/v1/agents?requester=agent:a%20b:x", 422, "invalid_request"),
+        ("/v1/runs?label=" + "x" * 20_000, 414, "target_too_long"),
+    ],
+)
+def test_target_that_names_nothing_is_refused(
+    house: House, target: str, status: int, code: str
+) -> None:
+    answer = exchange(house.server.url, asked(house, target, ("Host", "127.0.0.1")))
+    problem_of(answer, status, code)
+
+
+@pytest.mark.parametrize("target", ["/v1/runs?requester=%ED%A0%80", "/v1/runs?label=%FF%FE"])
+def test_text_of_url_without_unicode_finds_nothing(house: House, target: str) -> None:
+    answer = exchange(house.server.url, asked(house, target, ("Host", "127.0.0.1")))
+    assert answer.json()["items"] == []
+
+
+@pytest.mark.parametrize("value", ["²", "x", "-1", "1.5", "9" * 5000, " ", "0x1"])
+def test_last_event_id_without_position_is_refused(house: House, value: str) -> None:
+    request = asked(
+        house,
+        "/v1/events",
+        ("Host", "127.0.0.1"),
+        ("Accept", "text/event-stream"),
+        ("Last-Event-ID", value),
+    )
+    problem_of(exchange(house.server.url, request), 422, "invalid_request")
+
+
+def test_headers_over_limit_are_refused(house: House) -> None:
+    many = [(f"X-Header-{number}", "x" * 1000) for number in range(100)]
+    request = asked(house, "/v1/runs", ("Host", "127.0.0.1"), *many)
+    problem_of(exchange(house.server.url, request), 431, "headers_too_large")
+
+
+def test_bytes_that_are_no_http_are_answered(house: House) -> None:
+    answer = exchange(house.server.url, b"\x16\x03\x01 hello\r\n\r\n")
+    assert answer.status_code == 400
+    assert house.http.get("/healthz").status_code == 200
+
+
+# Requests that are right at the edge.
+
+
+@pytest.mark.parametrize("content_type", ["Application/JSON", "application/json; charset=utf-8"])
+def test_json_is_json_in_every_spelling(inner: InnerServer, content_type: str) -> None:
+    body = json.dumps({"requester": {"sessionKey": "edge"}, "task": "x"}).encode()
+    headers = {"Content-Type": content_type}
+    assert inner.request("POST", "/v1/spawns", headers=headers, content=body).status_code == 201
+
+
+@pytest.mark.parametrize("seconds", ["-1", "-0.5", "-1e300", "0.4"])
+def test_timeout_below_one_second_is_no_limit(inner: InnerServer, seconds: str) -> None:
+    run = inner.spawn(requester={"sessionKey": "edge"}, runTimeoutSeconds=float(seconds))
+    assert run["runTimeoutSeconds"] == 0
+
+
+@pytest.mark.parametrize("seconds", ["1e308", "1e18", "9007199254740993"])
+def test_timeout_of_any_size_is_accepted(inner: InnerServer, seconds: str) -> None:
+    run = inner.spawn(requester={"sessionKey": "edge"}, runTimeoutSeconds=float(seconds))
+    assert run["outcome"] == "success"
+
+
+def test_thread_id_may_be_large_number(inner: InnerServer) -> None:
+    for number, status in (("18446744073709551615", 201), ("9" * 400, 422)):
+        body = b'{"requester": {"sessionKey": "edge", "threadId": %s}, "task": "x"}'
+        assert spawned(inner, body % number.encode()).status_code in (status, 400)
+
+
+def test_mount_path_may_be_blank(inner: InnerServer) -> None:
+    for blank in (None, "", "  "):
+        inner.spawn(requester={"sessionKey": "edge"}, attachAs={"mountPath": blank})
