@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,12 +59,8 @@ class Parameter:
     @property
     def identifier(self) -> str:
         """The name that Python knows it by."""
-        words = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in self.name)
-        return (
-            f"given_{words.replace('.', '_')}"
-            if words in ("from", "with")
-            else words.replace(".", "_")
-        )
+        words = _snake(self.name).replace(".", "_")
+        return f"given_{words}" if iskeyword(words) else words
 
     def declared(self) -> inspect.Parameter:
         """Return the parameter of a function that Typer makes the option or argument of."""

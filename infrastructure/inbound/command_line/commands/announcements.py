@@ -6,14 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import table_columns
-from infrastructure.inbound.command_line.display.output import (
-    print_listing,
-)
+from infrastructure.inbound.command_line.display.output import print_listing
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from spawnlog.core.request import path_of
 

@@ -1,13 +1,11 @@
 """`spawnlog event list`: the log itself, page by page or live."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import short_id, table_columns
@@ -20,9 +18,6 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_instant
-
-if TYPE_CHECKING:
-    pass
 
 
 def list_events(

@@ -15,7 +15,6 @@ from infrastructure.inbound.command_line.client.options import ApiOptions, Reque
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
     follow_run,
-    post_once,
     post_or_print_refusal,
     print_accepted,
 )
@@ -149,12 +148,6 @@ def spawn(
             follow(client, accepted, api.output, quiet=submit.quiet)
         elif not print_object(accepted, api.output):
             (print_batch if parallel else _print_spawned)(accepted)
-
-
-def post_spawn(client: "CommandClient", body: JsonObject) -> JsonObject:
-    """Ask for a spawn; the server's answer to an accepted one. Raises RequestRefused with the rule
-    and the text."""
-    return post_once(client, SPAWNS, body, None, _UNKNOWN_OUTCOME)
 
 
 def _print_spawned(accepted: JsonObject) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +27,6 @@ from infrastructure.inbound.command_line.display.what_if import (
     print_junit,
     print_report,
 )
-
-if TYPE_CHECKING:
-    pass
 
 FILE_BYTES_MAX = 512 * 1024
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-)
+from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import table_columns
 from infrastructure.inbound.command_line.display.output import (
