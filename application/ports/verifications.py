@@ -12,13 +12,36 @@ VERIFICATIONS_MAX = 20
 """So many verifications are kept, the newest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundDifference:
-    """The first thing that is not as it was recorded."""
+DifferenceKind = Literal[
+    "changed",
+    "hash",
+    "missing",
+    "inserted",
+    "swapped",
+    "truncated",
+    "rewritten",
+    "head",
+    "order",
+    "append",
+    "version",
+    "commit",
+    "unreadable",
+    "content",
+    "transcript",
+    "projection",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is wrong, in words, and the first position at which it shows."""
 
     position: int
-    kind: str
+    kind: DifferenceKind
     text: str
+
+    def __str__(self) -> str:
+        return f"position {self.position}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +69,7 @@ class RecordedVerification:
     contents: int
     transcripts: int
     erased: int
-    difference: FoundDifference | None
+    difference: Difference | None
     failure: str | None
 
 

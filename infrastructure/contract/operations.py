@@ -2,9 +2,13 @@
 reports."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from application.ports.verifications import Difference
+from infrastructure.contract.errors import FileFault
 
 if TYPE_CHECKING:
     # Help is shown without the types of the domain, which take longer to load than it all.
@@ -58,25 +62,32 @@ class VerifyOptions:
     state_file: Path | None = None
 
 
+@dataclass(slots=True)
+class VerifiedCounts:
+    """How many rows, texts and transcripts a verification compared; `erased` counts texts and
+    transcripts that are gone with their keys."""
+
+    run_rows: int = 0
+    session_rows: int = 0
+    contents: int = 0
+    transcripts: int = 0
+    erased: int = 0
+
+    def __add__(self, other: "VerifiedCounts") -> "VerifiedCounts":
+        return VerifiedCounts(*map(add, astuple(self), astuple(other)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What was found. `events` were looked at, behind position `began`; of the texts and
-    transcripts beside them `contents` and `transcripts` were compared and `erased` are gone with
-    their keys. `position` and `kind` are of the first difference and `difference` says what it is.
-    `is_recorded` is whether the servers of the log tell of it."""
+    """What was found. `events` were looked at, behind position `began`; `difference` is the first
+    difference. `is_recorded` is whether the servers of the log tell of it."""
 
     head: str
     began: int
     events: int
-    run_rows: int
-    session_rows: int
-    contents: int
-    transcripts: int
-    erased: int
+    counts: VerifiedCounts
     seconds: float
-    position: int | None = None
-    kind: str | None = None
-    difference: str | None = None
+    difference: Difference | None = None
     is_recorded: bool = True
 
 
@@ -145,22 +156,23 @@ class ImportReport:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileReport:
-    """What was found in an exported file; `scope` is `log`, `range` or `tree`, None when its first
-    line cannot be read. `line` and `position` are of the first fault and `fault` says what it is.
-    """
+@dataclass(slots=True)
+class FileFindings:
+    """What was found in an exported file up to the first fault, if there is one; `scope` is `log`,
+    `range` or `tree`, None if its first line cannot be read."""
 
-    scope: str | None
-    head: str
-    events: int
-    contents: int
-    transcripts: int
-    erased: int
-    seconds: float
-    line: int | None = None
-    position: int | None = None
-    fault: str | None = None
+    scope: str | None = None
+    events: int = 0
+    last_position: int = 0
+    chain_hash: bytes = b""
+    counts: VerifiedCounts = field(default_factory=VerifiedCounts)
+    seconds: float = 0.0
+    fault: FileFault | None = None
+
+    @property
+    def head(self) -> str:
+        """Position and hash of the last event, as `log verify --head` takes them."""
+        return f"{self.last_position}:{self.chain_hash.hex()}"
 
 
 RebuildStep = Literal["events", "indexes", "comparison", "exchange"]

@@ -20,7 +20,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
     ExportOptions,
     ExportReport,
-    FileReport,
+    FileFindings,
     ImportOptions,
     ImportReport,
     OnProgress,
@@ -83,20 +83,14 @@ def verify_log(
         ),
         VerifyingProcess.here(SYSTEM.name, "command"),
     )
-    checked, found = verification.checked, verification.difference
+    checked = verification.checked
     return VerifyReport(
         head=str(verification.head),
         began=verification.began,
         events=checked.position - verification.began,
-        run_rows=checked.run_rows,
-        session_rows=checked.session_rows,
-        contents=checked.contents,
-        transcripts=checked.transcripts,
-        erased=checked.erased,
+        counts=checked.counts,
         seconds=verification.seconds,
-        position=found.position if found else None,
-        kind=found.kind if found else None,
-        difference=str(found) if found else None,
+        difference=verification.difference,
         is_recorded=is_recorded,
     )
 
@@ -319,25 +313,12 @@ def import_from_file(
 
 def verify_exported(
     path: Path, on_progress: OnTransferProgress = ignore_transfer_progress
-) -> FileReport:
+) -> FileFindings:
     """Look an exported file over, without a server or a database."""
     try:
-        found = verify_file(path, on_progress)
+        return verify_file(path, on_progress)
     except UnknownFileFormat as error:
         raise UserError(str(error)) from error
-    header, fault = found.header, found.fault
-    return FileReport(
-        scope=header.scope if header is not None else None,
-        head=f"{found.last_position}:{found.chain_hash.hex()}",
-        events=found.events,
-        contents=found.contents,
-        transcripts=found.transcripts,
-        erased=found.erased,
-        seconds=found.seconds,
-        line=fault.line if fault is not None else None,
-        position=fault.position if fault is not None else None,
-        fault=str(fault) if fault is not None else None,
-    )
 
 
 def check_configuration(path: Path | None) -> ConfigurationReport:

@@ -15,6 +15,7 @@ from infrastructure.contract.operations import (
     ImportOptions,
     ImportReport,
     ServeOptions,
+    VerifiedCounts,
     VerifyOptions,
     VerifyReport,
 )
@@ -132,7 +133,7 @@ def verify_log(
     if not report.is_recorded:
         print_note("servers do not tell of this verification: the database takes no record of it")
     if report.difference is not None:
-        raise RunFailed(report.difference)
+        raise RunFailed(str(report.difference))
 
 
 def _run_verification(options: ServeOptions, verify_options: VerifyOptions) -> VerifyReport:
@@ -179,25 +180,31 @@ def _parse_noted_head(text: str) -> tuple[int, bytes]:
 
 
 def _report_json(report: VerifyReport) -> dict[str, object]:
-    different = report.difference is not None
+    difference = report.difference
     return {
-        "ok": not different,
+        "ok": difference is None,
         "head": report.head,
         "began": report.began,
         "events": report.events,
-        "runRows": report.run_rows,
-        "sessionRows": report.session_rows,
-        "contents": report.contents,
-        "transcripts": report.transcripts,
-        "erased": report.erased,
+        "runRows": report.counts.run_rows,
+        "sessionRows": report.counts.session_rows,
+        **_texts_json(report.counts),
         "seconds": round(report.seconds, 3),
         "difference": {
-            "position": report.position,
-            "kind": report.kind,
-            "text": report.difference,
+            "position": difference.position,
+            "kind": difference.kind,
+            "text": str(difference),
         }
-        if different
+        if difference is not None
         else None,
+    }
+
+
+def _texts_json(counts: VerifiedCounts) -> dict[str, int]:
+    return {
+        "contents": counts.contents,
+        "transcripts": counts.transcripts,
+        "erased": counts.erased,
     }
 
 
@@ -205,10 +212,11 @@ def _print_report(report: VerifyReport) -> None:
     since = f" behind position {report.began}" if report.began else ""
     pace = _pace(report.events, report.seconds)
     print(f"{report.events:,} events{since} were right, verified in {pace}")
+    counts = report.counts
     print(
-        f"in all {report.run_rows:,} rows of runs, {report.session_rows:,} of sessions, "
-        f"{report.contents:,} texts and {report.transcripts:,} transcripts; "
-        f"{report.erased:,} erased with their keys"
+        f"in all {counts.run_rows:,} rows of runs, {counts.session_rows:,} of sessions, "
+        f"{counts.contents:,} texts and {counts.transcripts:,} transcripts; "
+        f"{counts.erased:,} erased with their keys"
     )
     if report.difference is None:
         print("nothing differs; note the head to hold the log against it later (--head):")
@@ -220,31 +228,29 @@ def _verify_file(file: Path, output: Output) -> None:
 
     with show_transfer_progress("verifying events") as on_progress:
         report = verify_exported(file, on_progress)
-    wrong = report.fault is not None
+    fault, counts = report.fault, report.counts
     facts = {
-        "ok": not wrong,
+        "ok": fault is None,
         "scope": report.scope,
         "head": report.head,
         "events": report.events,
-        "contents": report.contents,
-        "transcripts": report.transcripts,
-        "erased": report.erased,
+        **_texts_json(counts),
         "seconds": round(report.seconds, 3),
-        "difference": {"line": report.line, "position": report.position, "text": report.fault}
-        if wrong
+        "difference": {"line": fault.line, "position": fault.position, "text": str(fault)}
+        if fault is not None
         else None,
     }
     if not print_object(facts, output):
         print(
             f"{report.events:,} events were right, verified in"
-            f" {_pace(report.events, report.seconds)}; {report.contents:,} texts and"
-            f" {report.transcripts:,} transcripts; {report.erased:,} erased or not in the file"
+            f" {_pace(report.events, report.seconds)}; {counts.contents:,} texts and"
+            f" {counts.transcripts:,} transcripts; {counts.erased:,} erased or not in the file"
         )
-        if not wrong:
+        if fault is None:
             print(_FILE_VERDICTS[report.scope or "log"])
             print(report.head)
-    if report.fault is not None:
-        raise RunFailed(report.fault)
+    if fault is not None:
+        raise RunFailed(str(fault))
 
 
 _FILE_VERDICTS = {

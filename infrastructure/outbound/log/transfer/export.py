@@ -11,11 +11,11 @@ import psycopg
 
 from domain.values.record import run_stream
 from domain.values.refusals import CorruptHistory
-from infrastructure.contract.errors import NameUnknown, UserError
+from infrastructure.contract.errors import FileFault, NameUnknown, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.format import require_known_format
-from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
+from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import (
     LINE_BYTES_MAX,
     OutputFile,

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from infrastructure.contract.errors import FileFault
 from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.transfer.line_file import bounded_lines
 from infrastructure.outbound.log.transfer.lines import (
@@ -25,18 +26,6 @@ from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_fault
 
 _SECTIONS = (EventLine, KeyLine, ContentLine, EntryLine, ExportSeal)
 """The kinds of lines in the order in which a file has them."""
-
-
-class FileFault(ValueError):
-    """The first thing that is wrong with a file: its line, from 1, and its position, if it is that
-    of an event."""
-
-    def __init__(self, line: int, text: str, position: int | None = None) -> None:
-        where = f"line {line}" if position is None else f"line {line}, position {position}"
-        super().__init__(f"{where}: {text}")
-        self.line = line
-        self.text = text
-        self.position = position
 
 
 class FileReader:

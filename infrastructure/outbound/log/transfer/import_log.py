@@ -17,8 +17,9 @@ import psycopg
 from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
 from domain.event_types import LOG_FORMAT
-from infrastructure.contract.errors import UserError
+from infrastructure.contract.errors import FileFault, UserError
 from infrastructure.contract.operations import (
+    FileFindings,
     OnProgress,
     OnTransferProgress,
     RebuildProgress,
@@ -50,7 +51,7 @@ from infrastructure.outbound.log.schema.connections import (
 )
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
-from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
+from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
 from infrastructure.outbound.log.transfer.lines import (
     AnyLine,
@@ -62,7 +63,7 @@ from infrastructure.outbound.log.transfer.lines import (
     KeyLine,
     UnknownFileFormat,
 )
-from infrastructure.outbound.log.transfer.verify_file import FileCheck, FileFindings, stated_seal
+from infrastructure.outbound.log.transfer.verify_file import FileCheck, stated_seal
 from infrastructure.outbound.log.verify.rows import ReadConnection, database_error_reason, one_row
 
 PAGE_LINES = 2_000

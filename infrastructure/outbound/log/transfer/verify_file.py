@@ -18,17 +18,21 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from domain.values.refusals import CorruptHistory
-from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
+from infrastructure.contract.errors import FileFault
+from infrastructure.contract.operations import (
+    FileFindings,
+    OnTransferProgress,
+    ignore_transfer_progress,
+)
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
-from infrastructure.outbound.log.transfer.file_reader import FileFault, FileReader
+from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
 from infrastructure.outbound.log.transfer.lines import (
     AnyLine,
     ContentLine,
     EntryLine,
     EventLine,
-    ExportHeader,
     ExportSeal,
     KeyLine,
     LineFault,
@@ -41,21 +45,6 @@ from infrastructure.outbound.log.verify.rows import StoredEventRow
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
 PAGE_EVENTS = 2_000
-
-
-@dataclass(slots=True)
-class FileFindings:
-    """What was found: how much was compared, and the first fault, if there is one."""
-
-    header: ExportHeader | None = None
-    events: int = 0
-    last_position: int = 0
-    chain_hash: bytes = b""
-    contents: int = 0
-    transcripts: int = 0
-    erased: int = 0
-    seconds: float = 0.0
-    fault: FileFault | None = None
 
 
 def verify_file(
@@ -72,7 +61,7 @@ def verify_file(
     with rare_collections(), open_input(path) as file:
         try:
             reader = FileReader(file)
-            findings.header = reader.header
+            findings.scope = reader.header.scope
             said = stated_seal(reader, last_line(file))
             FileCheck(reader, findings, said.events if said else 0, on_progress).check(
                 reader.lines()
@@ -198,7 +187,7 @@ class FileCheck:
             raise self._fault(f"{what} is another text", mention.position)
         if not again:
             self._require_own_hash(text, what, mention.position)
-            self.findings.contents += 1
+            self.findings.counts.contents += 1
 
     def _require_own_hash(
         self, text: ContentLine, what: str = "the text", position: int | None = None
@@ -214,7 +203,7 @@ class FileCheck:
         if owner in self._keys:
             fault = f"{what} is missing in front of this line, and the key of its session is there"
             raise self._fault(fault, position)
-        self.findings.erased += 1
+        self.findings.counts.erased += 1
 
     def _check_transcripts(self, lines: Iterator[EntryLine]) -> None:
         sealed = iter(sorted(self._references.transcripts.values(), key=attrgetter("run_id")))
@@ -256,7 +245,7 @@ class FileCheck:
         if key and digest.hexdigest() != seal.hmac:
             fault = f"{what} was changed: its entries are not the ones that were sealed"
             raise FileFault(first_line, fault, sealed.position)
-        self.findings.transcripts += 1
+        self.findings.counts.transcripts += 1
 
     def _require_no_entries(self, sealed: RecordedTranscript) -> None:
         if sealed.seal.count:

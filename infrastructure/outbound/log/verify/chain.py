@@ -4,8 +4,9 @@ appends are whole."""
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from application.ports.verifications import Difference
 from domain.event_types import EVENT_TYPES, UPCASTS
-from infrastructure.outbound.log.verify.difference import Difference, format_positions
+from infrastructure.outbound.log.verify.difference import format_positions
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow, read_rows
 
 _NOT_RECORDED = -(2**63)

@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -10,10 +9,11 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from application.ports.verifications import Difference
 from domain.values.record import RUN_PREFIX, ContentRef, Event
+from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.append.store import PREVIEW_CHARS
 from infrastructure.outbound.log.codec.binary import encode_column
-from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
 T = TypeVar("T")
@@ -45,16 +45,8 @@ class ContentMention(NamedTuple):
     ref: ContentRef
 
 
-@dataclass(slots=True)
-class ContentCounts:
-    """How many texts were compared, and how many are erased: gone together with their key."""
-
-    compared: int = 0
-    erased: int = 0
-
-
 def check_contents(
-    connection: ReadConnection, mentions: Iterable[ContentMention], counts: ContentCounts
+    connection: ReadConnection, mentions: Iterable[ContentMention], counts: VerifiedCounts
 ) -> Difference | None:
     """The first text that is not what was recorded; the mentions are in order."""
     for batch in batches(mentions, lambda one: one.ref.bytes, READ_BYTES_MAX, READ_MAX):
@@ -93,7 +85,7 @@ def batches(
 
 
 def _content_fault(
-    mention: ContentMention, row: Sequence[Any], counts: ContentCounts
+    mention: ContentMention, row: Sequence[Any], counts: VerifiedCounts
 ) -> str | None:
     found_bytes, noted_well, noted_hmac, preview_fits, body, key = row
     ref = mention.ref
@@ -112,7 +104,7 @@ def _content_fault(
         return "is the text that was recorded, but what is noted beside it was changed"
     if not preview_fits:
         return "is the text that was recorded, but its preview was changed"
-    counts.compared += 1
+    counts.contents += 1
     return None
 
 

@@ -1,39 +1,8 @@
-"""Something that is not as it was recorded."""
+"""Differences put in order, and positions in words."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
 
-DifferenceKind = Literal[
-    "changed",
-    "hash",
-    "missing",
-    "inserted",
-    "swapped",
-    "truncated",
-    "rewritten",
-    "head",
-    "order",
-    "append",
-    "version",
-    "commit",
-    "unreadable",
-    "content",
-    "transcript",
-    "projection",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What is wrong, in words, and the first position at which it shows."""
-
-    position: int
-    kind: DifferenceKind
-    text: str
-
-    def __str__(self) -> str:
-        return f"position {self.position}: {self.text}"
+from application.ports.verifications import Difference
 
 
 def first_difference(found: Iterable[Difference | None]) -> Difference | None:

@@ -12,9 +12,10 @@ from uuid import UUID
 
 import psycopg
 
+from application.ports.verifications import Difference
 from infrastructure.contract.errors import UserError
+from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.process import WorkerProcess, send_answer
-from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
 from infrastructure.outbound.log.verify.rows import database_error_reason, open_read_connection
 from infrastructure.outbound.log.verify.whole_tables import StoredHead
@@ -83,6 +84,7 @@ def _parse_findings(found: dict[str, Any]) -> RangeFindings:
         | {
             "range": Range(*found["range"]),
             "chain_hash": bytes.fromhex(found["chain_hash"]),
+            "counts": VerifiedCounts(**found["counts"]),
             "difference": Difference(**difference) if difference else None,
         }
     )

@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from application.ports.verifications import Difference
 from application.projections.fold import FOREVER
 from application.projections.projection import Projection
 from domain.session.state import Session
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.columns import columns_of
-from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
 _AS_OF = (

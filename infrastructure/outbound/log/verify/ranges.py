@@ -2,22 +2,23 @@
 it is judged by whoever looks over the range in front."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from application.ports.verifications import Difference
 from application.projections.catalog import PROJECTIONS
 from domain.run.events import RunEnded
 from domain.run.state import Run
 from domain.values.record import RUN_PREFIX
+from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
 from infrastructure.outbound.log.verify.contents import (
-    ContentCounts,
     ContentMention,
     check_contents,
     find_references,
 )
-from infrastructure.outbound.log.verify.difference import Difference, first_difference
+from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.projections import check_rows
 from infrastructure.outbound.log.verify.refold import (
     ReadEvent,
@@ -46,17 +47,12 @@ class Range(NamedTuple):
 
 @dataclass(slots=True)
 class RangeFindings:
-    """What was found in a range: the hash of its last good event and how much was compared, and
-    the first difference, if there is one. `run_rows` and `session_rows` are how many rows there are
-    in each projection of runs, and of sessions."""
+    """What was found in a range: the hash of its last good event, how much was compared, and the
+    first difference, if there is one."""
 
     range: Range
     chain_hash: bytes = b""
-    run_rows: int = 0
-    session_rows: int = 0
-    contents: int = 0
-    transcripts: int = 0
-    erased: int = 0
+    counts: VerifiedCounts = field(default_factory=VerifiedCounts)
     difference: Difference | None = None
 
 
@@ -118,12 +114,13 @@ class RangeChecker:
     ) -> Difference | None:
         """The texts and transcripts that the events of a page refer to, and the rows that were made
         by the transactions that end in it: those behind `whole`."""
-        connection = self._connection
-        contents, transcripts = ContentCounts(), ContentCounts()
-        found = first_difference(
+        connection, counts = self._connection, findings.counts
+        counts.run_rows += len(page.runs)
+        counts.session_rows += len(page.sessions)
+        return first_difference(
             (
-                check_contents(connection, mentions_in(page.events, self._log_id), contents),
-                check_transcripts(connection, sealed_in(page.events), transcripts),
+                check_contents(connection, mentions_in(page.events, self._log_id), counts),
+                check_transcripts(connection, sealed_in(page.events), counts),
                 *(
                     check_rows(
                         connection,
@@ -136,12 +133,6 @@ class RangeChecker:
                 ),
             )
         )
-        findings.run_rows += len(page.runs)
-        findings.session_rows += len(page.sessions)
-        findings.contents += contents.compared
-        findings.transcripts += transcripts.compared
-        findings.erased += contents.erased + transcripts.erased
-        return found
 
 
 def mentions_in(events: Sequence[ReadEvent], log_id: UUID | None) -> Iterator[ContentMention]:

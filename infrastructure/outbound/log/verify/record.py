@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import psycopg
@@ -193,8 +193,7 @@ class _VerificationRow:
         checked, wrong = found.checked, found.difference
         values = [
             *(found.began, checked.position, found.head.position, found.head.chain_hash),
-            *(checked.run_rows, checked.session_rows),
-            *(checked.contents, checked.transcripts, checked.erased),
+            *astuple(checked.counts),
             *(
                 (None, None, None)
                 if wrong is None

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from application.ports.verifications import Difference
 from domain.event_types import AnyEvent, ConfigurationActivated
 from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
@@ -26,7 +27,6 @@ from infrastructure.outbound.log.read.fold_input import (
     fold_rows_of_runs,
     values_of_runs,
 )
-from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.projections import sessions_as_of
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 

@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.tasks import cancel_all
 from application.log.event_log import LogUnavailable
-from application.ports.verifications import VERIFICATIONS_MAX, FoundDifference, RecordedVerification
+from application.ports.verifications import VERIFICATIONS_MAX, Difference, RecordedVerification
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
@@ -145,7 +145,7 @@ def _verification(row: Sequence[Any]) -> RecordedVerification:
     names = RecordedVerification.__dataclass_fields__
     difference = None
     if position is not None:
-        difference = FoundDifference(position=position, kind=kind, text=text)
+        difference = Difference(position, kind, text)
     known = dict(zip(names, facts, strict=False))
     return RecordedVerification(**known, difference=difference, failure=failure)
 

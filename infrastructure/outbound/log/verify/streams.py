@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from application.ports.verifications import Difference
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.verify.chain import Link
-from infrastructure.outbound.log.verify.difference import Difference, first_difference
+from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow, one_row
 
 _PREDECESSORS = (

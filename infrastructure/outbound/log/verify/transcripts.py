@@ -11,16 +11,16 @@ from uuid import UUID
 import orjson
 
 from application.ports.transcripts import RecordedEntry
+from application.ports.verifications import Difference
 from domain.run.facts import TranscriptSeal
+from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.verify.contents import (
     READ_BYTES_MAX,
     READ_MAX,
-    ContentCounts,
     batches,
 )
-from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
 _KEYS = "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%b::uuid[])"
@@ -47,7 +47,7 @@ class _ReadTranscript(NamedTuple):
 
 
 def check_transcripts(
-    connection: ReadConnection, sealed: Iterable[RecordedTranscript], counts: ContentCounts
+    connection: ReadConnection, sealed: Iterable[RecordedTranscript], counts: VerifiedCounts
 ) -> Difference | None:
     """The first transcript that is not what was sealed; they are in order."""
     for batch in batches(sealed, lambda one: one.seal.bytes, READ_BYTES_MAX, READ_MAX):
@@ -91,7 +91,7 @@ def _read(
 
 
 def _transcript_fault(
-    one: RecordedTranscript, read: _ReadTranscript | None, has_key: bool, counts: ContentCounts
+    one: RecordedTranscript, read: _ReadTranscript | None, has_key: bool, counts: VerifiedCounts
 ) -> str | None:
     seal = one.seal
     if not has_key:
@@ -105,5 +105,5 @@ def _transcript_fault(
         )
     if seal.count and found.hmac != seal.hmac:
         return "was changed: its entries are not the ones that were sealed"
-    counts.compared += 1
+    counts.transcripts += 1
     return None

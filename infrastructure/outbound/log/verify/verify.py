@@ -4,7 +4,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,12 +12,17 @@ from uuid import UUID
 import orjson
 import psycopg
 
+from application.ports.verifications import Difference
 from application.projections.catalog import PROJECTIONS
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.operations import OnVerifyProgress, ignore_verify_progress
-from infrastructure.outbound.log.verify.difference import Difference, first_difference
+from infrastructure.contract.operations import (
+    OnVerifyProgress,
+    VerifiedCounts,
+    ignore_verify_progress,
+)
+from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
 from infrastructure.outbound.log.verify.rows import (
@@ -37,6 +42,8 @@ FILE_BYTES_MAX = 4_096
 STATE_FILE = "log-verify.json"
 """Where progress is noted in a data directory."""
 
+_COUNT_NAMES = ("runRows", "sessionRows", "contents", "transcripts", "erased")
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -45,11 +52,7 @@ class Progress:
     log_id: UUID
     position: int = 0
     chain_hash: bytes = b""
-    run_rows: int = 0
-    session_rows: int = 0
-    contents: int = 0
-    transcripts: int = 0
-    erased: int = 0
+    counts: VerifiedCounts = field(default_factory=VerifiedCounts)
 
     def after(self, findings: RangeFindings) -> "Progress":
         """With a range behind it that was found right as a whole."""
@@ -57,11 +60,7 @@ class Progress:
             self,
             position=findings.range.last,
             chain_hash=findings.chain_hash,
-            run_rows=self.run_rows + findings.run_rows,
-            session_rows=self.session_rows + findings.session_rows,
-            contents=self.contents + findings.contents,
-            transcripts=self.transcripts + findings.transcripts,
-            erased=self.erased + findings.erased,
+            counts=self.counts + findings.counts,
         )
 
 
@@ -71,11 +70,7 @@ def note_progress(path: Path, progress: Progress) -> None:
         "logId": str(progress.log_id),
         "position": progress.position,
         "chainHash": progress.chain_hash.hex(),
-        "runRows": progress.run_rows,
-        "sessionRows": progress.session_rows,
-        "contents": progress.contents,
-        "transcripts": progress.transcripts,
-        "erased": progress.erased,
+        **dict(zip(_COUNT_NAMES, astuple(progress.counts), strict=True)),
     }
     part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
@@ -109,11 +104,7 @@ def read_progress(path: Path, log_id: UUID) -> Progress | None:
             log_id=UUID(found["logId"]),
             position=int(found["position"]),
             chain_hash=bytes.fromhex(found["chainHash"]),
-            run_rows=int(found["runRows"]),
-            session_rows=int(found["sessionRows"]),
-            contents=int(found["contents"]),
-            transcripts=int(found["transcripts"]),
-            erased=int(found["erased"]),
+            counts=VerifiedCounts(*(int(found[name]) for name in _COUNT_NAMES)),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise UserError(
@@ -239,7 +230,10 @@ class _VerificationRun:
         """When everything was walked: whether there are as many rows as the events made."""
         if checked.position < opening.head.position:
             return None
-        rows: dict[type[Any], int] = {Run: checked.run_rows, Session: checked.session_rows}
+        rows: dict[type[Any], int] = {
+            Run: checked.counts.run_rows,
+            Session: checked.counts.session_rows,
+        }
         if all(opening.rows[one.name] == rows[one.state] for one in PROJECTIONS):
             return None
         return row_without_event(self._connection, opening.head.position)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from application.ports.verifications import Difference
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER
 from application.projections.projection import Projection
@@ -17,11 +18,7 @@ from domain.values.record import RUN_PREFIX, SESSION_PREFIX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
-from infrastructure.outbound.log.verify.difference import (
-    Difference,
-    first_difference,
-    format_positions,
-)
+from infrastructure.outbound.log.verify.difference import first_difference, format_positions
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
     one_row,

@@ -11,10 +11,12 @@ from types import ModuleType
 
 import pytest
 
+from application.ports.verifications import Difference
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
     OnVerifyProgress,
     ServeOptions,
+    VerifiedCounts,
     VerifyOptions,
     VerifyReport,
 )
@@ -26,14 +28,10 @@ RIGHT = VerifyReport(
     head=f"30:{HASH}",
     began=10,
     events=20,
-    run_rows=4,
-    session_rows=2,
-    contents=7,
-    transcripts=1,
-    erased=3,
+    counts=VerifiedCounts(4, 2, 7, 1, 3),
     seconds=0.5,
 )
-WRONG = replace(RIGHT, events=5, position=16, kind="missing", difference="position 16: it is gone")
+WRONG = replace(RIGHT, events=5, difference=Difference(16, "missing", "it is gone"))
 
 
 @dataclass

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.transfer.file_reader import FileFault
+from infrastructure.contract.errors import FileFault, UserError
 from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX
 from infrastructure.outbound.log.transfer.lines import FILE_FORMAT, UnknownFileFormat
 from infrastructure.outbound.log.transfer.verify_file import verify_file

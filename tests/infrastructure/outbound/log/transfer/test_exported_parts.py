@@ -79,8 +79,7 @@ def test_a_tree_holds_every_event_of_it_and_each_proves_its_own_bytes(
     assert done.seal.events == of_tree < told.last
     found = verify_file(file)
     assert found.fault is None
-    assert found.header is not None
-    assert found.header.scope == "tree"
+    assert found.scope == "tree"
     with pytest.raises(UserError, match="holds one tree of a log"):
         imported(database_url, file)
     lines = file.read_bytes().splitlines(keepends=True)

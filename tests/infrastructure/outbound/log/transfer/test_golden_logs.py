@@ -31,7 +31,7 @@ async def test_golden_log_is_imported_and_continued(
 ) -> None:
     found = await asyncio.to_thread(verify_file, file)
     assert found.fault is None
-    assert min(found.contents, found.transcripts, found.erased) > 1
+    assert min(found.counts.contents, found.counts.transcripts, found.counts.erased) > 1
     await asyncio.to_thread(imported, database_url, file)
     order = VerifyOrder(state_file=tmp_path / "state")
     assert run_verification(database_url, order).difference is None

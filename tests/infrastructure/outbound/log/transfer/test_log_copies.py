@@ -63,7 +63,7 @@ def test_a_generated_history_is_the_same_in_its_copy(
     exported(database_url, again, **WHOLE)
     assert again.read_bytes() == file.read_bytes()
     found = verify_file(file)
-    assert (found.fault, found.events, found.erased) == (None, 6_000, 0)
+    assert (found.fault, found.events, found.counts.erased) == (None, 6_000, 0)
     databases.drop(url)
 
 
@@ -83,7 +83,7 @@ def test_what_is_erased_is_in_no_file_and_stays_erased(
     assert all(text not in written for text in texts if len(text) > 12 and text not in others)
     found = verify_file(file)
     assert found.fault is None
-    assert found.erased > len(texts) - 1
+    assert found.counts.erased > len(texts) - 1
     imported(database_url, file)
     with psycopg.connect(database_url) as connection:
         query = "SELECT count(*) FROM contents WHERE session_id = %s"
@@ -130,7 +130,7 @@ def test_transcripts_leave_without_keys_when_texts_are_not_asked_for(
     assert b"content-key" not in file.read_bytes()
     found = verify_file(file)
     assert found.fault is None
-    assert found.transcripts > 0
+    assert found.counts.transcripts > 0
     with pytest.raises(UserError, match="holds no texts"):
         imported(database_url, file)
 

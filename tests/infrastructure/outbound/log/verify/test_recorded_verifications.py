@@ -65,7 +65,7 @@ async def test_what_was_found_is_on_record(
     assert (one.last, one.head_hash) == (found.head.position, found.head.chain_hash)
     assert one.head_hash == await served.chain_hash_at(found.head.position)
     counts = (one.run_rows, one.session_rows, one.contents, one.transcripts, one.erased)
-    checked = found.checked
+    checked = found.checked.counts
     assert counts == (
         *(checked.run_rows, checked.session_rows),
         *(checked.contents, checked.transcripts, checked.erased),

@@ -45,9 +45,9 @@ async def test_a_log_in_which_everything_has_happened_is_right(
     rows = [
         (await running.ask(f"SELECT count(*) FROM {one}"))[0][0] for one in ("runs", "sessions")
     ]
-    assert [found.checked.run_rows, found.checked.session_rows] == rows
-    assert found.checked.contents > 40
-    assert found.checked.transcripts == 16
+    assert [found.checked.counts.run_rows, found.checked.counts.session_rows] == rows
+    assert found.checked.counts.contents > 40
+    assert found.checked.counts.transcripts == 16
     assert 0 < found.seconds < 60
 
 

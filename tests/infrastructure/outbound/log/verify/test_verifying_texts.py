@@ -64,7 +64,7 @@ def test_a_text_is_missing_unless_its_key_is_too(told: ToldLog) -> None:
     erased = told.do("DELETE FROM contents WHERE session_id = %s", session_id)
     verified = told.verify()
     assert verified.difference is None
-    assert verified.checked.erased == erased + 1 + 1, "the transcript is erased too"
+    assert verified.checked.counts.erased == erased + 1 + 1, "the transcript is erased too"
 
 
 def test_a_transcript_that_was_provided_is_erased_with_the_session_it_is_of(
@@ -81,7 +81,7 @@ def test_a_transcript_that_was_provided_is_erased_with_the_session_it_is_of(
     told.do("DELETE FROM content_keys WHERE session_id = %s", owner)
     verified = told.verify()
     assert verified.difference is None
-    assert verified.checked.erased == 1 + others
+    assert verified.checked.counts.erased == 1 + others
 
 
 def test_a_changed_key_shows(told: ToldLog) -> None:
@@ -123,6 +123,8 @@ def test_texts_are_compared_in_bounded_batches(
         "SELECT count(*) FROM contents WHERE EXISTS (SELECT FROM events"
         " WHERE position(content_id::text IN convert_from(state, 'utf8')) > 0)"
     )
-    assert whole.contents == told.one(mentioned)
-    assert whole.transcripts == told.one("SELECT count(DISTINCT run_id) FROM transcript_entries")
-    assert whole.erased == 0
+    assert whole.counts.contents == told.one(mentioned)
+    assert whole.counts.transcripts == told.one(
+        "SELECT count(DISTINCT run_id) FROM transcript_entries"
+    )
+    assert whole.counts.erased == 0

@@ -57,8 +57,8 @@ def test_a_right_log_has_no_difference_however_it_is_looked_over(
         for first in range(1, last + 1, size):
             found = checker.check(ranges.Range(first, min(first + size - 1, last)))
             assert found.difference is None
-            counted["runs"] += found.run_rows
-            counted["sessions"] += found.session_rows
+            counted["runs"] += found.counts.run_rows
+            counted["sessions"] += found.counts.session_rows
     # Each row was compared once, in the range in which its transaction ends.
     assert counted == {table: cut.one(f"SELECT count(*) FROM {table}") for table in counted}
     assert counted["runs"] < cut.one("SELECT count(*) FROM events WHERE stream LIKE 'run:%'")
