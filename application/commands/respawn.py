@@ -9,8 +9,8 @@ from application.commands.context import CommandContext, CommandResponse
 from application.commands.control import require_service
 from application.commands.resolve_request import REQUESTER_KEY, resolve_request
 from application.commands.services import CommandServices
-from application.commands.spawn import AcceptedSpawn
 from application.context.recorded_scripts import NothingRecorded
+from application.log.answers import AcceptedSpawn
 from application.log.unit_of_work import provenance_of
 from application.ports.configurations import PinnedConfiguration
 from application.queries.access import (

@@ -1,19 +1,14 @@
 """Spawn sub-agents."""
 
-from typing import Literal
-from uuid import UUID
-
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.control import require_service
 from application.commands.resolve_request import REQUESTER_KEY, resolve_request
 from application.commands.services import CommandServices
+from application.log.answers import AcceptedBatch, AcceptedBatchOfOne, AcceptedSpawn
 from application.queries.access import Caller, require_agent_access, require_session_access
 from application.queries.command import Command, Option
 from application.queries.operation import operation
 from application.queries.session_reference import resolve_session_reference
-from application.queries.views.run import AttachedFileView
-from application.queries.views.view import View
-from domain.run.facts import SpawnMode
 from domain.spawn.request import SpawnRequest
 from domain.values.moments import DURATION_FORMS
 
@@ -86,51 +81,6 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
         )
     ),
 }
-
-
-class AttachmentsReceipt(View):
-    """What was attached, and where it is below the child's workspace."""
-
-    count: int
-    total_bytes: int
-    files: list[AttachedFileView]
-    rel_dir: str
-
-
-class AcceptedRun(View):
-    """One child of an accepted spawn. `modelApplied` is whether the model that was named first is
-    the one that runs; null when none was named."""
-
-    run_id: UUID
-    child_session_key: str
-    session_id: UUID
-    label: str | None
-    mode: SpawnMode
-    note: str | None
-    model_applied: bool | None
-    attachments: AttachmentsReceipt | None
-    warnings: list[str]
-
-
-class _AcceptedRuns(View):
-    status: Literal["accepted"]
-    runs: list[AcceptedRun]
-
-
-class AcceptedSpawn(AcceptedRun, _AcceptedRuns):
-    """An accepted spawn: its run in `runs`, and the members of that run beside it."""
-
-
-class AcceptedBatch(View):
-    """An accepted list of tasks: a run for each."""
-
-    status: Literal["accepted"]
-    batch_id: UUID
-    runs: list[AcceptedRun]
-
-
-class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
-    """An accepted list with one task: the members of its run stand beside it."""
 
 
 @operation(

@@ -1,6 +1,6 @@
 """What callers are told, made from the record alone, so that a repeat gives the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
@@ -8,15 +8,66 @@ from uuid import UUID
 from application.log.event_log import StoredAnswer
 from application.log.view import View
 from domain.context.fork import accepted_note, fork_note
-from domain.run.facts import STEP_ORDER
+from domain.run.facts import STEP_ORDER, SpawnMode
 from domain.run.state import Run
 from domain.values import rules
 from domain.values.refusals import ERASED
 
 _ERASED_SINCE = "the text of this refusal was erased"
 AnswerStatus = Literal["forbidden", "error"]
-ResponseBody = dict[str, object]
-"""What the caller is told of one child."""
+
+
+class AttachedFileView(View):
+    """A file that was attached; `sha256` is of its content."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class AttachmentsReceipt(View):
+    """What was attached, and where it is below the child's workspace."""
+
+    count: int
+    total_bytes: int
+    files: list[AttachedFileView]
+    rel_dir: str
+
+
+class AcceptedRun(View):
+    """One child of an accepted spawn. `modelApplied` is whether the model that was named first is
+    the one that runs; null when none was named."""
+
+    run_id: UUID
+    child_session_key: str
+    session_id: UUID
+    label: str | None
+    mode: SpawnMode
+    note: str | None
+    model_applied: bool | None
+    attachments: AttachmentsReceipt | None
+    warnings: list[str]
+
+
+class _AcceptedRuns(View):
+    status: Literal["accepted"]
+    runs: list[AcceptedRun]
+
+
+class AcceptedSpawn(AcceptedRun, _AcceptedRuns):
+    """An accepted spawn: its run in `runs`, and the members of that run beside it."""
+
+
+class AcceptedBatch(View):
+    """An accepted list of tasks: a run for each."""
+
+    status: Literal["accepted"]
+    batch_id: UUID
+    runs: list[AcceptedRun]
+
+
+class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
+    """An accepted list with one task: the members of its run stand beside it."""
 
 
 class ContinuedAnswer(View):
@@ -151,49 +202,26 @@ def refused_session_key(key: str | None, step: str) -> str | None:
     return key if step in STEP_ORDER and step != "attachments" else None
 
 
-def child_body(
-    run: Run,
-    *,
-    key: str,
-    note: str | None,
-    warnings: tuple[str, ...],
-    model_applied: bool | None,
-    attachments: Mapping[str, object] | None,
-) -> ResponseBody:
-    """What is told of a child that exists; `key` is its session key, `attachments` the receipt of
-    what was attached."""
-    return {
-        "runId": str(run.run_id),
-        "childSessionKey": key,
-        "sessionId": str(run.session_id),
-        "label": run.label,
-        "mode": run.options.mode,
-        "note": note,
-        "modelApplied": model_applied,
-        "attachments": attachments,
-        "warnings": list(warnings),
-    }
-
-
-def accepted_response(children: Sequence[ResponseBody], batch_id: UUID | None) -> StoredAnswer:
+def accepted_response(children: Sequence[AcceptedRun], batch_id: UUID | None) -> StoredAnswer:
     """The answer to a spawn whose children exist; with the fields of the one at the top when there
     is one. `batch_id` is that of a request for several."""
-    body: dict[str, object] = {"status": "accepted"}
-    if batch_id is not None:
-        body["batchId"] = str(batch_id)
-    body["runs"] = list(children)
-    return StoredAnswer("accepted", body | (children[0] if len(children) == 1 else {}))
+    told = {"status": "accepted", "batch_id": batch_id, "runs": children}
+    if batch_id is None:
+        answer: View = AcceptedSpawn.from_source(children[0], **told)
+    elif len(children) == 1:
+        answer = AcceptedBatchOfOne.from_source(children[0], **told)
+    else:
+        answer = AcceptedBatch(**told)
+    return StoredAnswer.of("accepted", answer)
 
 
-def body_of_run(run: Run, attachments: Mapping[str, object] | None) -> ResponseBody:
-    """What is told of a child, from its run."""
+def accepted_run(run: Run, attachments: AttachmentsReceipt | None) -> AcceptedRun:
+    """What is told of a child, from its run; `attachments` is the receipt of what was attached."""
     assert run.plan is not None
-    assert run.child_session_key is not None
-    return child_body(
+    return AcceptedRun.from_source(
         run,
-        key=run.child_session_key,
+        mode=run.options.mode,
         note=accepted_note(run.options, run.requester, fork_note(run.fork)),
-        warnings=run.warnings,
         model_applied=run.plan.model_applied,
         attachments=attachments,
     )

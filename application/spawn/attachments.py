@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from application.log.answers import AttachmentsReceipt
 from application.log.event_log import StagedFile
 from application.log.texts import Contents
 from domain.configuration.configuration import Configuration
 from domain.configuration.tools import Attachments
 from domain.context.attachment_manifest import (
-    attachments_receipt,
     file_list,
     parse_file_list,
     relative_dir,
@@ -55,16 +55,17 @@ async def evaluate_attachments(
     )
 
 
-async def read_attachments_receipt(run: Run, contents: Contents) -> dict[str, object] | None:
+async def read_attachments_receipt(run: Run, contents: Contents) -> AttachmentsReceipt | None:
     """What the caller is told of the files that were attached; None when none were."""
     attachments = run.attachments
     if attachments is None or attachments.manifest is None:
         return None
     text = await contents.text(attachments.manifest)
-    return (
-        attachments_receipt(relative_dir(run.run_id), parse_file_list(text))
-        if text is not None
-        else None
+    if text is None:
+        return None
+    listed = parse_file_list(text)
+    return AttachmentsReceipt.from_source(
+        listed, count=len(listed.files), rel_dir=relative_dir(run.run_id)
     )
 
 

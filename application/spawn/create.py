@@ -9,7 +9,7 @@ from application.context.prompt_inputs import (
     preamble_ingredients,
 )
 from application.context.shared_context import read_shared_spawn
-from application.log.answers import accepted_response, child_body
+from application.log.answers import AcceptedRun, accepted_response
 from application.log.event_log import Appended, Decision, Submission, World
 from application.log.unit_of_work import (
     RunCommands,
@@ -47,9 +47,10 @@ async def compose_child(
     far as its steps have brought it."""
     create = await _creation_command(work, files, preparation, planned, receipts)
     run = preparation.run
-    response = child_body(
+    response = AcceptedRun.from_source(
         run,
-        key=session_key,
+        child_session_key=session_key,
+        mode=run.options.mode,
         note=create.note,
         warnings=create.warnings,
         model_applied=planned.plan.model_applied,

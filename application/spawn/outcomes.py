@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from application.log.answers import ResponseBody
+from application.log.answers import AcceptedRun
 from application.steps.preparation import Preparation, Refused
 from domain.run.commands import CreateSession
 from domain.run.state import Run
@@ -15,7 +15,7 @@ class Ready:
 
     preparation: Preparation
     create: CreateSession
-    response: ResponseBody
+    response: AcceptedRun
 
 
 Outcome = Ready | Refused

@@ -8,9 +8,8 @@ from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
 from application.coordination.lane import LanePlaces
 from application.log.answers import (
-    ResponseBody,
     accepted_response,
-    body_of_run,
+    accepted_run,
     refusal_of_run,
     refusal_response,
 )
@@ -133,7 +132,11 @@ class SpawnService:
                 f" Idempotency-Key, or read run {first.run_id}"
             )
         if first.refusal is None:
-            children = [await self._response_body(run) for run in prepared.runs]
+            contents = self._work.contents
+            children = [
+                accepted_run(run, await read_attachments_receipt(run, contents))
+                for run in prepared.runs
+            ]
             batch_id = first.batch.batch_id if first.batch is not None else None
             return SpawnResult(first, accepted_response(children, batch_id), position)
         # All of a batch were refused for one of them.
@@ -141,6 +144,3 @@ class SpawnService:
         refusal = culprit.refusal.text if culprit.refusal is not None else None
         text = await self._work.contents.text(refusal) if refusal is not None else None
         return SpawnResult(culprit, refusal_response(refusal_of_run(culprit, text)), position)
-
-    async def _response_body(self, run: Run) -> ResponseBody:
-        return body_of_run(run, await read_attachments_receipt(run, self._work.contents))

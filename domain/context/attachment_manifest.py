@@ -89,20 +89,12 @@ def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
 def manifest_text(folder: str, files: Sequence[AcceptedFile]) -> str:
     """The file `.manifest.json` beside the files in `folder`, a relative one."""
     listed = file_list(AcceptedFiles(tuple(files)))
-    manifest = {"relDir": folder, **_summary(listed), "files": _entries(listed)}
+    manifest = {
+        "relDir": folder,
+        "count": len(listed.files),
+        "totalBytes": listed.total_bytes,
+        "files": [
+            {"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in listed.files
+        ],
+    }
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-
-
-def attachments_receipt(folder: str, listed: FileList) -> dict[str, object]:
-    """What the caller is told: count, totalBytes, files (name, bytes, sha256), relDir."""
-    return {**_summary(listed), "files": _entries(listed), "relDir": folder}
-
-
-def _summary(listed: FileList) -> dict[str, object]:
-    return {"count": len(listed.files), "totalBytes": listed.total_bytes}
-
-
-def _entries(listed: FileList) -> list[dict[str, object]]:
-    return [
-        {"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in listed.files
-    ]

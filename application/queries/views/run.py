@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
 from application.delivery.announce import estimated_cost_usd
+from application.log.answers import AttachmentsReceipt
 from application.log.event_log import EventLog
 from application.log.texts import Contents
 from application.ports.registry import StatusRows
@@ -51,21 +52,9 @@ AnnouncementStateName = Literal[
 ]
 
 
-class AttachedFileView(View):
-    """A file that was attached; `sha256` is of its content."""
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-class ListedAttachmentsView(View):
+class ListedAttachmentsView(AttachmentsReceipt):
     """The receipt with the files by name."""
 
-    count: int
-    total_bytes: int
-    files: list[AttachedFileView]
-    rel_dir: str
     state: AttachmentsState
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from domain.context.attachment_manifest import (
     FilesMismatch,
-    attachments_receipt,
     file_list,
     manifest_text,
     parse_file_list,
@@ -48,12 +47,6 @@ def test_the_manifest_is_json_of_two_spaces_and_a_line_end() -> None:
         "  ]\n"
         "}\n"
     )
-
-
-def test_the_receipt_says_what_the_manifest_says() -> None:
-    told = attachments_receipt(FOLDER, file_list(FILES))
-    assert list(told) == ["count", "totalBytes", "files", "relDir"]
-    assert told == json.loads(manifest_text(FOLDER, FILES.files))
 
 
 def test_the_list_is_kept_and_read_again_without_a_content() -> None:

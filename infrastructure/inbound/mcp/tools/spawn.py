@@ -6,14 +6,14 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from application.commands.control import require_service
-from application.commands.spawn import (
+from application.commands.spawn import submit_spawn
+from application.commands.yielding import YieldBody, yield_session
+from application.log.answers import (
     AcceptedBatch,
     AcceptedBatchOfOne,
     AcceptedSpawn,
-    submit_spawn,
+    YieldedAnswer,
 )
-from application.commands.yielding import YieldBody, yield_session
-from application.log.answers import YieldedAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import require_scope
 from application.queries.errors import validation_problem
