@@ -2,10 +2,12 @@
 
 import gc
 import os
+import re
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,7 +47,7 @@ settings.load_profile("gate")
 # Of the first marker that a test has; tests without any have turn 1.
 TURNS = {"long": 0, "kill": 3, "server": 4, "db": 2}
 
-WITH_PROCESSES = tuple(
+WITH_PROCESSES = frozenset(
     Path(__file__).parent / name
     for name in (
         "clients",
@@ -62,6 +64,9 @@ WITH_PROCESSES = tuple(
     )
 )
 """Folders whose tests start programs of their own, listen, or take a moment otherwise."""
+UNWANTED_MARK = re.compile(r"\bnot (\w+)")
+MARKS_OF_FILE = re.compile(r"^pytestmark = (?:\[[^]]*\]|.*)$", re.MULTILINE)
+MARK = re.compile(r"pytest\.mark\.(\w+)")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -89,6 +94,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTimePlugin(config))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what `-m "not …"` would deselect whole: a file is not imported for that."""
+    words = UNWANTED_MARK.findall(config.option.markexpr)
+    if "process" in words and collection_path in WITH_PROCESSES:
+        return True
+    if words and collection_path.suffix == ".py":
+        found = MARKS_OF_FILE.search(collection_path.read_text("utf-8"))
+        if found and not {*MARK.findall(found[0])}.isdisjoint(words):
+            return True
+    return None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What asks for a database is marked `db`, and what is in certain folders `process`: nobody has
     to remember it. Files of long tests come first, so that no process is left alone with one at the
@@ -98,7 +115,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "databases" in getattr(item, "fixturenames", ()):
             item.add_marker("db")
-        if any(folder in item.path.parents for folder in WITH_PROCESSES):
+        if _is_with_processes(item.path.parent):
             item.add_marker("process")
         turns.setdefault(item.path, set()).add(_turn_of(item))
     items.sort(key=lambda item: 0 if 0 in turns[item.path] else max(turns[item.path]))
@@ -107,6 +124,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+@cache
+def _is_with_processes(folder: Path) -> bool:
+    return any(one in WITH_PROCESSES for one in (folder, *folder.parents))
 
 
 def _turn_of(item: pytest.Item) -> int:

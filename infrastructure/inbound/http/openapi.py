@@ -1,6 +1,7 @@
 """The description of the API as a document."""
 
 import inspect
+from functools import cache
 from typing import Annotated, Any, get_args
 
 from fastapi import FastAPI, Query
@@ -134,6 +135,7 @@ def documented_route(row: Operation) -> APIRoute:
     )
 
 
+@cache
 def document() -> dict[str, Any]:
     """Return the document without a server."""
     return describe(FastAPI(title="spawnlog", version="0"))

@@ -7,7 +7,6 @@ import pytest
 
 from application.operations import OPERATIONS
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
-from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 from tests.support.http.mcp import McpCaller
 from tests.support.http.shown_tools import RECORDED, shown_tools
 from tests.support.servers.http_server import House
@@ -18,6 +17,9 @@ def test_tools_are_as_recorded() -> None:
 
 
 def test_models_of_runtime_model_know_every_tool() -> None:
+    # The library for models takes two seconds to load.
+    from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
+
     assert {one.name for one in TOOLS} == set(OWN_TOOLS)
 
 
