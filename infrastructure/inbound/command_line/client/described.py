@@ -244,6 +244,10 @@ class Given:
         """Return a parameter by its name."""
         return next(one for one in self.parameters if one.name == name)
 
+    def typed(self, place: str) -> JsonObject:
+        """Return what was typed for the parameters of the path, the query or the body."""
+        return {one.name: self.values[one.name] for one in self.parameters if one.place == place}
+
     def query(self, client: "CommandClient", *, without: Sequence[str] = ()) -> JsonObject:
         """Return the parameters of the query; a name of a run is looked up."""
         sent = self._sent("query", client, without)

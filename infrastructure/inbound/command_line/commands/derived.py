@@ -74,16 +74,15 @@ def _ask(
         path = given.path(client, operation.path)
         if operation.method == "GET":
             answer = client.get(path, given.query(client)).value
-            body: JsonObject = {}
         else:
-            body = given.body(client)
             key = str(uuid.uuid4()) if operation.takes_key else None
+            body = given.body(client)
             answer = client.write(operation.method, path, body, idempotency_key=key).value
     if operation.items is not None and api.output is Output.JSONL:
         print_listing(Listing(answer.get(operation.items) or [], more=False), (), api.output)
     elif not print_object(answer, api.output):
         if display is None or operation.fields:
-            _print_answer(operation, answer, {**given.values, **body, **answer})
+            _print_answer(operation, answer, {**answer, **given.typed("path")})
         if display is not None:
             display(answer)
         for member, note in operation.notes.items():

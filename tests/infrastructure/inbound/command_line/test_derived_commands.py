@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from infrastructure.inbound.command_line.client.described import (
     DescribedOperation,
+    Given,
     Parameter,
     described_operations,
 )
 from infrastructure.inbound.http.openapi import document
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import CommandClient
 
 RUN = "11111111-0000-4000-8000-000000000001"
 DERIVED = [one for one in described_operations().values() if one.words and not one.by_hand]
@@ -76,6 +81,31 @@ def test_command_sends_every_option(
     else:
         assert asked.body == (sent if operation.method != "DELETE" else None)
     assert ("idempotency-key" in asked.headers) == operation.takes_key
+
+
+@pytest.mark.parametrize("operation", described_operations().values(), ids=lambda one: one.name)
+def test_value_that_was_given_is_sent(operation: DescribedOperation, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("hello")
+    special = {
+        "files": ([file], [{"name": "notes.txt", "content": "hello", "encoding": "utf8"}]),
+        "objects": (['{"a": 1}'], {"a": 1}),
+        "events": (["RunEnded", "RunQueued"], "RunEnded,RunQueued"),
+        "duration": (90, 90),
+    }
+    for one in operation.parameters:
+        typed, sent = special.get(one.means or "", (None, None))
+        if typed is None:
+            words, sent = value_of(one)
+            typed = sent if one.kind in ("texts", "integer") else True if not words else words[0]
+        # The id of a run is whole, so no server is asked which one is meant.
+        client = cast("CommandClient", None)
+        given = Given((one,), {one.name: typed})
+        if one.place == "query":
+            assert given.query(client) == {one.name: "true" if sent is True else sent}
+        elif one.place == "body":
+            outer, _, inner = one.name.partition(".")
+            assert given.body(client) == {outer: {inner: sent} if inner else sent}
 
 
 @every_command
