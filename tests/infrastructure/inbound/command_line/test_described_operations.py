@@ -5,6 +5,8 @@ import pytest
 from application.operations import OPERATIONS
 from application.queries.command import Command
 from application.queries.operation import Operation
+from infrastructure.inbound.command_line.client.described import described_operations
+from infrastructure.inbound.command_line.main import DISPLAYS
 from tests.support.command_line.describe import DESCRIPTION, description
 from tests.support.command_line.reference import commands
 
@@ -19,6 +21,11 @@ def test_operation_has_command_or_reason(row: Operation) -> None:
         assert row.command.words is None or row.command.words in commands()
     else:
         assert row.command, "give the row a command, or the reason why it has none"
+
+
+def test_displays_are_of_derived_commands() -> None:
+    derived = {one.name for one in described_operations().values() if not one.by_hand}
+    assert set(DISPLAYS) <= derived
 
 
 @pytest.mark.parametrize("words", commands())
