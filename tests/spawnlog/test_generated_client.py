@@ -14,12 +14,13 @@ import pytest
 
 from infrastructure.inbound.http.openapi import document
 from spawnlog import AsyncClient, Client
-from spawnlog.core.answer import ServerAnswer, read_value
+from spawnlog.core.answer import read_value
 from spawnlog.core.errors import InvalidSetting
 from spawnlog.core.request import Request
 from spawnlog.core.wait import RUN_MODELS
 from tests.support.client.description import python_name
 from tests.support.client.methods import ITERATORS
+from tests.support.client.silent import SilentClient
 from tests.support.client.write import PACKAGE, generated
 
 RUN = "11111111-0000-4000-8000-000000000001"
@@ -29,22 +30,6 @@ OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
-
-
-class SilentClient(Client):
-    """A client that keeps its requests in place of sending them."""
-
-    def __init__(self) -> None:
-        super().__init__("http://127.0.0.1:1", token="a-token")
-        self.requests: list[Request[Any]] = []
-
-    def answer(self, request: Request[Any], retries: object = None) -> ServerAnswer[Any]:
-        self.requests.append(request)
-        return ServerAnswer(None, None, False)
-
-    def _lines(self, request: Request[Any]) -> Iterator[Any]:
-        self.requests.append(request)
-        return iter(())
 
 
 @pytest.fixture

@@ -4,14 +4,10 @@ import json
 import os
 import stat
 import uuid
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from infrastructure.inbound.command_line.main import app
-from tests.support.http.problems import problem_of
 from tests.support.http.requests import a_key, replayed
 from tests.support.servers.attachment_server import AttachingHouse, binary, listed, text
 
@@ -112,13 +108,6 @@ def test_the_same_key_gives_the_same_answer_and_writes_once(attaching: Attaching
     assert len(attaching.runs(requester["sessionKey"])) == 1
     events = attaching.server.events(first.json()["runId"])
     assert events.count("StepTaken") == events.count("StepBegun")
-
-
-def test_other_files_under_the_same_key_are_another_request(attaching: AttachingHouse) -> None:
-    requester, key = {"sessionKey": attaching.session()}, a_key()
-    assert attaching.attach([text("a", "1")], requester=requester, key=key).status_code == 201
-    other = attaching.attach([text("a", "2")], requester=requester, key=key)
-    problem_of(other, 422, "idempotency_key_reused")
 
 
 def test_each_step_is_on_record_before_and_after(attaching: AttachingHouse) -> None:
@@ -226,24 +215,3 @@ def test_what_is_attached_can_be_white_space_or_nothing(attaching: AttachingHous
         folder = attaching.folder_of(answer)
         for file in files:
             assert (folder / file["name"]).read_bytes() == file["content"].encode()
-
-
-def test_the_command_line_attaches_files(attaching: AttachingHouse, tmp_path: Path) -> None:
-    contents = {"notes.txt": "dreißig".encode(), "photo.png": b"\0\xff\n"}
-    options = ["--requester", attaching.session(), "--agent", "holder", "-o", "json"]
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-        options += ["--attach", str(tmp_path / name)]
-    result = CliRunner(
-        env={"SPAWNLOG_URL": attaching.server.url, "SPAWNLOG_TOKEN": attaching.server.token}
-    ).invoke(app, ["spawn", "Read them", *options])
-    assert result.exit_code == 0, result.output
-    answer = json.loads(result.stdout)
-    attaching.gates.wait(answer["runId"])
-    try:
-        folder = attaching.folder_of(answer)
-        assert {name: (folder / name).read_bytes() for name in contents} == contents
-        assert answer["attachments"]["files"] == LISTED
-    finally:
-        attaching.gates.open(answer["runId"])
-        attaching.server.run(answer["runId"], "ended")

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http.problems import pointers_of, problem_of
 from tests.support.servers.attachment_server import (
-    BOOTSTRAP_MAX_CHARS,
-    BOOTSTRAP_TOTAL_MAX_CHARS,
     AttachingHouse,
     text,
 )
@@ -109,39 +106,6 @@ def test_what_cannot_be_read_is_told_and_left_out(attaching: AttachingHouse) -> 
     assert "canary" not in prompt["systemPrompt"]
 
 
-def test_what_is_no_text_is_told_and_left_out(attaching: AttachingHouse) -> None:
-    workspace = workspace_with(attaching, AGENTS="a\0b")
-    (workspace / "TOOLS.md").write_bytes(b"\xff\xfe")
-    run = ran(attaching, workspace)
-    assert brought(attaching, run) == {}
-    assert [warning.split(" ")[0] for warning in run["warnings"]] == ["AGENTS.md", "TOOLS.md"]
-    assert "it is not UTF-8" in run["warnings"][1]
-
-
-def test_each_is_cut_to_its_limit_and_both_to_theirs(attaching: AttachingHouse) -> None:
-    rest = BOOTSTRAP_TOTAL_MAX_CHARS - BOOTSTRAP_MAX_CHARS
-    workspace = workspace_with(attaching, AGENTS="a" * 250, TOOLS="t" * 150)
-    run = ran(attaching, workspace)
-    parts = brought(attaching, run)
-    assert (parts["bootstrap:AGENTS.md"].count("a" * BOOTSTRAP_MAX_CHARS), rest) == (1, 100)
-    assert f"[truncated: AGENTS.md exceeded {BOOTSTRAP_MAX_CHARS} characters]" in str(parts)
-    assert f"[truncated: TOOLS.md exceeded {rest} characters]" in str(parts)
-    assert "a" * (BOOTSTRAP_MAX_CHARS + 1) not in str(parts)
-    assert "t" * (rest + 1) not in str(parts)
-    first, second = run["warnings"]
-    assert "AGENTS.md" in first
-    assert "Shorten the file, or raise bootstrapMaxChars" in first
-    assert "TOOLS.md" in second
-    assert "bootstrapTotalMaxChars" in second
-
-
-def test_files_right_at_the_limits_are_whole(attaching: AttachingHouse) -> None:
-    workspace = workspace_with(attaching, AGENTS="ä" * BOOTSTRAP_MAX_CHARS, TOOLS="t" * 100)
-    run = ran(attaching, workspace)
-    assert run["warnings"] == []
-    assert "ä" * BOOTSTRAP_MAX_CHARS in brought(attaching, run)["bootstrap:AGENTS.md"]
-
-
 def test_they_stand_before_the_attachments(attaching: AttachingHouse) -> None:
     workspace = workspace_with(attaching, AGENTS=AGENTS)
     requester = {"sessionKey": f"agent:main:{uuid.uuid4().hex}"}
@@ -151,12 +115,3 @@ def test_they_stand_before_the_attachments(attaching: AttachingHouse) -> None:
     prompt = attaching.http.get(f"/v1/runs/{run['runId']}/prompt").json()
     sources = [part["source"] for part in prompt["parts"]]
     assert sources.index("bootstrap:AGENTS.md") < sources.index("attachments")
-
-
-def test_light_context_is_true_or_false(attaching: AttachingHouse) -> None:
-    session = attaching.session()
-    for value in (1, "yes", None):
-        answer = attaching.spawn(session, lightContext=value)
-        problem = problem_of(answer, 422, "invalid_request")
-        assert pointers_of(problem) == ["/lightContext"]
-    assert attaching.runs(session) == []

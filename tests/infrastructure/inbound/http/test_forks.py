@@ -132,19 +132,6 @@ def test_a_hundred_thousand_tokens_are_taken_over_and_one_more_is_not(house: Hou
     assert again.json() == answer.json()
 
 
-def test_a_scheduled_job_is_told_of_too_much_and_of_nothing_else(house: House) -> None:
-    session = told(house, "cron:job", totalTokens=100_001)
-    assert house.accepted(session, context="fork")["note"] == TOO_LARGE
-
-
-@pytest.mark.parametrize("size", [400_003, 400_004])
-def test_without_a_total_four_bytes_are_a_token(house: House, size: int) -> None:
-    empty = len(json.dumps({"kind": "text", "text": ""}, separators=(",", ":"))) + 1
-    session = told(house, entries=[{"kind": "text", "text": "x" * (size - empty)}])
-    answer = house.accepted(session, context="fork")
-    assert ("too large" in answer["note"]) is (size == 400_004)
-
-
 def refused(house: House, session: str, **body: Any) -> dict[str, Any]:
     """The problem of a spawn that is refused by this rule, and leaves nothing."""
     problem = problem_of(house.spawn(session, context="fork", **body), 422, "spawn_error")

@@ -7,7 +7,7 @@ import pytest
 from tests.support.faults.hostile_attachments import LIMITS
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import a_key, replayed
-from tests.support.servers.attachment_server import AttachingHouse, binary, listed, text
+from tests.support.servers.attachment_server import AttachingHouse, listed, text
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
@@ -46,50 +46,6 @@ def test_they_are_off_unless_they_are_enabled(house: House) -> None:
     assert (run["stage"], run["rule"], run["error"]) == ("refused", "attachments", DISABLED)
     assert run["attachments"] is None
     assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 0
-
-
-@pytest.mark.parametrize(
-    ("files", "detail"),
-    [
-        ([text("a")] * 51, "attachments_file_count_exceeded (maxFiles=50)"),
-        ([text(" \t")], "attachments_invalid_name (empty)"),
-        ([text("../a")], "attachments_invalid_name (../a)"),
-        ([text(".manifest.json")], "attachments_invalid_name (.manifest.json)"),
-        ([text("a\nb")], r"attachments_invalid_name (a\u000ab)"),
-        ([text("a"), text("A")], "attachments_duplicate_name (A)"),
-        ([text("a", "Y", encoding="base64")], "attachments_invalid_base64_or_too_large"),
-        ([binary("a", bytes(KILOBYTE + 1))], "attachments_invalid_base64_or_too_large"),
-        (
-            [text("a", "x" * (KILOBYTE + 1))],
-            "attachments_file_bytes_exceeded (name=a bytes=1025 maxFileBytes=1024)",
-        ),
-        (
-            [*SPENT, text("over", "x" * 97)],
-            "attachments_total_bytes_exceeded (totalBytes=4097 maxTotalBytes=4096)",
-        ),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
-def test_each_limit_has_its_words(
-    attaching: AttachingHouse, files: list[dict[str, Any]], detail: str
-) -> None:
-    refused(attaching, files, detail)
-
-
-def test_what_is_right_at_the_limits_is_taken(attaching: AttachingHouse) -> None:
-    at_limits = [
-        [text(str(number)) for number in range(50)],
-        [text("a", "x" * KILOBYTE), binary("b", bytes(KILOBYTE))],
-        [*SPENT, text("rest", "x" * 96)],
-    ]
-    for files in at_limits:
-        assert attaching.attached(files)["attachments"]["count"] == len(files)
-
-
-def test_the_first_fault_speaks(attaching: AttachingHouse) -> None:
-    bad_content, bad_name = text("a", "Y", encoding="base64"), text("b/")
-    refused(attaching, [bad_content, bad_name], "attachments_invalid_base64_or_too_large")
-    refused(attaching, [bad_name, bad_content], "attachments_invalid_name (b/)")
 
 
 def test_the_refusal_is_on_record_with_its_step(attaching: AttachingHouse) -> None:

@@ -1,44 +1,14 @@
 """What cannot be shared is refused where it stands, in the words of the caller."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
-from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX, SHARED_KEYS_MAX
 from tests.support.http.problems import pointers_of, problem_of
-from tests.support.http.sharing import given, patched, prompt, shared, types
+from tests.support.http.sharing import patched, shared, types
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
-
-
-def nested(levels: int) -> Any:
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
-def bare(levels: int) -> Any:
-    value: Any = []
-    for _ in range(levels - 1):
-        value = {"": value}
-    return value
-
-
-def test_as_much_as_may_be_is_shared(house: House) -> None:
-    session = house.session()
-    values: dict[str, Any] = {f"k{n:02}": n for n in range(SHARED_KEYS_MAX - 2)}
-    values["deep"] = [nested(SHARED_DEPTH_MAX - 2), bare(SHARED_DEPTH_MAX - 2)]
-    room = SHARED_BYTES_MAX - len(json.dumps(values | {"z": ""}, separators=(",", ":")))
-    values["z"] = "z" * room
-    run = house.ended(session, sharedContext=values)
-    assert given(house, run["runId"])["values"] == values
-    shown = prompt(house, run["runId"])
-    assert f"/v1/runs/{run['runId']}/shared-context)" in shown
-    assert len(shown) < 20_000
 
 
 def test_what_does_not_fit_beside_what_is_there_is_refused_and_recorded(house: House) -> None:

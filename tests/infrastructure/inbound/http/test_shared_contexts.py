@@ -16,46 +16,6 @@ GOAL = {"projectGoal": "Build a modern web app", "targetAudience": "Developers"}
 SHOWN = '[Shared Context]:\n- projectGoal: "Build a modern web app"\n- targetAudience: "Developers"'
 
 
-def test_a_child_finds_what_was_shared_in_its_prompt(house: House) -> None:
-    session = house.session()
-    run = house.ended(session, sharedContext=GOAL)
-    assert prompt(house, run["runId"]).endswith(f"\n\n{SHOWN}")
-    parts = house.http.get(f"/v1/runs/{run['runId']}/prompt").json()["parts"]
-    sources = [one["source"] for one in parts if one["source"].startswith("sharedContext")]
-    assert sources == ["sharedContext", "sharedContext:projectGoal", "sharedContext:targetAudience"]
-    body = given(house, run["runId"])
-    assert body["values"] == GOAL
-    source = body["sources"]["projectGoal"]
-    assert (source["kind"], source["sessionKey"], source["runId"]) == (
-        "literal",
-        session,
-        run["runId"],
-    )
-    assert source["position"] < body["position"]
-
-
-def test_a_later_child_has_what_an_earlier_one_brought_and_its_own_on_top(house: House) -> None:
-    session = house.session()
-    first = house.ended(session, label="first", sharedContext=GOAL)
-    later = house.ended(session, sharedContext={"targetAudience": "Everybody", "more": [1, 2]})
-    body = given(house, later["runId"])
-    assert body["values"] == GOAL | {"targetAudience": "Everybody", "more": [1, 2]}
-    assert list(body["values"]) == ["projectGoal", "targetAudience", "more"]
-    assert given(house, first["runId"])["values"] == GOAL
-    seen = shared(house, session)
-    assert seen["values"] == body["values"]
-    assert [one["keys"] for one in seen["history"]] == [
-        ["projectGoal", "targetAudience"],
-        ["targetAudience", "more"],
-    ]
-    starts = seen["startedWith"]
-    assert [one["runId"] for one in starts] == [first["runId"], later["runId"]]
-    assert starts[0]["label"] == "first"
-    assert [one["version"] for one in starts] == [one["position"] for one in seen["history"]]
-    before = shared(house, session, at=f"pos:{starts[0]['position']}")
-    assert (before["values"], before["version"]) == (GOAL, starts[0]["version"])
-
-
 def test_what_is_for_one_child_is_seen_by_no_other(house: House) -> None:
     session = house.session()
     only = house.ended(session, sharedContext=GOAL, sharedContextScope="child")
@@ -72,21 +32,6 @@ def test_what_is_for_one_child_is_for_those_below_it_too(house: House) -> None:
         below = house.ended(child.child, agentId="main")
         assert given(house, below["runId"])["values"] == GOAL
     assert shared(house, session)["values"] == {}
-
-
-def test_who_shares_nothing_leaves_no_trace(house: House) -> None:
-    run = house.ended(house.session(), sharedContext={}, sharedContextScope="child")
-    started = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
-    payload = next(one["payload"] for one in started if one["type"] == "RunStarted")
-    assert payload["sharedContextPosition"] is None
-    assert payload["sharedContext"] == []
-    assert given(house, run["runId"]) == {
-        "runId": run["runId"],
-        "position": None,
-        "values": {},
-        "erased": [],
-        "sources": {},
-    }
 
 
 def test_a_child_for_whom_it_grew_too_large_does_not_start_and_says_so(house: House) -> None:
@@ -115,19 +60,6 @@ def test_a_refused_spawn_shares_nothing(house: House) -> None:
     problem_of(house.spawn(session, agentId="ghost", sharedContext=GOAL), 422, "spawn_error")
     house.ended(session)
     assert shared(house, session)["values"] == {}
-
-
-def test_a_grandchild_has_it_and_what_a_child_shares_stays_below_it(house: House) -> None:
-    session = house.session()
-    with house.held(session, sharedContext=GOAL) as child:
-        more = {"targetAudience": "Testers"}
-        below = house.ended(child.child, agentId="main", sharedContext=more)
-        assert given(house, below["runId"])["values"] == GOAL | more
-        assert shared(house, child.child)["values"] == GOAL | more
-        assert shared(house, session)["values"] == GOAL
-        with house.with_token(child.token) as own:
-            read = own.get(f"/v1/runs/{child.run_id}/shared-context")
-            assert read.json()["values"] == GOAL
 
 
 def test_the_owner_patches_and_children_at_work_keep_what_they_have(house: House) -> None:

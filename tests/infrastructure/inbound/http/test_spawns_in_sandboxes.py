@@ -57,12 +57,6 @@ def test_a_requester_that_says_it_is_in_a_sandbox_spawns_nobody_outside(house: H
     assert accepted(house, spawned(house, requester, agentId="boxed"))["sandboxed"] is True
 
 
-def test_what_is_on_record_outranks_a_request_that_says_otherwise(house: House) -> None:
-    child = accepted(house, house.spawn(house.session(), agentId="boxed"))["childSessionKey"]
-    requester = {"sessionKey": child, "sandboxed": False}
-    refused(spawned(house, requester, agentId="main"), WOULD_ESCAPE)
-
-
 def test_a_child_works_in_the_folder_that_its_requester_names(house: House) -> None:
     folder = folder_of(house, "named by a request")
     requester = {"sessionKey": house.session(), "workspaceDir": str(folder)}

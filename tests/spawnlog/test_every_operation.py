@@ -1,0 +1,112 @@
+"""Every operation through both clients: the answer, or the problem, that HTTP gives."""
+
+import inspect
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from application.operations import OPERATIONS
+from application.queries.operation import Operation
+from infrastructure.inbound.http.openapi import document
+from spawnlog import AsyncClient, Client, Problem
+from spawnlog.core.answer import read_value
+from spawnlog.core.request import LinesRequest, Request
+from tests.support.client.description import python_name
+from tests.support.client.silent import SilentClient
+from tests.support.servers.http_server import House
+
+pytestmark = pytest.mark.server
+
+DOCUMENT = document()
+CHANGING = {
+    "clearPreamble": "tells whether there was one",
+    "getMetrics": "tells of each request",
+    "makePageCode": "makes another code each time",
+    "tradePageCode": "uses the code up",
+    "startVerification": "begins another one when the first is over",
+    "stopVerification": "tells whether one was under way",
+}
+"""Operations whose second answer differs from the first one, and why."""
+SAME_TWICE = [one for one in OPERATIONS if one.name not in CHANGING]
+NAMES = {"from": "pos:0", "to": "pos:1", "when": "running > 0"}
+"""Values of parameters that an operation needs."""
+
+
+@pytest.fixture(scope="module")
+def run(house: House) -> dict[str, Any]:
+    """A run that is over."""
+    return house.ended(house.session(), agentId="talker", cleanup="keep", label="lived")
+
+
+def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a method: what it needs, and the example of its body."""
+    method = getattr(Client, python_name(operation.name))
+    described = DOCUMENT["paths"][operation.path][operation.method.lower()]
+    known = {
+        **NAMES,
+        "runId": run["runId"],
+        "id": run["runId"],
+        "key": run["childSessionKey"],
+        "with": run["runId"],
+        "revision": 1,
+    }
+    given = {python_name(name): value for name, value in known.items()}
+    if "requestBody" in described:
+        body = dict(described["requestBody"]["content"]["application/json"]["example"])
+        if operation.name == "patchSharedContext":
+            body = {"changes": body}
+        given |= {python_name(name): value for name, value in body.items()}
+    taken = inspect.signature(method).parameters
+    required = {name for name, one in taken.items() if one.default is inspect.Parameter.empty}
+    needed = required | ({"when"} if operation.name == "findEvents" else set())
+    members = set(given) - {python_name(one) for one in known}
+    if "idempotency_key" in taken:
+        given["idempotency_key"] = f"{operation.name}-{run['runId']}"
+        needed |= {"idempotency_key"}
+    return {
+        name: value for name, value in given.items() if name in taken and name in needed | members
+    }
+
+
+def http_outcome(house: House, request: Request[Any]) -> Any:
+    """Return what HTTP answers, in the words of the client."""
+    answer = house.http.request(
+        request.method, request.target, content=request.content, headers=dict(request.headers)
+    )
+    if not answer.is_success:
+        problem = answer.json()
+        return problem["code"], problem["detail"]
+    if isinstance(request, LinesRequest):
+        return [read_value(request.answers, line) for line in answer.content.splitlines()]
+    return read_value(request.answers, answer.content)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON."""
+    return TypeAdapter(Any).dump_python(value, mode="json")
+
+
+@pytest.mark.parametrize("operation", SAME_TWICE, ids=lambda one: one.name)
+async def test_client_gives_the_answer_of_http(
+    house: House, client: Client, run: dict[str, Any], operation: Operation
+) -> None:
+    name, given = python_name(operation.name), arguments(operation, run)
+    with SilentClient() as silent:
+        list(getattr(silent, name)(**given) or ())
+        (request,) = silent.requests
+    expected = http_outcome(house, request)
+    try:
+        found = getattr(client, name)(**given)
+        found = list(found) if isinstance(request, LinesRequest) else found
+    except Problem as problem:
+        found = (problem.code, problem.detail)
+    assert plain(found) == plain(expected)
+    async with AsyncClient(house.server.url, token=house.server.token) as other:
+        try:
+            asked = getattr(other, name)(**given)
+            is_lines = isinstance(request, LinesRequest)
+            awaited = [one async for one in asked] if is_lines else await asked
+        except Problem as problem:
+            awaited = (problem.code, problem.detail)
+    assert plain(awaited) == plain(expected)
