@@ -50,6 +50,10 @@ def test_the_running_server_of_the_data_directory_is_found(home: Path) -> None:
     assert locate_server(None, home, {}) == ServerAddress("http://127.0.0.1:4711", "from-the-file")
 
 
+def test_data_directory_may_be_text(home: Path) -> None:
+    assert locate_server(None, str(home), {}).url == locate_server(None, home, {}).url
+
+
 def test_the_data_directory_may_come_from_its_variable(home: Path) -> None:
     found = locate_server(None, None, {"SPAWNLOG_DATA_DIR": str(home)})
     assert found == ServerAddress("http://127.0.0.1:4711", "from-the-file")

@@ -39,7 +39,7 @@ class AsyncSender:
         url: str | None = None,
         *,
         token: str | None = None,
-        data_dir: Path | None = None,
+        data_dir: str | Path | None = None,
         address: ServerAddress | None = None,
         retries: RetryLimits | None = None,
         answer_seconds: float = ANSWER_SECONDS,

@@ -49,7 +49,7 @@ class ServerAddress:
 
 def locate_server(
     url: str | None,
-    data_dir: Path | None,
+    data_dir: str | Path | None,
     variables: Mapping[str, str],
     *,
     token: str | None = None,
@@ -100,10 +100,10 @@ def _describe_default(directory: Path, killed: list[ServerEntry]) -> str:
     )
 
 
-def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
+def data_directory(data_dir: str | Path | None, variables: Mapping[str, str]) -> Path:
     """Return the data directory: the flag, else SPAWNLOG_DATA_DIR, else this user's."""
     if data_dir is not None:
-        return data_dir.expanduser()
+        return Path(data_dir).expanduser()
     if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
         return Path(text).expanduser()
     return default_data_directory()

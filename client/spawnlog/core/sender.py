@@ -40,7 +40,7 @@ class Sender:
         url: str | None = None,
         *,
         token: str | None = None,
-        data_dir: Path | None = None,
+        data_dir: str | Path | None = None,
         address: ServerAddress | None = None,
         retries: RetryLimits | None = None,
         answer_seconds: float = ANSWER_SECONDS,
