@@ -135,38 +135,6 @@ async def test_the_patches_of_a_history_give_each_state_of_the_run(
             assert is_same(document, state)
 
 
-@pytest.mark.server
-@pytest.mark.parametrize("story", nightly_but(STORIES, ["everything"]))
-async def test_who_set_a_field_is_what_a_search_through_all_states_finds(
-    services: QueryServices, running: RunningLog, story: str
-) -> None:
-    await tell(running, story)
-    reader = caller("read")
-    for run_id in await run_ids(running):
-        states = await states_of(services, reader, run_id)
-        die = random.Random(run_id)
-        until = die.randint(1, len(states))
-        at = (await history(services, reader, run_id)).items[until - 1].position
-        told = await history(services, reader, run_id, at=f"pos:{at}")
-        assert told.version == until
-        for name in states[0]:
-            version = until
-            while version > 1 and is_same(states[version - 1][name], states[version - 2][name]):
-                version -= 1
-            assert told.set_by[name].version == version, name
-        for name in die.sample(list(states[0]), 4):
-            only = await history(services, reader, run_id, at=f"pos:{at}", fields_changed=(name,))
-            changed = [
-                number + 1
-                for number in range(until)
-                if number == 0 or not is_same(states[number][name], states[number - 1][name])
-            ]
-            assert [one.version for one in only.items] == changed
-            assert only.set_by.keys() == {name}
-            values = {one["path"].split("/")[1] for entry in only.items for one in entry.changes}
-            assert values == {name}
-
-
 async def test_a_history_comes_in_pages_and_tells_of_single_fields(
     services: QueryServices, running: RunningLog
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from application.queries.changes.json_patch import apply_patch
-from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.problems import problem_of
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
@@ -29,28 +29,6 @@ def twins(house: House, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def compare(house: House, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     return get(house, f"/v1/runs/{left['runId']}/compare", **{"with": right["runId"]})
-
-
-def test_the_history_of_a_run_leads_to_what_it_is(house: House) -> None:
-    run = house.ended(house.session(), agentId="talker")
-    path = f"/v1/runs/{run['runId']}"
-    told = get(house, f"{path}/history", limit=500)
-    state: Any = {}
-    for number, entry in enumerate(told["items"], 1):
-        state = apply_patch(entry["changes"], state)
-        # What was made from it is told by other runs, and is no part of its states.
-        assert {**state, "respawns": []} == get(house, path, version=number)
-    assert told["nextAfter"] is None
-    assert told["setBy"]["resultText"]["type"] == "RunEnded"
-    assert told["setBy"]["task"]["version"] == 1
-    only = get(house, f"{path}/history", field="resultText")
-    assert [one["type"] for one in only["items"]] == ["SpawnRequested", "RunEnded"]
-    problem = problem_of(
-        house.http.get(f"{path}/history", params={"field": "colour"}), 422, "invalid_request"
-    )
-    assert pointers_of(problem) == ["/query/field"]
-    too_many = {"field": ["task"] * 51}
-    problem_of(house.http.get(f"{path}/history", params=too_many), 422, "invalid_request")
 
 
 def test_two_runs_that_were_asked_for_alike_are_the_same(house: House) -> None:

@@ -12,8 +12,6 @@ from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 
-STAGES = ["requested", "scripts-resolved", "session-created", "queued", "started", "ended"]
-
 
 def get(house: House, path: str, **query: Any) -> dict[str, Any]:
     answer = house.http.get(path, params=query)
@@ -54,102 +52,6 @@ def test_the_whole_log_is_counted_and_what_is_behind_the_head_is_kept(house: Hou
     counts = [sum(one["events"] for one in each["items"]) for each in (by_system, by_admin, whole)]
     assert counts[0] + counts[1] == counts[2]
     assert counts[1] > 0
-
-
-def test_a_refused_spawn_is_counted_by_its_rule(house: House) -> None:
-    session = house.session()
-    assert house.spawn(session, agentId="nobody").is_client_error
-    found = get(house, "/v1/events/histogram", tree=session, buckets=1)
-    (bucket,) = found["items"]
-    assert bucket["types"]["SpawnRefused"] == 1
-    (rule,) = bucket["rules"]
-    assert house.runs(session)[0]["rule"] == rule
-
-
-def test_a_timeline_has_bars_with_every_stage_and_buckets_of_time(house: House) -> None:
-    session = house.session()
-    before = house.head()
-    run = house.ended(session, label="a-bar")
-    found = get(house, "/v1/timeline", **{"from": f"pos:{before}", "tree": session, "buckets": 20})
-    (bar,) = found["items"]
-    assert (bar["runId"], bar["label"], bar["status"]) == (run["runId"], "a-bar", "done")
-    assert (bar["requesterSessionKey"], bar["parentRunId"]) == (session, None)
-    assert [one["stage"] for one in bar["stages"]][:6] == STAGES
-    assert [one["position"] for one in bar["stages"]] == sorted(
-        one["position"] for one in bar["stages"]
-    )
-    assert run["stages"][: len(bar["stages"])] == bar["stages"][: len(run["stages"])]
-    assert run["stages"][4]["at"] == run["startedAt"]
-    assert len(found["buckets"]) == 20
-    events = house.http.get("/v1/events", params={"tree": session, "limit": 500}).json()["items"]
-    counted = sum(one["events"] for one in found["buckets"])
-    assert counted == len([one for one in events if before < one["position"] <= found["until"]])
-    queued = next(one["position"] for one in bar["stages"] if one["stage"] == "queued")
-    earlier = get(house, "/v1/timeline", tree=session, at=f"pos:{queued}", buckets=0)
-    (bar,) = earlier["items"]
-    assert (bar["status"], bar["outcome"]) == ("queued", None)
-    assert [one["stage"] for one in bar["stages"]] == STAGES[:4]
-    assert get(house, "/v1/timeline", to=f"pos:{before}", tree=session)["items"] == []
-    assert house.runs(session)[0]["stages"][:5] == run["stages"][:5]
-
-
-def test_a_run_that_began_long_before_is_on_the_timeline_while_it_is_at_work(house: House) -> None:
-    session = house.session()
-    with house.held(session) as held:
-        house.ended(house.session())
-        head = house.head()
-        house.ended(house.session())
-        found = get(house, "/v1/timeline", **{"from": f"pos:{head}", "tree": session})
-        assert [one["runId"] for one in found["items"]] == [held.run_id]
-    over = house.head()
-    house.ended(house.session())
-    assert get(house, "/v1/timeline", **{"from": f"pos:{over}", "tree": session})["items"] == []
-
-
-def test_a_moment_is_found_by_its_position_and_by_its_instant(house: House) -> None:
-    run = house.ended(house.session())
-    started = run["stages"][4]
-    moment = get(house, "/v1/moments", at=f"pos:{started['position']}", around=2)
-    assert (moment["recordedAt"], moment["before"][-1]["type"]) == (started["at"], "RunStarted")
-    assert moment["before"][-1]["runId"] == run["runId"]
-    assert moment["configRevision"] == run["configRevision"] == 1
-    assert len(moment["before"]) == len(moment["after"]) == 2
-    again = get(house, "/v1/moments", at=started["at"])
-    assert again["position"] >= started["position"]
-    assert again["recordedAt"] == started["at"]
-
-
-def refused_below(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """The refused runs of a node and of all below it."""
-    below = [one for child in node["children"] for one in refused_below(child)]
-    return [*node["refused"], *below]
-
-
-def test_tree_has_refused_spawns_as_of_any_moment(house: House) -> None:
-    session = house.session()
-    with house.held(session, label="above") as above:
-        before = house.head()
-        first = house.spawn(session, label="nobody", agentId="nobody").json()
-        with house.held(above.child, label="below") as below:
-            house.spawn(below.child, label="too deep")
-            root = get(house, tree_path(session))["root"]
-            assert [one["runId"] for one in root["refused"]] == [first["runId"]]
-            (refused,) = root["refused"]
-            assert (refused["status"], refused["label"]) == ("refused", "nobody")
-            assert refused["rule"] == first["rule"]
-            assert [one["stage"] for one in refused["stages"]][-1] == "refused"
-            assert [one["label"] for one in refused_below(root)] == ["nobody", "too deep"]
-            registry = get(house, "/v1/runs", tree=session, totals=True, status="refused")
-            assert registry["totals"]["statuses"] == {"refused": 2}
-            then = get(house, tree_path(session), at=f"pos:{before}")["root"]
-            assert refused_below(then) == []
-            asked = refused["stages"][0]["position"]
-            then = get(house, tree_path(session), at=f"pos:{asked}")["root"]
-            assert (len(then["children"]), then["refused"]) == (2, [])
-            cut = get(house, tree_path(session), limit=1)["root"]
-            assert (len(cut["refused"]), cut["refusedCut"]) == (1, False)
-            assert [one["refusedCut"] for one in cut["children"]] == []
-            assert get(house, tree_path(session))["nodes"] == 3
 
 
 def test_a_tree_shows_a_session_and_all_below_it_as_it_was(house: House) -> None:
