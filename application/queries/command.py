@@ -27,7 +27,6 @@ class Option:
             `duration` becomes seconds, `files` are attached, `objects` are JSON objects or files of
             them, `events` are types of events, `stdin` is a text, or `-` for standard input.
         offers: Values that the option takes, if not all, or none, of those of the model.
-        sends: What the flag sends if it has no value.
         minimum: In place of the minimum of the model; `maximum` likewise.
         variable: The environment variable that has the default.
     """
@@ -38,7 +37,6 @@ class Option:
     default: Any = None
     means: Meaning | None = None
     offers: tuple[str, ...] = ()
-    sends: Any = None
     minimum: int | None = None
     maximum: int | None = None
     variable: str | None = None

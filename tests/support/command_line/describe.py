@@ -197,13 +197,9 @@ def _parameter(
         "minimum": schema.get("minimum") if option.minimum is None else option.minimum,
         "maximum": _maximum(schema) if option.maximum is None else option.maximum,
         "choices": choices if has_choice else None,
-        "sends": None if kind != "flag" else _sent_by_flag(schema, option),
+        "sends": not schema.get("default", False) if kind == "flag" else None,
     }
     return {one: value for one, value in members.items() if value is not None}
-
-
-def _sent_by_flag(schema: Json, option: Option) -> Any:
-    return not schema.get("default", False) if option.sends is None else option.sends
 
 
 def _maximum(schema: Json) -> Any:

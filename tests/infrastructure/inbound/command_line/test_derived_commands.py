@@ -3,22 +3,18 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
 from infrastructure.inbound.command_line.client.described import (
     DescribedOperation,
-    Given,
     Parameter,
     described_operations,
 )
 from infrastructure.inbound.http.openapi import document
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
-
-if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client.client import CommandClient
 
 RUN = "11111111-0000-4000-8000-000000000001"
 DERIVED = [one for one in described_operations().values() if one.words and not one.by_hand]
@@ -83,29 +79,35 @@ def test_command_sends_every_option(
     assert ("idempotency-key" in asked.headers) == operation.takes_key
 
 
-@pytest.mark.parametrize("operation", described_operations().values(), ids=lambda one: one.name)
-def test_value_that_was_given_is_sent(operation: DescribedOperation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["spawn", "run respawn"])
+def test_command_sends_every_option_of_spawn(
+    words: str, api: RecordedApi, spawnlog: Command, tmp_path: Path
+) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("hello")
     special = {
-        "files": ([file], [{"name": "notes.txt", "content": "hello", "encoding": "utf8"}]),
-        "objects": (['{"a": 1}'], {"a": 1}),
-        "events": (["RunEnded", "RunQueued"], "RunEnded,RunQueued"),
-        "duration": (90, 90),
+        "files": (str(file), [{"name": "notes.txt", "content": "hello", "encoding": "utf8"}]),
+        "objects": ('{"a": 1}', {"a": 1}),
+        "duration": ("90", 90),
     }
-    for one in operation.parameters:
-        typed, sent = special.get(one.means or "", (None, None))
-        if typed is None:
-            words, sent = value_of(one)
-            typed = sent if one.kind in ("texts", "integer") else True if not words else words[0]
-        # The id of a run is whole, so no server is asked which one is meant.
-        client = cast("CommandClient", None)
-        given = Given((one,), {one.name: typed})
-        if one.place == "query":
-            assert given.query(client) == {one.name: "true" if sent is True else sent}
-        elif one.place == "body":
-            outer, _, inner = one.name.partition(".")
-            assert given.body(client) == {outer: {inner: sent} if inner else sent}
+    is_new = words == "spawn"
+    arguments, sent = ["the task"] if is_new else [RUN], dict[str, Any]()
+    for one in described_operations()["spawn"].parameters:
+        outer, _, inner = one.name.partition(".")
+        if is_new or outer != "requester":
+            typed, value = value_of(one)
+            if one.means in special:
+                text, value = special[one.means]
+                typed = [text]
+            arguments += [str(one.flag), *typed]
+            sent[outer] = {**sent.get(outer, {}), inner: value} if inner else value
+    path = "/v1/spawns" if is_new else f"/v1/runs/{RUN}/respawn"
+    api.on("POST", path, Reply({"runId": RUN}, status=201))
+    assert spawnlog(*words.split(), *arguments).exit_code == 0
+    body = api.asked[0].body
+    if is_new:
+        assert (body.pop("task"), body["requester"].pop("sessionKey")) == ("the task", "main")
+    assert (body if is_new else body["changes"]) == sent
 
 
 @every_command

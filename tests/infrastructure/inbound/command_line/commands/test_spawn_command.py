@@ -201,14 +201,6 @@ def test_half_a_character_in_a_task_is_for_the_server_to_refuse(
     assert api.asked[0].body["task"] == "caf\udce9"
 
 
-def test_a_run_may_wait_for_others(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("POST", "/v1/spawns", ACCEPTED)
-    options = ["--depends-on", "a", "--depends-on", "b", "--chain-after", "c"]
-    assert spawnlog("spawn", "x", *options).exit_code == 0
-    body = api.asked[0].body
-    assert (body["dependsOn"], body["chainAfter"]) == (["a", "b"], "c")
-
-
 def test_what_a_run_waits_for_is_shown(spawnlog: Command, api: RecordedApi) -> None:
     others = [
         {"runId": RUN, "name": "scout", "require": "ended", "state": "waiting"},
@@ -219,35 +211,6 @@ def test_what_a_run_waits_for_is_shown(spawnlog: Command, api: RecordedApi) -> N
     assert result.exit_code == 0, result.stderr
     assert f"scout (run {RUN}), however it ends, waiting" in " ".join(result.stdout.split())
     assert f"run {RUN}, met" in result.stdout
-
-
-def test_where_the_requester_is_and_how_the_child_runs_has_its_members(
-    spawnlog: Command, api: RecordedApi
-) -> None:
-    api.on("POST", "/v1/spawns", ACCEPTED)
-    options = [
-        *["--mode", "session", "--thread", "--context", "fork", "--sandbox", "require"],
-        *["--preamble", "It rains.", "--no-completion", "--channel", "telegram"],
-        *["--account", "a", "--to", "42", "--thread-id", "7", "--workspace", "/srv/work"],
-    ]
-    assert spawnlog("spawn", "Count", *options).exit_code == 0
-    assert api.asked[0].body == {
-        "requester": {
-            "sessionKey": "main",
-            "channel": "telegram",
-            "accountId": "a",
-            "to": "42",
-            "threadId": "7",
-            "workspaceDir": "/srv/work",
-        },
-        "task": "Count",
-        "mode": "session",
-        "thread": True,
-        "context": "fork",
-        "sandbox": "require",
-        "contextPreamble": "It rains.",
-        "expectsCompletionMessage": False,
-    }
 
 
 def test_a_whole_request_comes_from_a_file_and_options_count_more(
