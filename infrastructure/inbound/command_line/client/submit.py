@@ -18,6 +18,7 @@ from infrastructure.inbound.command_line.display.failures import (
     RunFailed,
     Unreachable,
 )
+from infrastructure.inbound.command_line.display.forms import short_id
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
 
 
-SHORT_ID_CHARACTERS = 8
 LABEL_CHARACTERS_MAX = 40
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
@@ -176,7 +176,7 @@ def _show_progress(client: "CommandClient", run_id: str, label: object) -> None:
     # Here and not above: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.follow import follow_transcript
 
-    name = printable_line(label or run_id[:SHORT_ID_CHARACTERS], LABEL_CHARACTERS_MAX)
+    name = printable_line(label or short_id(run_id), LABEL_CHARACTERS_MAX)
     try:
         for entry in follow_transcript(client, run_id, after=0):
             if entry.get("kind") == "progress":

@@ -1,9 +1,8 @@
 """Patches and values of documents on one line."""
 
-import json
 from collections.abc import Mapping, Sequence
 
-from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.plain_text import printable_line, text_of
 from infrastructure.inbound.command_line.display.tables import Item
 
 VALUE_CHARACTERS_MAX = 60
@@ -36,5 +35,4 @@ def short_value(value: object) -> str | None:
     """Return a value on one line, JSON unless it is a text."""
     if value is None:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return printable_line(text, VALUE_CHARACTERS_MAX)
+    return printable_line(text_of(value), VALUE_CHARACTERS_MAX)

@@ -4,6 +4,7 @@ A task, a label or a result may hold terminal control sequences, invisible signs
 line, or halves of characters. They are shown as the escapes they are (`\x1b`), never obeyed.
 """
 
+import json
 import unicodedata
 
 CELL_CHARACTERS_MAX = 200
@@ -30,6 +31,11 @@ def printable_line(text: object, characters_max: int = CELL_CHARACTERS_MAX) -> s
     if len(safe) <= characters_max and len(given) <= 4 * characters_max:
         return safe
     return safe[: characters_max - 1] + ELLIPSIS
+
+
+def text_of(value: object) -> str:
+    """Return a text as it is, and anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _escape_unsafe(sign: str) -> str:

@@ -3,7 +3,6 @@
 Pure: what is typed goes in, and out comes another place. Reading keys and printing are elsewhere.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Any, Literal
 from application.queries.changes.json_patch import PatchError, apply_patch
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject
-from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line
+from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line, text_of
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset
 
 SIDE_BY_SIDE_CELLS_MIN = 100
@@ -251,8 +250,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return printable_line(text, VALUE_CHARACTERS_MAX)
+    return printable_line(text_of(value), VALUE_CHARACTERS_MAX)
 
 
 def _side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int) -> list[Line]:

@@ -1,6 +1,5 @@
 """`spawnlog run events`, `run log`, `run prompt`, `run explain`: what is on record about a run."""
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +17,7 @@ from infrastructure.inbound.command_line.display.output import (
     print_listing,
     print_note,
 )
-from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.plain_text import printable_line, text_of
 from infrastructure.inbound.command_line.display.tables import Item
 from infrastructure.inbound.command_line.display.times import format_instant
 
@@ -125,15 +124,11 @@ def _print_entry(entry: JsonObject) -> None:
 
 def _entry_text(kind: str, body: Item) -> str:
     if kind == "tool":
-        lines = [f"{name}: {_as_text(body[name])}" for name in ("input", "output") if name in body]
+        lines = [f"{name}: {text_of(body[name])}" for name in ("input", "output") if name in body]
         return "\n".join(lines)
     if "text" in body:
-        return _as_text(body["text"])
-    return ", ".join(f"{name} {_as_text(value)}" for name, value in body.items())
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return text_of(body["text"])
+    return ", ".join(f"{name} {text_of(value)}" for name, value in body.items())
 
 
 def _indent_text(text: str) -> str:
