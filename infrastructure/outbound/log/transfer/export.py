@@ -151,13 +151,13 @@ class _LogExport:
             self._write_transcripts()
         self._send()
         seal = ExportSeal(
-            self._events,
-            link.position,
-            link.chain_hash,
-            self._keys,
-            self._contents,
-            self._entries,
-            order.destination.digest.digest(),
+            events=self._events,
+            last_position=link.position,
+            chain_hash=link.chain_hash,
+            keys=self._keys,
+            contents=self._contents,
+            entries=self._entries,
+            sha256=order.destination.digest.digest(),
         )
         self._add(seal.line(header.source))
         self._send()

@@ -197,13 +197,13 @@ class FileReader:
 
     def _require_sealed(self, seal: ExportSeal) -> None:
         found = ExportSeal(
-            self.events,
-            self.link.position,
-            self.link.chain_hash,
-            self.keys,
-            self.contents,
-            self.entries,
-            self.digest.digest(),
+            events=self.events,
+            last_position=self.link.position,
+            chain_hash=self.link.chain_hash,
+            keys=self.keys,
+            contents=self.contents,
+            entries=self.entries,
+            sha256=self.digest.digest(),
         )
         if seal == found:
             self.seal = seal

@@ -8,13 +8,14 @@ import struct
 from base64 import b64decode, b64encode
 from binascii import unhexlify
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 from uuid import UUID
 
 import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic.alias_generators import to_camel
 
 from application.log.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.codec.chain import encode_event, microseconds
@@ -360,8 +361,35 @@ class EntryLine(NamedTuple):
 ExportScope = Literal["log", "range", "tree"]
 
 
-@dataclass(frozen=True, slots=True)
-class ExportHeader:
+def _number_of(value: Any) -> Any:
+    return _count(value) if isinstance(value, str) else value
+
+
+def _bytes_of(value: Any) -> Any:
+    return unhexlify(value) if isinstance(value, str) else value
+
+
+_Count = Annotated[int, BeforeValidator(_number_of), PlainSerializer(str)]
+_OptionalCount = Annotated[
+    int | None,
+    BeforeValidator(_number_of),
+    PlainSerializer(lambda value: None if value is None else str(value)),
+]
+_Hash = Annotated[bytes, BeforeValidator(_bytes_of), PlainSerializer(bytes.hex)]
+
+
+class _Facts(BaseModel):
+    """What the first or the last line says; its members are in the order of the fields."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
+
+    def printed(self, name: str, source: str) -> bytes:
+        """Return the line of this name."""
+        data = self.model_dump(mode="json", by_alias=True)
+        return _printed(_frame(name, name, source, data=data))
+
+
+class ExportHeader(_Facts):
     """What a file says of itself: of which log it is, what of it, and what is beside the events.
 
     `after` is the position in front of the first event and `after_hash` its chain hash, empty at
@@ -369,15 +397,16 @@ class ExportHeader:
     `tree` the key of the tree's root session.
     """
 
+    format: int = FILE_FORMAT
+    log_format: int = Field(ge=0)
     log_id: UUID
-    log_format: int
     scope: ExportScope
-    after: int
-    after_hash: bytes
-    until: int | None
+    after: _Count
+    after_hash: _Hash = Field(alias="afterChainHash")
+    until: _OptionalCount
     tree: str | None
-    has_contents: bool
-    has_transcripts: bool
+    has_contents: bool = Field(alias="contents")
+    has_transcripts: bool = Field(alias="transcripts")
 
     @property
     def source(self) -> str:
@@ -386,58 +415,28 @@ class ExportHeader:
 
     def line(self) -> bytes:
         """Return the first line."""
-        facts = {
-            "format": FILE_FORMAT,
-            "logFormat": self.log_format,
-            "logId": str(self.log_id),
-            "scope": self.scope,
-            "after": str(self.after),
-            "afterChainHash": self.after_hash.hex(),
-            "until": None if self.until is None else str(self.until),
-            "tree": self.tree,
-            "contents": self.has_contents,
-            "transcripts": self.has_transcripts,
-        }
-        return _printed(_frame("begin", "begin", self.source, data=facts))
+        return self.printed("begin", self.source)
 
 
-class ExportSeal(NamedTuple):
+class ExportSeal(_Facts):
     """The last line: how much there is in front of it, and the hash of all of that."""
 
-    events: int
-    last_position: int
-    chain_hash: bytes
-    keys: int
-    contents: int
-    entries: int
-    sha256: bytes
+    events: _Count
+    last_position: _Count
+    chain_hash: _Hash
+    keys: _Count
+    contents: _Count
+    entries: _Count = Field(alias="transcriptEntries")
+    sha256: _Hash
 
     def line(self, source: str) -> bytes:
         """Return the last line of a file with this source."""
-        facts = {
-            "events": str(self.events),
-            "lastPosition": str(self.last_position),
-            "chainHash": self.chain_hash.hex(),
-            "keys": str(self.keys),
-            "contents": str(self.contents),
-            "transcriptEntries": str(self.entries),
-            "sha256": self.sha256.hex(),
-        }
-        return _printed(_frame("end", "end", source, data=facts))
+        return self.printed("end", source)
 
     @classmethod
     def read(cls, members: Mapping[str, Any], _: bytes) -> Self:
         """Return the seal of a line with these members."""
-        facts = members["data"]
-        return cls(
-            events=_count(facts["events"]),
-            last_position=_count(facts["lastPosition"]),
-            chain_hash=unhexlify(facts["chainHash"]),
-            keys=_count(facts["keys"]),
-            contents=_count(facts["contents"]),
-            entries=_count(facts["transcriptEntries"]),
-            sha256=unhexlify(facts["sha256"]),
-        )
+        return cls.model_validate(members["data"])
 
 
 def parse_header(line: bytes) -> ExportHeader:
@@ -463,19 +462,9 @@ def parse_header(line: bytes) -> ExportHeader:
             " spawnlog"
         )
     try:
-        header = ExportHeader(
-            log_id=UUID(facts["logId"]),
-            log_format=_number(facts, "logFormat"),
-            scope=facts["scope"],
-            after=_count(facts["after"]),
-            after_hash=unhexlify(facts["afterChainHash"]),
-            until=None if facts["until"] is None else _count(facts["until"]),
-            tree=facts["tree"],
-            has_contents=facts["contents"],
-            has_transcripts=facts["transcripts"],
-        )
-        right = header.line() == line and header.scope in ("log", "range", "tree")
-    except (KeyError, TypeError, ValueError, AttributeError):
+        header = ExportHeader.model_validate(facts)
+        right = header.line() == line
+    except ValueError:
         right = False
     if not right or len(header.after_hash) not in (0, 32):
         raise LineFault("it is not the first line of a file that spawnlog exported")
