@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from domain.configuration.agents import ANY_AGENT, RUN_TIMEOUT_SECONDS_MAX
+from domain.configuration.agents import (
+    ANY_AGENT,
+    RUN_TIMEOUT_SECONDS_MAX,
+    AgentSubagents,
+    SubagentDefaults,
+)
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import BODY_METHODS, ContextScript
 from domain.configuration.models import ModelChoice
@@ -61,10 +66,17 @@ def _warning_at(path: ValuePath, message: str, meant: str | None = None) -> Conf
 
 
 def _check_allowed_agents(configuration: Configuration) -> Iterator[ConfigurationWarning]:
-    yield from _check_names(configuration, configuration.subagent_defaults.allow_agents, _DEFAULTS)
+    for path, section in _subagent_sections(configuration):
+        yield from _check_names(configuration, section.allow_agents, path)
+
+
+def _subagent_sections(
+    configuration: Configuration,
+) -> Iterator[tuple[ValuePath, SubagentDefaults | AgentSubagents]]:
+    """Yield the `subagents` of the defaults, then those of each agent, with their paths."""
+    yield _DEFAULTS, configuration.subagent_defaults
     for path, agent in configuration.agents.placed:
-        names = agent.subagents.allow_agents
-        yield from _check_names(configuration, names, (*path, "subagents"))
+        yield (*path, "subagents"), agent.subagents
 
 
 def _check_names(
@@ -98,12 +110,8 @@ def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
 
 
 def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarning]:
-    levels: list[tuple[ValuePath, str | None]] = [
-        (_DEFAULTS, configuration.subagent_defaults.thinking)
-    ]
-    for path, agent in configuration.agents.placed:
-        levels.append(((*path, "subagents"), agent.subagents.thinking))
-    for path, raw in levels:
+    for path, section in _subagent_sections(configuration):
+        raw = section.thinking
         if raw and raw.strip() and normalise_thinking(raw) is None:
             message = f"is no level ({', '.join(LEVEL_LABELS)}): a spawn that uses it is refused"
             yield _warning_at((*path, "thinking"), message, nearest_word(raw, LEVEL_LABELS))
@@ -187,7 +195,7 @@ _NO_EFFECT = (
     "has no effect at a URL that is called with {method}: what is mapped goes as a JSON body"
 )
 _LARGE = "maps cfg, the whole configuration, which has hardly room there; use {instead}"
-_PLAIN = (
+PLAIN_HTTP = (
     "is plain http to another machine: any machine between can read and change requests and"
     " answers; use https"
 )
@@ -196,11 +204,8 @@ _PLAIN = (
 def script_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     """A format that counts for nothing, a configuration that is an argument or in a URL, plain
     http to another machine."""
-    at = ("agents", "defaults", "subagents", "contextScripts", "run")
-    yield from _check_scripts(configuration.subagent_defaults.context_scripts.run, at)
-    for path, agent in configuration.agents.placed:
-        own = (*path, "subagents", "contextScripts", "run")
-        yield from _check_scripts(agent.subagents.context_scripts.run, own)
+    for path, section in _subagent_sections(configuration):
+        yield from _check_scripts(section.context_scripts.run, (*path, "contextScripts", "run"))
 
 
 def is_unprotected(url: str) -> bool:
@@ -216,15 +221,13 @@ def is_unprotected(url: str) -> bool:
 
 
 def _check_scripts(
-    scripts: Sequence[ContextScript], path: tuple[str | int, ...]
+    scripts: Sequence[ContextScript], path: ValuePath
 ) -> Iterator[ConfigurationWarning]:
     for index, script in enumerate(scripts):
         here = (*path, index)
         has_body = script.is_remote and script.method in BODY_METHODS
         if has_body and script.format == "arguments" and "format" in script.model_fields_set:
-            yield ConfigurationWarning(
-                pointer_of((*here, "format")), _NO_EFFECT.format(method=script.method)
-            )
+            yield _warning_at((*here, "format"), _NO_EFFECT.format(method=script.method))
         if "cfg" in script.arg_map.values():
             yield from _check_size(script, has_body, (*here, "argMap"))
         if (
@@ -232,13 +235,13 @@ def _check_scripts(
             and not variables_in(script.uri.split("/")[2])
             and is_unprotected(script.uri)
         ):
-            yield ConfigurationWarning(pointer_of((*here, "uri")), _PLAIN)
+            yield _warning_at((*here, "uri"), PLAIN_HTTP)
 
 
 def _check_size(
-    script: ContextScript, has_body: bool, here: tuple[str | int, ...]
+    script: ContextScript, has_body: bool, here: ValuePath
 ) -> Iterator[ConfigurationWarning]:
     if script.is_remote and not has_body:
-        yield ConfigurationWarning(pointer_of(here), _LARGE.format(instead="method POST"))
+        yield _warning_at(here, _LARGE.format(instead="method POST"))
     if not script.is_remote and script.format == "arguments":
-        yield ConfigurationWarning(pointer_of(here), _LARGE.format(instead='format "json"'))
+        yield _warning_at(here, _LARGE.format(instead='format "json"'))

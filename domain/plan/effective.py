@@ -59,6 +59,15 @@ class _AgentValues:
         paths = {one.id: path for path, one in reversed(configuration.agents.placed)}
         # If the roster is empty there is one agent, and nothing in the file is its own.
         self._name = dotted_path(pointer_of(paths[agent.id])) if agent.id in paths else ""
+        defaults = configuration.subagent_defaults
+        self._places = (
+            SectionSource(agent, self._name),
+            SectionSource(configuration.defaults, DEFAULTS),
+        )
+        self._subagents = (
+            SectionSource(agent.subagents, f"{self._name}.subagents"),
+            SectionSource(defaults, f"{DEFAULTS}.subagents"),
+        )
 
     def values(self) -> tuple[EffectiveValue, ...]:
         plan = plan_agent_model(self._effective)
@@ -94,7 +103,7 @@ class _AgentValues:
     def _surroundings(self) -> list[EffectiveValue]:
         agent, effective = self._agent, self._effective
         runtime = effective.runtime
-        at = source_of("runtime", *self._both())
+        at = source_of("runtime", *self._places)
         rows = [EffectiveValue("runtime.type", runtime.type if runtime else None, at)]
         for field, key in (("models", "models"), ("provides_sandbox", "providesSandbox")):
             if runtime is not None and field in type(runtime).model_fields:
@@ -103,7 +112,7 @@ class _AgentValues:
                 source = f"{at}.{key}" if is_set else BUILT_IN
                 rows.append(EffectiveValue(f"runtime.{key}", _plain(value), source))
         folder = effective.workspace
-        source = source_of("workspace", *self._both()) if folder else BUILT_IN
+        source = source_of("workspace", *self._places) if folder else BUILT_IN
         own_folder = f"workspaces/{agent.id} in the data directory"
         rows.append(EffectiveValue("workspace", folder or own_folder, source))
         sandboxes = [
@@ -152,50 +161,45 @@ class _AgentValues:
         source = self._source(plan.source, "thinking")
         return EffectiveValue("thinking", plan.level or raw, source)
 
+    def _subagents_value(self, key: str, value: JsonValue, field: str) -> EffectiveValue:
+        return EffectiveValue(key, value, source_of(field, *self._subagents))
+
     def _admission(self) -> list[EffectiveValue]:
-        effective, both = self._effective.subagents, self._both_subagents()
+        effective = self._effective.subagents
         allowed = allowed_agents(self._agent.id, effective.allow_agents)
         may_name: list[JsonValue] = [ANY_AGENT] if allowed is None else list(allowed)
-        source = source_of("allow_agents", *both)
+        required = effective.require_agent_id
         return [
-            EffectiveValue("allowAgents", _plain(effective.allow_agents), source),
-            EffectiveValue("mayName", may_name, source),
-            EffectiveValue(
-                "requireAgentId",
-                effective.require_agent_id,
-                source_of("require_agent_id", *both),
-            ),
+            self._subagents_value("allowAgents", _plain(effective.allow_agents), "allow_agents"),
+            self._subagents_value("mayName", may_name, "allow_agents"),
+            self._subagents_value("requireAgentId", required, "require_agent_id"),
         ]
 
     def _limits(self) -> list[EffectiveValue]:
         """The same for all agents, and only in the defaults."""
-        defaults = self._effective.defaults
-        place = self._both_subagents()[1]
-        seconds = run_timeout_seconds(None, defaults.run_timeout_seconds)
+        defaults, place = self._effective.defaults, self._subagents[1]
+        values = {field: getattr(defaults, field) for field in _LIMITS}
+        field = "run_timeout_seconds"
+        values[field] = run_timeout_seconds(None, defaults.run_timeout_seconds)
         return [
-            *(
-                EffectiveValue(
-                    place.key_of(field), getattr(defaults, field), source_of(field, place)
-                )
-                for field in _LIMITS
-            ),
-            EffectiveValue("runTimeoutSeconds", seconds, source_of("run_timeout_seconds", place)),
+            EffectiveValue(place.key_of(field), value, source_of(field, place))
+            for field, value in values.items()
         ]
 
     def _context(self) -> list[EffectiveValue]:
-        both = self._both_subagents()
         scripts: list[JsonValue] = [script.id for script in self._effective.context_scripts]
-        sources = [place.at("context_scripts") for place in both if place.says("context_scripts")]
-        limit = self._effective.subagents.context_preamble_max_chars
-        source = source_of("context_preamble_max_chars", *both)
-        files = self._effective.bootstrap
+        field = "context_scripts"
+        sources = [place.at(field) for place in reversed(self._subagents) if place.says(field)]
+        limit, files = "context_preamble_max_chars", self._effective.bootstrap
         one, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
+        characters = self._effective.subagents.context_preamble_max_chars
+        places = self._places
         return [
-            EffectiveValue("contextScripts", scripts, ", ".join(reversed(sources)) or BUILT_IN),
-            EffectiveValue("contextPreambleMaxChars", limit, source),
-            EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(one, *self._both())),
+            EffectiveValue("contextScripts", scripts, ", ".join(sources) or BUILT_IN),
+            self._subagents_value("contextPreambleMaxChars", characters, limit),
+            EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(one, *places)),
             EffectiveValue(
-                "bootstrapTotalMaxChars", files.total_chars_max, source_of(total, *self._both())
+                "bootstrapTotalMaxChars", files.total_chars_max, source_of(total, *places)
             ),
         ]
 
@@ -208,18 +212,6 @@ class _AgentValues:
             source = "tools.subagents.tools" if tools.model_fields_set else BUILT_IN
             rows.append(EffectiveValue(f"tools.{role}", value, source))
         return rows
-
-    def _both(self) -> list[SectionSource]:
-        return [
-            SectionSource(self._agent, self._name),
-            SectionSource(self._configuration.defaults, DEFAULTS),
-        ]
-
-    def _both_subagents(self) -> list[SectionSource]:
-        return [
-            SectionSource(self._agent.subagents, f"{self._name}.subagents"),
-            SectionSource(self._configuration.subagent_defaults, f"{DEFAULTS}.subagents"),
-        ]
 
 
 def _plain(value: object) -> JsonValue:

@@ -17,17 +17,18 @@ from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.problems import ConfigurationError, pointer_of
 from domain.configuration.runtimes import Runtime
 from domain.configuration.secrets import SecretReference
-from domain.configuration.warnings import ConfigurationWarning, is_unprotected
+from domain.configuration.warnings import (
+    PLAIN_HTTP,
+    ConfigurationWarning,
+    ValuePath,
+    is_unprotected,
+)
 from domain.configuration.webhooks import AnnounceSection, secret_problem
 
 ResolveHookSecret = Callable[[str | SecretReference], str]
 _HOOK_UNRESOLVED = "cannot be resolved, and this {kind} fails for it: {why}"
 _HOOK_UNUSABLE = "{why}; what it refers to is something else here, and this {kind} fails for it"
 _ENV_OF_URL = "has no effect: spawnlog does not start a server that has a url"
-_PLAIN_HTTP = (
-    "is plain http to another machine: any machine between can read and change requests and"
-    " answers; use https"
-)
 
 
 def hook_warnings(
@@ -57,11 +58,10 @@ def model_warnings(
     configuration: Configuration, resolve: ResolveHookSecret
 ) -> Iterator[ConfigurationWarning]:
     """What is doubtful about each runtime of type `model` here and now."""
-    written: list[tuple[tuple[str | int, ...], Runtime | None]] = [
-        (("agents", "defaults", "runtime"), configuration.defaults.runtime)
+    written: list[tuple[ValuePath, Runtime | None]] = [
+        (("agents", "defaults", "runtime"), configuration.defaults.runtime),
+        *(((*path, "runtime"), agent.runtime) for path, agent in configuration.agents.placed),
     ]
-    for path, agent in configuration.agents.placed:
-        written.append(((*path, "runtime"), agent.runtime))
     for place, runtime in written:
         if isinstance(runtime, ModelRuntime):
             for name, server in runtime.mcp_servers.items():
@@ -76,7 +76,7 @@ def model_warnings(
 
 
 def _endpoint_warnings(
-    place: tuple[str | int, ...], hook: Hook, resolve: ResolveHookSecret, kind: str
+    place: ValuePath, hook: Hook, resolve: ResolveHookSecret, kind: str
 ) -> Iterator[ConfigurationWarning]:
     address = pointer_of((*place, "url"))
     yield from _value_warnings(address, hook.url, resolve, _complaint_about_address, kind)
@@ -86,7 +86,7 @@ def _endpoint_warnings(
 
 
 def _complaint_about_address(url: str) -> str | None:
-    return url_problem(url) or (_PLAIN_HTTP if is_unprotected(url) else None)
+    return url_problem(url) or (PLAIN_HTTP if is_unprotected(url) else None)
 
 
 def _value_warnings(
@@ -101,7 +101,7 @@ def _value_warnings(
     except ConfigurationError as error:
         yield ConfigurationWarning(pointer, _HOOK_UNRESOLVED.format(why=error, kind=kind))
         return
-    if complaint is _PLAIN_HTTP:
+    if complaint is PLAIN_HTTP:
         yield ConfigurationWarning(pointer, complaint)
     elif complaint is not None:
         yield ConfigurationWarning(pointer, _HOOK_UNUSABLE.format(why=complaint, kind=kind))
