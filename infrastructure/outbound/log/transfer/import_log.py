@@ -256,7 +256,9 @@ class _LogImport:
         """Store all lines, and commit if a verification finds nothing in them."""
         _require_whole_log(self._reader.header, self._order)
         self._require_empty()
-        seal = _verified(self._reader, self._stored(), ignore_transfer_progress)
+        # The database stores one page while the next one is read.
+        with self._connection.pipeline():
+            seal = _verified(self._reader, self._stored(), ignore_transfer_progress)
         self._finish(seal)
         self._connection.commit()
         self._connection.autocommit = True

@@ -207,8 +207,8 @@ def event_line(
     source: str, row: StoredEventRow, *, ends_commit: bool, previous_hash: bytes | None = None
 ) -> bytes:
     """Return the line of a row; `source` is the file's."""
-    fields = _fields(row.encoded)
-    actor, token, session, causation, correlation, run_id, trace, revision, writer = fields[9:18]
+    occurred, _, _, *provenance = _last_fields(row)
+    actor, token, session, causation, correlation, run_id, trace, revision, writer = provenance
     return _printed(
         {
             "specversion": "1.0",
@@ -221,7 +221,7 @@ def event_line(
             "position": str(row.position),
             "streamversion": row.version,
             "typeversion": row.type_version,
-            "occurredat": _instant_since_1970(_integer(fields[6])),
+            "occurredat": _instant_since_1970(_integer(occurred)),
             "commandid": _uuid_text(row.command_id),
             "actorkind": _text(actor),
             "actortoken": _text(token),
@@ -241,11 +241,14 @@ def event_line(
     )
 
 
-def _fields(encoded: bytes | bytearray) -> list[bytes | None]:
-    """The fields that the chain covers, in front of the stored bytes; None for an absent one."""
+def _last_fields(row: StoredEventRow) -> list[bytes | None]:
+    """The fields that the chain covers from `occurred_at` to `writer_version`; None for an absent
+    one."""
     fields: list[bytes | None] = []
-    at = 0
-    for _ in range(18):
+    encoded = row.encoded
+    # Behind four numbers of eight bytes and two texts, each with its length in front.
+    at = 4 * 12 + 4 + len(row.stream.encode()) + 4 + len(row.type.encode())
+    for _ in range(12):
         (length,) = _LENGTH.unpack_from(encoded, at)
         at += 4
         if length == _ABSENT:
