@@ -3,76 +3,35 @@ the value and the text are made of repetitions. Pure."""
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
 from itertools import groupby
 
-BLOCK_CHARACTERS = 4096
 MatchSpan = tuple[int, int]
 
 
-class KnownValue:
-    """A value of at least one character."""
+def _spans_of(value: str, text: str) -> list[MatchSpan]:
+    """Spans that cover just where a value stands, in order. One may hold several that overlap."""
+    found: list[MatchSpan] = []
+    at = text.find(value)
+    while at >= 0:
+        end = at + len(value)
+        # The last that begins within the span, again and again: one by one would take too long
+        # for a value that is made of repetitions.
+        while (last := text.rfind(value, end - len(value) + 1, end + len(value) - 1)) >= 0:
+            end = last + len(value)
+        found.append((at, end))
+        at = text.find(value, end)
+    return found
 
-    def __init__(self, text: str) -> None:
-        self.text = text
 
-    def spans(self, text: str) -> list[MatchSpan]:
-        """Spans that cover just where it stands, in order. One may hold several that overlap."""
-        found: list[MatchSpan] = []
-        at = text.find(self.text)
-        while at >= 0:
-            end = self._run_end(text, at + len(self.text))
-            found.append((at, end))
-            # The last that stands in the span begins here; what begins before it was found too.
-            at = text.find(self.text, end - len(self.text) + 1)
-        return found
-
-    def overlap(self, text: str, head: int) -> int:
-        """How many characters at the end of the text are its beginning, not all of it; only what
-        has `head` characters is found for certain."""
-        start = max(0, len(text) - len(self.text) + 1)
-        at = text.find(self.text[:head], start)
-        if at < 0:
-            return 0
-        value, borders, matched = self.text, self._borders, 0
-        for sign in text[at:]:
-            while matched and value[matched] != sign:
-                matched = borders[matched - 1]
-            if value[matched] == sign:
-                matched += 1
-        return matched
-
-    def _run_end(self, text: str, end: int) -> int:
-        """Where it ends when it stands before `end` and is repeated by its period from there on."""
-        if not self._may_repeat(text, end):
-            return end
-        period = len(self.text) - self._borders[-1]
-        if 2 * period > len(self.text):
-            return end
-        unit = self.text[-period:]
-        block = unit * max(1, BLOCK_CHARACTERS // period)
-        for piece in (block, unit):
-            while text.startswith(piece, end):
-                end += len(piece)
-        return end
-
-    def _may_repeat(self, text: str, end: int) -> bool:
-        """Looked at first: most values stand alone, and their borders are never needed. A period
-        of at most half of it makes the next character one that is in its second half."""
-        return end < len(text) and text[end] in self.text[len(self.text) // 2 :]
-
-    @cached_property
-    def _borders(self) -> list[int]:
-        """For each beginning of it, the length of the longest shorter beginning that ends it."""
-        value, borders = self.text, [0]
-        matched = 0
-        for sign in value[1:]:
-            while matched and value[matched] != sign:
-                matched = borders[matched - 1]
-            if value[matched] == sign:
-                matched += 1
-            borders.append(matched)
-        return borders
+def _overlap_of(value: str, text: str, head: int) -> int:
+    """How many characters at the end of the text are the beginning of a value, not all of it; only
+    a beginning of at least `head` characters is found."""
+    at = text.find(value[:head], max(0, len(text) - len(value) + 1))
+    while at >= 0:
+        if value.startswith(text[at:]):
+            return len(text) - at
+        at = text.find(value[:head], at + 1)
+    return 0
 
 
 def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[MatchSpan]:
@@ -91,11 +50,10 @@ class KnownValues:
     found too."""
 
     def __init__(self, forms: Iterable[str], head: int) -> None:
-        known = sorted(set(forms))
-        self._values = tuple(map(KnownValue, known))
+        self._values = sorted(set(forms))
         self._head_characters = head
-        self.longest = max(map(len, known), default=0)
-        self._heads = heads = tuple(sorted({form[:head] for form in known}))
+        self.longest = max(map(len, self._values), default=0)
+        self._heads = heads = tuple(sorted({value[:head] for value in self._values}))
         self._head = re.compile(_any_of(heads)) if heads else None
         self._short_heads = frozenset(one[:count] for one in heads for count in range(1, head))
 
@@ -103,15 +61,14 @@ class KnownValues:
         """Where they stand, in any order."""
         if not self.has_head(text):
             return []
-        return [span for value in self._values for span in value.spans(text)]
+        return [span for value in self._values for span in _spans_of(value, text)]
 
     def long_overlap(self, text: str) -> int:
         """How many characters at the end are the longest beginning of a value, if it has those of
         a head."""
         if not self.has_head(text):
             return 0
-        longest = max(value.overlap(text, self._head_characters) for value in self._values)
-        return longest if longest >= self._head_characters else 0
+        return max(_overlap_of(value, text, self._head_characters) for value in self._values)
 
     def short_overlap(self, text: str) -> int:
         """How many characters at the end are the longest beginning of a head, not all of it."""
