@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import TypeAdapter
 
@@ -14,6 +15,8 @@ from spawnlog.core.answer import read_value
 from spawnlog.core.request import LinesRequest, Request
 from tests.support.client.description import python_name
 from tests.support.client.silent import SilentClient
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import replayed
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
@@ -51,6 +54,10 @@ def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
         "with": run["runId"],
         "revision": 1,
     }
+    if operation.name == "acknowledgeAnnouncement":
+        known["key"] = run["requesterSessionKey"]
+    elif operation.name == "provideTranscript":
+        known["key"] = f"agent:main:told-{run['runId']}"
     given = {python_name(name): value for name, value in known.items()}
     if "requestBody" in described:
         body = dict(described["requestBody"]["content"]["application/json"]["example"])
@@ -85,6 +92,38 @@ def http_outcome(house: House, request: Request[Any]) -> Any:
 def plain(value: Any) -> Any:
     """Return a value as JSON."""
     return TypeAdapter(Any).dump_python(value, mode="json")
+
+
+WITH_KEY = [one for one in OPERATIONS if one.repeat == "key"]
+NOT_RECORDED = {
+    "yieldSession": "cannot_yield",
+    "redriveAnnouncement": "no_announcement",
+}
+"""Operations that refuse their request here, and so record no answer."""
+
+
+@pytest.mark.parametrize("operation", WITH_KEY, ids=lambda one: one.name)
+def test_repeated_key_gets_the_answer_on_record(
+    house: House, run: dict[str, Any], operation: Operation
+) -> None:
+    given = {**arguments(operation, run), "idempotency_key": f"again-{operation.name}"}
+    with SilentClient() as silent:
+        getattr(silent, python_name(operation.name))(**given)
+        (request,) = silent.requests
+
+    def sent(content: bytes) -> httpx2.Response:
+        headers = dict(request.headers)
+        return house.http.request(request.method, request.target, content=content, headers=headers)
+
+    first, again = sent(request.content), sent(request.content)
+    if operation.name in NOT_RECORDED:
+        problem_of(first, 409, NOT_RECORDED[operation.name])
+        assert not replayed(again)
+        return
+    assert (replayed(first), replayed(again)) == (False, True)
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert again.headers.get("location") == first.headers.get("location")
+    problem_of(sent(request.content + b" "), 422, "idempotency_key_reused")
 
 
 @pytest.mark.parametrize("operation", SAME_TWICE, ids=lambda one: one.name)

@@ -7,38 +7,6 @@ from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 
-ALL = [
-    "boxed",
-    "failing",
-    "holder",
-    "main",
-    "narrow",
-    "outside",
-    "pondering",
-    "quiet",
-    "slow",
-    "talker",
-]
-
-
-def test_a_requester_is_told_its_agents_its_own_first(house: House) -> None:
-    body = house.http.get("/v1/agents", params={"requester": "agent:talker:x"}).json()
-    assert body["requester"] == "talker"
-    assert body["allowAny"] is True
-    ids = [agent["id"] for agent in body["agents"]]
-    assert ids == ["talker", *(name for name in ALL if name != "talker")]
-    for agent in body["agents"]:
-        assert set(agent) == {"id", "name", "configured", "model", "runtime"}
-        assert agent["configured"] is True
-    runtimes = {agent["id"]: agent["runtime"] for agent in body["agents"]}
-    assert (runtimes["holder"], runtimes["main"]) == ("command", "scripted")
-
-
-def test_a_narrow_requester_is_told_those_it_may_spawn(house: House) -> None:
-    body = house.http.get("/v1/agents", params={"requester": "AGENT:Narrow:x"}).json()
-    assert (body["requester"], body["allowAny"]) == ("narrow", False)
-    assert [agent["id"] for agent in body["agents"]] == ["narrow"]
-
 
 def test_without_a_requester_it_is_the_main_session(house: House) -> None:
     body = house.http.get("/v1/agents").json()
@@ -80,21 +48,7 @@ def test_a_token_is_told_of_the_sessions_that_it_covers_alone(house: House) -> N
         problem_of(client.get("/v1/agents"), 404, "not_found")
 
 
-def test_a_lane_shows_its_width_and_its_holders(house: House) -> None:
-    with house.held(house.session(), label="in the lane") as run:
-        house.server.run(run.run_id, "started")
-        (lane,) = [
-            lane for lane in house.http.get("/v1/lanes").json()["items"] if lane["depth"] == 1
-        ]
-        assert (lane["lane"], lane["width"]) == ("subagent", 100)
-        (own,) = [one for one in lane["running"] if one["runId"] == run.run_id]
-        assert own["label"] == "in the lane"
-        assert own["holder"]
-    lanes = house.http.get("/v1/lanes").json()["items"]
-    assert run.run_id not in [one["runId"] for lane in lanes for one in lane["running"]]
-
-
-def test_a_limit_of_lanes_is_kept(house: House) -> None:
+def test_limit_of_lanes_is_kept(house: House) -> None:
     with house.held(house.session()) as run, house.held(run.child) as below:
         house.server.run(below.run_id, "started")
         depths = [lane["depth"] for lane in house.http.get("/v1/lanes").json()["items"]]

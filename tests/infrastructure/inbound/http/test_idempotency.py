@@ -13,19 +13,6 @@ from tests.support.servers.http_server import GHOST, House
 pytestmark = pytest.mark.server
 
 
-def test_a_repeat_gets_the_first_answer_again(house: House) -> None:
-    session, key = house.session(), a_key()
-    first = house.spawn(session, key=key)
-    second = house.spawn(session, key=key)
-    assert not replayed(first)
-    assert replayed(second)
-    assert second.status_code == first.status_code == 201
-    assert second.content == first.content
-    assert second.headers["location"] == first.headers["location"]
-    assert len(house.runs(session)) == 1
-    assert int(second.headers["spawnlog-position"]) >= int(first.headers["spawnlog-position"])
-
-
 def test_without_a_key_each_request_is_its_own(house: House) -> None:
     session = house.session()
     assert house.accepted(session)["runId"] != house.accepted(session)["runId"]
@@ -39,13 +26,6 @@ def test_many_repeats_at_once_are_one_spawn(house: House) -> None:
     accepted = [answer for answer in answers if answer.status_code == 201]
     assert len({answer.content for answer in accepted}) == 1
     assert sum(not replayed(answer) for answer in accepted) == 1
-    assert len(house.runs(session)) == 1
-
-
-def test_another_body_under_the_same_key_is_invalid(house: House) -> None:
-    session, key = house.session(), a_key()
-    house.spawn(session, key=key)
-    problem_of(house.spawn(session, "another", key=key), 422, "idempotency_key_reused")
     assert len(house.runs(session)) == 1
 
 
@@ -134,34 +114,6 @@ def test_a_spawn_stopped_while_it_is_prepared_is_told_so_and_again(
     assert problem["rule"] == "stopped"
     again = house.spawn(session, key=key, **asked)
     assert (again.content, replayed(again)) == (first.result().content, True)
-
-
-def test_a_stop_is_done_once(house: House) -> None:
-    run = house.accepted(house.session(), agentId="slow")
-    path, headers = f"/v1/runs/{run['runId']}/stop", {"Idempotency-Key": a_key()}
-    first = house.http.post(path, json={"reason": "enough"}, headers=headers)
-    house.server.run(run["runId"], "ended")
-    second = house.http.post(path, json={"reason": "enough"}, headers=headers)
-    assert first.json() == {"runId": run["runId"], "wasOver": False}
-    assert (second.content, replayed(second)) == (first.content, True)
-    other = house.http.post(path, json={"reason": "too much"}, headers=headers)
-    problem_of(other, 422, "idempotency_key_reused")
-    late = house.http.post(path, json={"reason": "enough"})
-    assert late.json() == {"runId": run["runId"], "wasOver": True}
-    assert house.server.events(run["runId"]).count("StopRequested") == 1
-
-
-def test_an_acknowledgement_is_done_once(house: House) -> None:
-    run = house.ended(house.session())
-    path = f"/v1/sessions/{run['requesterSessionKey']}/announcements/{run['runId']}/ack"
-    headers = {"Idempotency-Key": a_key()}
-    first = house.http.post(path, json={}, headers=headers)
-    second = house.http.post(path, json={}, headers=headers)
-    assert first.status_code == 200
-    assert (second.content, replayed(second)) == (first.content, True)
-    problem_of(house.http.post(path, headers=headers), 422, "idempotency_key_reused")
-    assert house.http.post(path).status_code == 200
-    assert house.server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
 
 
 def test_a_key_of_every_allowed_length_and_sign_is_kept_apart(house: House) -> None:
