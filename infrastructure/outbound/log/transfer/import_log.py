@@ -39,18 +39,16 @@ from infrastructure.outbound.log.append.store import (
 )
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.rebuild.rebuild import (
-    WAIT_SECONDS,
-    RebuildUnderWay,
+    bring_rows_up_to_date,
     count_open,
     open_rebuild_connection,
-    rebuild,
 )
 from infrastructure.outbound.log.schema.connections import (
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     open_sync_connection,
 )
 from infrastructure.outbound.log.schema.format import require_known_format
-from infrastructure.outbound.log.schema.projection_versions import VERSIONS, stale_projections
+from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
 from infrastructure.outbound.log.transfer.lines import (
@@ -396,13 +394,7 @@ def _make_rows(conninfo: str, on_progress: OnTransferProgress) -> tuple[int, int
 async def _have_rows(conninfo: str, on_progress: OnProgress) -> tuple[int, int]:
     """Make the rows, unless a server that has started meanwhile does; gives how many runs and
     sessions there are."""
+    await bring_rows_up_to_date(conninfo, on_progress)
     async with open_rebuild_connection(conninfo) as connection:
-        while await stale_projections(connection):
-            try:
-                made = await rebuild(conninfo, compare=False, on_progress=on_progress)
-            except RebuildUnderWay:
-                await asyncio.sleep(WAIT_SECONDS)
-            else:
-                return made.runs, made.sessions
         runs, sessions = [await count_open(connection, one.name) for one in (RUNS, SESSIONS)]
     return runs, sessions
