@@ -279,7 +279,8 @@ class _Shape:
             return self.variants(self.definitions[schema["$ref"].rpartition("/")[2]])
         if "anyOf" in schema:
             return [one for inner in schema["anyOf"] for one in self.variants(inner)]
-        return [schema]
+        # A list of names need not say that they are texts.
+        return [{"type": "string", **schema} if "enum" in schema else schema]
 
     def properties(self, schema: Schema) -> list[tuple[str, Schema]]:
         """Return the members of an object."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.problems import problem_of
 from tests.support.http.sharing import types
 from tests.support.servers.http_server import House
 
@@ -166,30 +166,3 @@ def test_nobody_waits_in_a_ring(house: House) -> None:
         house.gates.open(other.run_id)
     house.server.run(below, "announced")
     assert house.server.run(waits)["outcome"] == "success"
-
-
-MISSHAPEN: list[tuple[dict[str, Any], str]] = [
-    ({"dependsOn": "researcher"}, "/dependsOn"),
-    ({"dependsOn": [""]}, "/dependsOn/0"),
-    ({"dependsOn": ["a", 7]}, "/dependsOn/1"),
-    ({"dependsOn": ["a\nb"]}, "/dependsOn/0"),
-    ({"dependsOn": ["x" * 201]}, "/dependsOn/0"),
-    ({"dependsOn": [{}]}, "/dependsOn/0"),
-    ({"dependsOn": [{"run": 7}]}, "/dependsOn/0/run"),
-    ({"dependsOn": [{"run": "a", "require": "luck"}]}, "/dependsOn/0/require"),
-    ({"dependsOn": [{"run": "a", "more": 1}]}, "/dependsOn/0"),
-    ({"chainAfter": ["a"]}, "/chainAfter"),
-    ({"chainAfter": {"run": "a", "require": None}}, "/chainAfter/require"),
-    ({"dependsOn": ["a"] * 21}, "/dependsOn"),
-    ({"dependsOn": ["a"] * 20, "chainAfter": "b"}, "/chainAfter"),
-]
-
-
-@pytest.mark.parametrize(("body", "pointer"), MISSHAPEN)
-def test_what_names_no_run_is_told_where_it_stands(
-    house: House, body: dict[str, Any], pointer: str
-) -> None:
-    session = house.session()
-    problem = problem_of(house.spawn(session, **body), 422, "invalid_request")
-    assert pointers_of(problem) == [pointer]
-    assert house.runs(session) == []

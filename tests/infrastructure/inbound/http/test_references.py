@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.prompt.untrusted import BEGIN, END
-from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.problems import problem_of
 from tests.support.http.sharing import given, prompt
 from tests.support.servers.http_server import House
 from tests.support.servers.running_server import scripted
@@ -106,12 +106,3 @@ def test_a_run_without_a_result_gives_null(house: House) -> None:
     run = house.ended(session, sharedContext=referring("quiet"))
     assert given(house, run["runId"])["values"] == {"quiet": None}
     assert f"{BEGIN}\nnull\n{END}" in prompt(house, run["runId"])
-
-
-def test_references_are_few(house: House) -> None:
-    session = house.session()
-    names = [f"r{number}" for number in range(21)]
-    problem = problem_of(
-        house.spawn(session, sharedContext=referring(*names)), 422, "invalid_request"
-    )
-    assert pointers_of(problem) == ["/sharedContext"]

@@ -59,6 +59,10 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
         "/attachments",
         "each of 40 tasks has a copy: 33554432 in all at most",
     ),
+    # Dependencies.
+    ({"dependsOn": ["a", "b\nc"]}, "/dependsOn/1", "printable characters"),
+    ({"dependsOn": [{"run": " "}]}, "/dependsOn/0/run", "printable characters"),
+    ({"dependsOn": ["a"] * 20, "chainAfter": "b"}, "/chainAfter", "names 21 runs"),
     # Requesters.
     *(
         ({"requester": {"sessionKey": key}}, "/requester/sessionKey", "")
@@ -92,6 +96,7 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     ({"sharedContext": {"$": "reference"}}, "/sharedContext/$", "names no run"),
     ({"sharedContext": {"$x": "reference", "x": 1}}, "/sharedContext/$x", "one of them"),
     ({"sharedContext": {"$x": "else"}}, "/sharedContext/$x", 'must be "reference"'),
+    ({"sharedContext": {f"$r{n}": "reference" for n in range(21)}}, "/sharedContext", "20"),
 ]
 
 

@@ -58,49 +58,10 @@ def test_a_key_with_slashes_is_a_name_like_any_other(house: House) -> None:
     assert problem_of(answer, 404, "not_found")["instance"].count("/") == 3
 
 
-def test_a_session_tells_who_it_is_and_whom_it_has(house: House) -> None:
-    key = house.session()
-    running = [house.accepted(key, agentId="slow")["runId"] for _ in range(2)]
-    ended = house.ended(key)["runId"]
-    session = session_of(house, key)
-    assert session["activeChildren"] == 2
-    assert session["maxChildren"] == 5
-    assert session["pendingDescendants"] == 2
-    assert (session["depth"], session["role"], session["spawnedBy"]) == (0, "main", None)
-    assert [run["runId"] for run in session["runs"]] == [ended, *running[::-1]]
-    child = session_of(house, str(house.server.run(running[0])["childSessionKey"]))
-    assert (child["depth"], child["role"]) == (1, "orchestrator")
-    assert (child["spawnedBy"], child["rootSessionKey"]) == (key, key)
-    assert (child["runId"], child["controlScope"]) == (running[0], "children")
-    for run_id in running:
-        house.http.post(f"/v1/runs/{run_id}/stop")
-        house.server.run(run_id, "announced")
-    session = session_of(house, key)
-    assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
-
-
-def test_the_cap_of_children_is_told_with_its_numbers(house: House) -> None:
-    key = house.session()
-    runs = [house.accepted(key, agentId="slow")["runId"] for _ in range(5)]
-    problem = problem_of(house.spawn(key), 403, "spawn_forbidden")
-    assert (problem["current"], problem["limit"]) == (5, 5)
-    assert "5/5" in problem["detail"]
-    for run_id in runs:
-        house.http.post(f"/v1/runs/{run_id}/stop")
-
-
 @pytest.mark.parametrize("name", ["agent:main:nobody", UNKNOWN, "nobody", "agent:none:x"])
 def test_a_session_nobody_has_seen_is_not_found(house: House, name: str) -> None:
     problem_of(house.http.get(f"/v1/sessions/{name}"), 404, "not_found")
     assert inbox_of(house, name)["items"] == []
-
-
-def test_an_announcement_has_every_member_of_the_contract(house: House) -> None:
-    run = house.ended(house.session())
-    (told,) = inbox_of(house, run["requesterSessionKey"])["items"]
-    assert {"id", "runId", "text", "status", "state", "dedupeKey"} <= set(told)
-    assert (told["runId"], told["status"], told["state"]) == (run["runId"], "success", "delivered")
-    assert "done" in told["text"]
 
 
 def test_an_inbox_is_read_on_behind_a_position(house: House) -> None:
@@ -211,11 +172,6 @@ def test_a_stop_is_told_to_the_requester_with_its_reason(house: House) -> None:
     assert (ended["outcome"], ended["status"]) == ("stopped", "stopped")
     (told,) = inbox_of(house, key)["items"]
     assert "enough of it" in told["text"]
-
-
-def test_a_stop_of_what_is_not_there_is_not_found(house: House) -> None:
-    for run_id in (UNKNOWN, "x", "0"):
-        problem_of(house.http.post(f"/v1/runs/{run_id}/stop"), 404, "not_found")
 
 
 def test_a_stop_reaches_those_below(house: House) -> None:
