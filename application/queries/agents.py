@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.command import Column, Command, Option
 from application.queries.configuration import configuration_in_force
@@ -93,7 +93,6 @@ async def list_agents(
     services: QueryServices, caller: Caller, query: ListAgents
 ) -> Answer[AgentListing]:
     """Return the agents that the requester may spawn under the configuration in force then."""
-    require_scope(caller, "read")
     moment = await resolve_as_of(services, caller, query.at)
     key = await resolve_session_key(
         services, caller, query.requester, pointer="/query/requester", at=moment.position

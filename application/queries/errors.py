@@ -60,19 +60,29 @@ def invalid_value(pointer: str, detail: str) -> QueryError:
 
 def validation_problem(failure: ValidationError, body: object) -> QueryError:
     """Return the error for the faults of a body, each with its place in it."""
-    errors = [
-        {
-            "pointer": "".join(f"/{escape_pointer(str(part))}" for part in _place(error, body)),
-            "detail": render_error(error)[0].removeprefix("Value error, "),
-        }
-        for error in failure.errors(include_url=False, include_input=False)[:FAULTS_SHOWN_MAX]
-    ]
+    return invalid_values(faults_of(failure, body))
+
+
+def invalid_values(errors: Sequence[Mapping[str, str]]) -> QueryError:
+    """Return the error for these faults of a request."""
     first = errors[0]
     return QueryError(
         "invalid_request",
         f"{first['pointer'] or 'the body'}: {first['detail']}",
-        errors=errors,
+        errors=errors[:FAULTS_SHOWN_MAX],
     )
+
+
+def faults_of(failure: ValidationError, values: object, place: str = "") -> list[dict[str, str]]:
+    """Return the faults of values, which are at `place` in the request: pointers and texts."""
+    return [
+        {
+            "pointer": place
+            + "".join(f"/{escape_pointer(str(part))}" for part in _place(error, values)),
+            "detail": render_error(error)[0].removeprefix("Value error, "),
+        }
+        for error in failure.errors(include_url=False, include_input=False)[:FAULTS_SHOWN_MAX]
+    ]
 
 
 def _place(error: ErrorDetails, body: Any) -> Iterator[int | str]:

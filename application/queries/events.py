@@ -58,14 +58,14 @@ class EventParameters(EventsOfRuns):
 @dataclass(frozen=True, slots=True)
 class EventFilter:
     """Which events are wanted, and whose the caller may see. `actor` is a kind, the id of a token
-    or the key of a session that acted; `at` the position as of which it is read, if not now."""
+    or the key of a session that acted; `position` the end of the log, or that of `at`."""
 
     types: tuple[str, ...]
     run_id: UUID | None
     tree: str | None
     caller: Caller
     actor: str | None = None
-    at: int | None = None
+    position: int = 0
 
     @property
     def takes_everything(self) -> bool:
@@ -185,7 +185,7 @@ async def event_filter(
         tree or None,
         caller,
         wanted.actor,
-        when.position if at is not None else None,
+        when.position,
     )
 
 
@@ -254,7 +254,7 @@ async def list_events(
             "/query/order",
             "is desc where before is given: leave one of them out",
         )
-    head = criteria.at if criteria.at is not None else await services.work.log.head()
+    head = criteria.position
     newest_first = order == "desc" or before is not None
     end = head if before is None else min(head, before - 1)
     page = await page_of_events(

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from application.log.answers import AnswerStatus, refusal_of_run
 from application.log.unit_of_work import UnitOfWork
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.command import Command
 from application.queries.configuration import configuration_of_revision
@@ -121,7 +121,6 @@ async def explain_run(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[ExplanationView]:
     """Return how a run was decided, as far as that was decided by `at`."""
-    require_scope(caller, "read")
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     view = await explanation_of(

@@ -15,7 +15,7 @@ from application.log.envelope import RecordedEvent
 from application.ports.registry import Registry, RunQuery
 from application.ports.run_search import RunWords
 from application.ports.transcripts import RecordedEntry
-from application.queries.access import Access, Caller, require_scope
+from application.queries.access import Access, Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.command import COMMAND_ITEMS_MAX, Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
@@ -273,7 +273,6 @@ async def list_runs(
     services: QueryServices, caller: Caller, query: ListRuns
 ) -> Answer[RunListView]:
     """Return a page of the registry as summaries, by creation."""
-    require_scope(caller, "read")
     at, cursor, order = query.at, query.cursor, query.order
     wanted = run_words(caller, query.q) if query.q is not None else None
     log_id = services.work.log.log_id
@@ -445,7 +444,6 @@ async def get_run(
 ) -> Answer[RunView | RunMetadataView]:
     """Return one run: now, as of `at`, after `version` of its events, or when it has reached the
     stage `until`, after `wait` at the latest. Without its texts if the caller may not read them."""
-    require_scope(caller, "read")
     at, version, wait, until = query.at, query.version, query.wait, query.until
     min_position = query.min_position
     seconds = wait_seconds(wait)
@@ -600,7 +598,6 @@ async def get_run_prompt(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[PromptView]:
     """Return the prompt as the child got it, if the run had started by `at`."""
-    require_scope(caller, "content")
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     if run.system_prompt is None or run.message is None:
@@ -703,7 +700,6 @@ async def get_run_transcript(
 ) -> Answer[TranscriptView]:
     """Return a page of the transcript, or its `last` entries. With `wait` a page without entries
     waits for the first one after `after`, or for the end of the run."""
-    require_scope(caller, "content")
     after, limit, last, wait = query.after, query.limit, query.last, query.wait
     seconds = wait_seconds(wait)
     if wait is not None and (query.at is not None or last is not None):

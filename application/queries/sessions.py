@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from application.ports.registry import RunQuery
-from application.queries.access import Caller, require_scope
+from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.command import Column, Command
 from application.queries.configuration import configuration_in_force
@@ -96,7 +96,6 @@ async def get_session(
     services: QueryServices, caller: Caller, key: str, query: ReadAsOf
 ) -> Answer[SessionView]:
     """Return one session with its runs."""
-    require_scope(caller, "read")
     moment = await resolve_as_of(services, caller, query.at)
     session = await visible_session(services, caller, key, moment)
     registry = services.work.registry
@@ -183,7 +182,6 @@ async def get_shared_context(
     services: QueryServices, caller: Caller, key: str, query: ReadAsOf
 ) -> Answer[SharedContextView]:
     """Return what a session shares with its family."""
-    require_scope(caller, "content")
     moment = await resolve_as_of(services, caller, query.at)
     session = await visible_session(services, caller, key, moment)
     view = await shared_context_view(services.work, session, moment.position)
@@ -211,7 +209,6 @@ async def get_run_shared_context(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[RunSharedContextView]:
     """Return what a started run was given of its family's context when it was claimed."""
-    require_scope(caller, "content")
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     recorded = await services.work.log.first("RunStarted", run.run_id)

@@ -1190,7 +1190,7 @@ class TreeRunView(AnswerModel):
 class UsageView(AnswerModel):
     """
     Tokens as the runtime reported them; `total_tokens` is input and output, those of the
-    cache stand beside. `models` None: the release that ended the run did not record shares.
+    cache stand beside.
     """
 
     input_tokens: int
@@ -1198,7 +1198,7 @@ class UsageView(AnswerModel):
     total_tokens: int
     cache_read_tokens: int | None
     cache_write_tokens: int | None
-    models: list[ModelUsageView] | None
+    models: list[ModelUsageView]
 
 
 class VerificationView(AnswerModel):

@@ -430,3 +430,10 @@ def test_a_family_that_cannot_ask_again_says_that_a_run_may_go_on(api: RecordedA
         family.spawn("look")
     (note,) = left.value.__notes__
     assert note.startswith("a run whose spawn was not answered could not be stopped, and may go on")
+
+
+def test_problem_that_is_sentence_is_joined_without_its_stop() -> None:
+    members = {"detail": "Add it to agents.list.", "rule": "agent.known", "code": "spawn_error"}
+    text = "Add it to agents.list; rule: agent.known; code: spawn_error"
+    assert str(Problem(422, members)) == text
+    assert str(Problem(422, {"detail": "Add it to agents.list."})) == "Add it to agents.list."

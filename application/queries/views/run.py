@@ -106,14 +106,14 @@ class ModelUsageView(View):
 
 class UsageView(View):
     """Tokens as the runtime reported them; `totalTokens` is input and output, those of the cache
-    stand beside. `models` null: the release that ended the run did not record shares."""
+    stand beside."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
     cache_read_tokens: int | None
     cache_write_tokens: int | None
-    models: list[ModelUsageView] | None
+    models: list[ModelUsageView]
 
 
 class AnnouncementStateView(View):

@@ -90,7 +90,8 @@ class Problem(SpawnlogError):
             parts.append(f"rule: {self.rule}")
         if self.code is not None:
             parts.append(f"code: {self.code}")
-        return "; ".join(parts)
+        # A detail can be a sentence.
+        return "; ".join([*(one.removesuffix(".") for one in parts[:-1]), parts[-1]])
 
 
 class NotFoundProblem(Problem):

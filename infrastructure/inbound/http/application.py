@@ -17,7 +17,7 @@ from domain.values import rules
 from domain.values.refusals import ToolDenied
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
-from infrastructure.inbound.http.middleware.request_guard import RequestGuard
+from infrastructure.inbound.http.middleware.request_guard import METHOD_NOT_ALLOWED, RequestGuard
 from infrastructure.inbound.http.openapi import describe
 from infrastructure.inbound.http.operations import is_essential, operation_routes
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
@@ -131,12 +131,15 @@ async def _handle_disconnect(request: Request, _: Exception) -> Response:
 
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    code = "method_not_allowed" if error.status_code == 405 else "not_found"
-    text = "there is nothing here; see /openapi.json for what there is"
     headers = dict(error.headers or {})
-    if "Allow" in headers:
-        headers["Allow"] = _allowed(request, headers["Allow"])
-    return problem_response(HttpProblem(code, text, headers=headers), request.scope)
+    if error.status_code == METHOD_NOT_ALLOWED:
+        headers["Allow"] = allowed = _allowed(request, headers["Allow"])
+        text = f"this path does not take {request.method}; it takes {allowed}"
+        problem = HttpProblem("method_not_allowed", text, headers=headers)
+    else:
+        text = "there is nothing here; see /openapi.json for what there is"
+        problem = HttpProblem("not_found", text, headers=headers)
+    return problem_response(problem, request.scope)
 
 
 def _allowed(request: Request, of_one_route: str) -> str:

@@ -14,7 +14,7 @@ from mcp_types import (
 
 from application.commands.services import CommandServices
 from application.operations import OPERATIONS
-from application.queries.access import Caller
+from application.queries.access import Caller, require_scope
 from application.queries.errors import QueryError
 from application.queries.operation import Operation
 from application.queries.runs import ListRuns, list_runs
@@ -35,6 +35,7 @@ async def list_resources(
     services: CommandServices, caller: Caller, session_key: str
 ) -> ListResourcesResult:
     """Return the newest runs that the caller's session asked for."""
+    require_scope(caller, "read")
     page = await list_runs(services, caller, ListRuns(requester=session_key, limit=RUNS_MAX))
     return ListResourcesResult(
         resources=[

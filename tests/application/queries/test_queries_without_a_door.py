@@ -57,7 +57,20 @@ async def test_what_a_caller_may_not_see_is_an_error_of_the_query(
     with pytest.raises(QueryError, match="there is no such run") as unseen:
         await get_run(services, stranger, str(family.id("reviewer")), GetRun())
     assert (unseen.value.code, unseen.value.position) == ("not_found", await running.log.head())
-    with pytest.raises(QueryError, match='lacks the scope "read"') as refused:
-        await list_runs(services, caller("spawn"), ListRuns())
-    assert refused.value.code == "not_permitted"
     assert (await list_runs(services, stranger, ListRuns())).view.items == []
+
+
+async def test_page_of_events_asks_once_how_far_log_goes(
+    services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, asked = services.work.log, []
+    head = log.head
+
+    async def counted() -> int:
+        asked.append(await head())
+        return asked[-1]
+
+    monkeypatch.setattr(log, "head", counted)
+    listed = await list_events(services, caller("read"), ListEvents())
+    assert asked == [listed.position]
+    assert listed.view.head == listed.position

@@ -42,12 +42,12 @@ class InnerServer:
         target: str,
         *,
         token: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
         params: Sequence[tuple[str, str]] = (),
         content: bytes = b"",
     ) -> httpx2.Response:
         """Send a request with the administrator's token, another, or (`""`) none."""
-        given = dict(headers or {})
+        given = httpx2.Headers(headers)
         if token != "":
             given["Authorization"] = f"Bearer {token or self.token}"
         request = self._client.build_request(

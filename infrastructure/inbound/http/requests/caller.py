@@ -10,6 +10,7 @@ from application.commands.once import reserve
 from application.log.envelope import Actor
 from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, Caller
+from application.queries.errors import invalid_value
 from application.queries.views.view import Answer, View
 from infrastructure.inbound.http.middleware.body_limits import note_owner
 from infrastructure.inbound.http.requests.services import Services
@@ -94,12 +95,22 @@ def position_headers(services: Services, position: int) -> dict[str, str]:
     }
 
 
+def header_of(request: Request, name: str) -> str | None:
+    """Return the header of this name; None without one. Refuse one that is given twice: either
+    value could be meant."""
+    given = request.headers.getlist(name)
+    if len(given) > 1:
+        raise invalid_value(f"/headers/{name}", "may be given once only")
+    return given[0] if given else None
+
+
 def reservation_of(request: Request, caller: Caller, raw: bytes) -> Reservation | None:
     """The idempotency key of a request, if it sent one."""
-    key = request.headers.get("idempotency-key")
+    key = header_of(request, "Idempotency-Key")
     if key is None:
         return None
-    return reserve(caller, request.method, request.url.path, key=key, content=raw)
+    # Not `request.url.path`, in which `%3F` and `%253F` are the same.
+    return reserve(caller, request.method, request.scope["path"], key=key, content=raw)
 
 
 def traceparent_of(request: Request) -> str | None:

@@ -14,7 +14,7 @@ from application.commands.context import CommandContext, CommandResponse
 from application.commands.once import answer_on_record
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller, require_scope
-from application.queries.errors import invalid_value
+from application.queries.errors import faults_of, invalid_value, invalid_values
 from application.queries.operation import Operation, Parameters, Read
 from application.queries.views.view import Answer, Lines, View
 from application.queries.wait import reach_position
@@ -23,6 +23,7 @@ from infrastructure.inbound.http.middleware.disconnects import presence_check
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     caller_of,
+    header_of,
     json_response,
     position_headers,
     reservation_of,
@@ -31,14 +32,13 @@ from infrastructure.inbound.http.requests.caller import (
     traceparent_of,
     view_response,
 )
-from infrastructure.inbound.http.requests.event_stream import MEDIA_TYPE as EVENT_STREAM
+from infrastructure.inbound.http.requests.event_stream import prefers_stream
 from infrastructure.inbound.http.requests.lines import LinesResponse
 from infrastructure.inbound.http.requests.path_parameters import PATH_PARAMETERS
 from infrastructure.inbound.http.requests.replies import REFUSALS, refusal_response
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
-ERRORS_SHOWN_MAX = 20
 VERSION_PATTERN = '"(0|[1-9][0-9]{0,18})"'
 StreamFunction = Callable[..., Awaitable[Response]]
 """Answers an operation as a live stream. It takes the request and all that the handler may take."""
@@ -80,13 +80,12 @@ class _Endpoint:
         caller = None
         if operation.token:
             given["caller"] = caller = await caller_of(request)
-            _require_known_names(operation, request)
+            if operation.scope is not None:
+                require_scope(caller, operation.scope)
         given |= self._reads_parameters(request)
         query = given.get("query")
         if isinstance(query, Read) and query.min_position is not None:
             await reach_position(services, query.min_position)
-        if caller is not None and operation.scope is not None:
-            require_scope(caller, operation.scope)
         raw = b""
         if operation.body is not None:
             given["body"], raw = await read_body(
@@ -98,7 +97,7 @@ class _Endpoint:
         if "command" in operation.takes:
             assert caller is not None
             return await self._command(request, services, caller, given, raw)
-        if self._stream is not None and EVENT_STREAM in request.headers.get("accept", ""):
+        if self._stream is not None and prefers_stream(request):
             return await self._stream(**given)
         result = await self._call(given)
         if isinstance(result, Response):
@@ -177,9 +176,8 @@ class _Endpoint:
         return json_response(services, body, position, status=status, headers=headers)
 
 
-def _require_known_names(operation: Operation, request: Request) -> None:
+def _require_known_names(fields: Mapping[str, bool], request: Request) -> None:
     """Refuse a parameter that the operation does not have, or that it takes once, given twice."""
-    fields = query_fields(operation.query)
     for name in request.query_params:
         if name not in fields:
             known = ", ".join(fields) or "none"
@@ -212,13 +210,15 @@ def _parameter_reader(operation: Operation) -> Any:
     query = operation.query
 
     def read(request: Request) -> dict[str, Any]:
+        if operation.token:
+            _require_known_names(fields, request)
         values: dict[str, Any] = {}
         errors: list[dict[str, str]] = []
         for name, (python_name, adapter) in path.items():
             try:
                 values[python_name] = adapter.validate_python(request.path_params[name])
             except ValidationError as failure:
-                errors += _faults(failure, f"/path/{name}")
+                errors += faults_of(failure, None, f"/path/{name}")
         if query is not None:
             params = request.query_params
             given = {
@@ -229,25 +229,17 @@ def _parameter_reader(operation: Operation) -> Any:
             try:
                 values["query"] = query.model_validate(given)
             except ValidationError as failure:
-                errors += _faults(failure, "/query")
+                errors += faults_of(failure, given, "/query")
         if errors:
-            detail = f"{errors[0]['pointer']}: {errors[0]['detail']}"
-            raise HttpProblem("invalid_request", detail, errors=errors[:ERRORS_SHOWN_MAX])
+            raise invalid_values(errors)
         return values
 
     return read
 
 
-def _faults(failure: ValidationError, place: str) -> list[dict[str, str]]:
-    return [
-        {"pointer": place + "".join(f"/{part}" for part in fault["loc"]), "detail": fault["msg"]}
-        for fault in failure.errors(include_url=False, include_input=False)
-    ]
-
-
 def _version_given(request: Request) -> int | None:
     """Return the version in `If-Match`; None for any."""
-    given = request.headers.get("if-match", "").strip()
+    given = (header_of(request, "If-Match") or "").strip()
     if given == "*":
         return None
     version = re.fullmatch(VERSION_PATTERN, given)

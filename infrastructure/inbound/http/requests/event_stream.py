@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -14,12 +16,24 @@ from infrastructure.inbound.http.responses.problems import HttpProblem
 MEDIA_TYPE = "text/event-stream"
 COMMENT = b": nothing new\n\n"
 STUCK_SECONDS_MAX = 10.0
+JSON = "application/json"
+_WEIGHT = re.compile(r"q=(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 _log = logging.getLogger("spawnlog.http")
 
 
 def frame(number: int, name: str, data: bytes) -> bytes:
     """Return an event as it is sent. A reader that resumes sends `number` as `Last-Event-ID`."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), data)
+
+
+def prefers_stream(request: Request) -> bool:
+    """Return True if a request accepts a live stream by its name, and JSON no better."""
+    weights: dict[str, float] = {}
+    for one in ",".join(request.headers.getlist("accept")).lower().split(","):
+        media_type, *parameters = (part.strip() for part in one.split(";"))
+        weight = next((part for part in parameters if part.startswith("q=")), "q=1")
+        weights[media_type] = float(weight[2:]) if _WEIGHT.fullmatch(weight) else 0
+    return weights.get(MEDIA_TYPE, 0) > 0 and weights[MEDIA_TYPE] >= weights.get(JSON, 0)
 
 
 class OpenStreams:

@@ -17,7 +17,7 @@ from application.queries.access import Caller
 from application.queries.events import ListEvents, event_filter
 from application.queries.runs import EntryPage, GetRunTranscript, entry_view, follow_transcript
 from application.queries.views.event import event_view
-from infrastructure.inbound.http.requests.caller import position_headers
+from infrastructure.inbound.http.requests.caller import header_of, position_headers
 from infrastructure.inbound.http.requests.event_stream import COMMENT, EventStream, frame
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
@@ -47,7 +47,7 @@ async def stream_events(
             "a stream goes on from now: leave before, order=desc and at out, or ask for pages",
         )
     _require_open(services)
-    head = await services.work.log.head()
+    head = criteria.position
     start = head if query.after is None else min(query.after, head)
     seen = _last_event_id(request, _POSITION, "a position of this log")
     if seen is not None and seen > head:
@@ -94,7 +94,7 @@ def _require_open(services: Services) -> None:
 
 
 def _last_event_id(request: Request, form: re.Pattern[str], noun: str) -> int | None:
-    given = request.headers.get("last-event-id")
+    given = header_of(request, "Last-Event-ID")
     if given is None:
         return None
     if not form.fullmatch(given):

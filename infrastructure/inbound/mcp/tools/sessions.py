@@ -102,6 +102,7 @@ class ListSessions(ToolArguments):
 )
 async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
     """`sessions_list`."""
+    require_scope(call.caller, "read")
     messages, minutes = asked.message_limit, asked.active_minutes
     if messages:
         require_scope(call.caller, "content")
@@ -243,6 +244,7 @@ async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
 )
 async def show_shared_context(call: McpCall) -> SharedContextFound:
     """`shared_context_get`."""
+    require_scope(call.caller, "content")
     given: RunSharedContextView | None = None
     shared: SharedContextView | None = None
     own, now = call.caller.run_id, ReadAsOf()

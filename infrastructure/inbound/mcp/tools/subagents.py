@@ -240,6 +240,7 @@ def _row(number: int, one: Subagent) -> SubagentRow:
 
 
 async def _log(call: McpCall, asked: Control) -> ToolAnswer:
+    require_scope(call.caller, "content")
     # As `sessions_history` has it: models confuse the two.
     tools = asked.tools or call.arguments.get("includeTools") is True
     one = await find_target(call, asked.target)
@@ -260,6 +261,7 @@ async def _log(call: McpCall, asked: Control) -> ToolAnswer:
 
 
 async def _info(call: McpCall, asked: Control) -> ToolAnswer:
+    require_scope(call.caller, "read")
     one = await find_target(call, asked.target)
     answer = await get_run(call.services, call.caller, one.run_id, GetRun())
     shown = Subagent(members_of(answer.view), one.now, one.pending)
@@ -387,6 +389,8 @@ async def send_and_wait(
     call: McpCall, run_id: str, label: str, message: str, seconds: float
 ) -> dict[str, Any]:
     """Send a message to the session of a run, and return its answer if that comes in time."""
+    if seconds:
+        require_scope(call.caller, "read")
     answer = await _sent(call, run_id, message, "send")
     body = answer.body
     if answer.kind in ("forbidden", "error"):

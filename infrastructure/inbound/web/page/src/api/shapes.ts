@@ -990,7 +990,7 @@ export interface UsageView {
   totalTokens: number
   cacheReadTokens: number | null
   cacheWriteTokens: number | null
-  models: ModelUsageView[] | null
+  models: ModelUsageView[]
 }
 
 export interface VerificationStartView {
