@@ -117,7 +117,7 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 client: $(DEV) ## write models and methods of the Python client from the description of the API
 	@$(BIN)/python -m tests.support.client.write
 
-docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page, tools of MCP, commands
+docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page, tools of MCP, commands, endpoints
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list
@@ -126,6 +126,7 @@ docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}
 	@$(BIN)/python -m tests.support.http.shown_tools
 	@$(BIN)/python -m tests.support.command_line.describe
 	@$(BIN)/python -m tests.support.command_line.reference
+	@$(BIN)/python -m tests.support.http.reference
 
 durations: page $(DEV) $(ADAPTERS) ## run every test, and note in tests/durations.json how long it takes
 	@SPAWNLOG_STORE_DURATIONS=1 $(BIN)/python -m pytest --hypothesis-profile=all \

@@ -1,6 +1,6 @@
-"""The table of operations: every `@operation` of these modules, in their order."""
+"""The table of operations: every `@operation` of these modules, by tags, in their order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import ModuleType
 
 from application.commands import (
@@ -42,41 +42,45 @@ MODULES: tuple[ModuleType, ...] = (
     explain,
     history,
     compare,
-    diff,
     stop,
     messages,
     preamble,
     yielding,
-    external_runs,
     sessions,
     tree,
+    transcript,
     inbox,
     announcements,
-    transcript,
     shared_context,
+    external_runs,
     events,
-    what_if,
     histogram,
+    find,
     bars,
     moments,
-    find,
+    diff,
+    what_if,
+    verify,
     revisions,
     agents,
     lanes,
     caller,
     page_access,
     health,
-    verify,
 )
 
 
-def operations_of(modules: Iterable[ModuleType]) -> Iterator[Operation]:
-    """Yield the operations that these modules define."""
-    for module in modules:
-        for value in vars(module).values():
-            row = getattr(value, "operation", None)
-            if isinstance(row, Operation) and value.__module__ == module.__name__:
-                yield row
+def operations_of(modules: Iterable[ModuleType]) -> tuple[Operation, ...]:
+    """Return the operations that these modules define. Those of a tag stand together."""
+    rows = [
+        row
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(row := getattr(value, "operation", None), Operation)
+        and value.__module__ == module.__name__
+    ]
+    tags = [row.tag for row in rows]
+    return tuple(sorted(rows, key=lambda row: tags.index(row.tag)))
 
 
-OPERATIONS: tuple[Operation, ...] = tuple(operations_of(MODULES))
+OPERATIONS = operations_of(MODULES)

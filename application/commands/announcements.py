@@ -38,7 +38,7 @@ class RedriveBody(Body):
     "POST",
     "/v1/sessions/{key}/announcements/{id}/ack",
     name="acknowledgeAnnouncement",
-    tag="sessions",
+    tag="announcements",
     # A child needs none for its own inbox.
     scope=None,
     summary="Take an announcement",
@@ -78,7 +78,7 @@ async def acknowledge_announcement(
     "POST",
     "/v1/announcements/{id}/redrive",
     name="redriveAnnouncement",
-    tag="sessions",
+    tag="announcements",
     scope="control",
     summary="Send a parked announcement again",
     description=(

@@ -40,7 +40,7 @@ class ListAnnouncements(ReadAsOf, PageAfter):
     "GET",
     "/v1/sessions/{key}/announcements",
     name="listAnnouncements",
-    tag="sessions",
+    tag="announcements",
     scope="read",
     summary="A session's inbox",
     description=(
@@ -107,7 +107,7 @@ class ListLedger(ReadAsOf, PageAfter):
     "GET",
     "/v1/announcements",
     name="listLedger",
-    tag="sessions",
+    tag="announcements",
     scope="read",
     summary="The ledger of announcements",
     description=(

@@ -8,26 +8,13 @@ import pytest
 
 from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
-from infrastructure.inbound.http.openapi import document
+from infrastructure.inbound.http.operations import OPERATIONS
 from tests.support.command_line.reference import commands, reference
+from tests.support.http import reference as http
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-
-
-def served() -> dict[str, set[str]]:
-    """Return the endpoints of the server, each with its parameters but for `minPosition`, which all
-    reads take."""
-    return {
-        f"{method.upper()} {path}": {
-            one["name"]
-            for one in operation.get("parameters", ())
-            if one["in"] == "query" and one["name"] != "minPosition"
-        }
-        for path, methods in document()["paths"].items()
-        for method, operation in methods.items()
-    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -48,6 +35,25 @@ def test_page_of_commands_is_current() -> None:
     assert len(re.findall(r"^\| `spawnlog ", page, re.M)) == len(commands())
 
 
+def test_page_of_endpoints_is_current() -> None:
+    page = (DOCS / "http.md").read_text("utf-8")
+    assert http.reference(page) == page, "write it anew: make docs"
+    assert len(re.findall(r"^\| `[A-Z]+ /", page, re.M)) == len(OPERATIONS)
+
+
+def test_text_of_an_endpoint_stays_and_its_facts_are_written() -> None:
+    page = (DOCS / "http.md").read_text("utf-8")
+    row = next(one for one in page.splitlines() if one.startswith("| `GET /v1/log` |"))
+    assert "| `read`, sessions `*` | where the log ends" in row
+    stale = row.replace("`read`", "`admin`").replace("`at`", "`gone`").replace("200", "201")
+    assert http.reference(page.replace(row, stale)) == page
+    gone = "| `GET /v1/gone` | `read` | nothing | | 200 |"
+    assert http.reference(page.replace(row, f"{row}\n{gone}")) == page
+    assert "| `GET /v1/log` | `read` | where the log ends, and" in http.reference(
+        page.replace(f"{row}\n", "")
+    )
+
+
 @pytest.mark.parametrize(
     ("page", "head"),
     [
@@ -65,13 +71,6 @@ def test_moments_of_the_pages_are_moments(page: str, head: str) -> None:
     for form in named:
         parse_moment(form, datetime(2026, 3, 1, tzinfo=UTC))
     assert {"ms", "s", "m", "h", "d", "w"} <= set(re.findall("`([a-z]+)`", rows))
-
-
-def test_every_endpoint_is_described_and_none_that_is_not_there() -> None:
-    rows = re.findall(
-        r"^\| `([A-Z]+ /\S+)` \|.*\| (.*?) ?\|$", (DOCS / "http.md").read_text("utf-8"), re.M
-    )
-    assert {endpoint: set(re.findall(r"`(\w+)`", row)) for endpoint, row in rows} == served()
 
 
 def test_every_make_target_is_described_and_none_that_is_not_there() -> None:

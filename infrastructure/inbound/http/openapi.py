@@ -24,7 +24,7 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
-from infrastructure.inbound.http.responses.examples import EXAMPLES
+from infrastructure.inbound.http.responses.examples import example_of
 
 SCHEMAS = "#/components/schemas/"
 WITH_KEY = frozenset(row.name for row in OPERATIONS if row.repeat == "key")
@@ -104,12 +104,12 @@ def documented_route(row: Operation) -> APIRoute:
     if is_text:
         responses[row.status]["content"] = {"text/plain": {"schema": {"type": "string"}}}
     if row.streams:
-        example = EXAMPLES[row.name]["stream"]
+        example = example_of(row.name, "stream")
         content = {EVENT_STREAM: {"schema": {"type": "string"}, "example": example}}
         responses[row.status]["content"] = content
     if row.lines:
         schema = {"oneOf": [{"$ref": SCHEMAS + one.__name__} for one in get_args(row.answer)]}
-        content = {LINES: {"schema": schema, "example": EXAMPLES[row.name]["lines"]}}
+        content = {LINES: {"schema": schema, "example": example_of(row.name, "lines")}}
         responses[row.status]["content"] = content
     is_json = not is_text and not row.lines
     return APIRoute(
@@ -150,6 +150,7 @@ def describe(application: FastAPI) -> dict[str, Any]:
             openapi_version="3.1.0",
             summary="Control plane and black-box recorder for AI sub-agent runs",
             routes=[documented_route(row) for row in OPERATIONS],
+            tags=[{"name": tag} for tag in dict.fromkeys(row.tag for row in OPERATIONS)],
         )
         components = document.setdefault("components", {})
         components["schemas"] = components.get("schemas", {}) | _schemas()
@@ -190,13 +191,14 @@ def _complete(operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _of_what_is_sent(parameter["schema"])
     # Not by the framework, which leaves out of examples what is null; answers have it.
-    examples = EXAMPLES[operation["operationId"]]
+    name = operation["operationId"]
     if "requestBody" in operation:
-        operation["requestBody"]["content"]["application/json"]["example"] = examples["request"]
+        content = operation["requestBody"]["content"]["application/json"]
+        content["example"] = example_of(name, "request")
     for status, response in operation["responses"].items():
         for media_type in {"application/json", "text/plain"} & set(response["content"]):
             if status < "300":
-                example = examples.get("responses", {}).get(status, examples["response"])
+                example = example_of(name, "response", status)
                 response["content"][media_type]["example"] = example
         response["headers"] = {
             name: {"$ref": f"#/components/headers/{name}"} for name in POSITION_HEADERS

@@ -5,19 +5,14 @@ from collections.abc import Mapping
 from starlette.routing import Match
 from starlette.types import Scope
 
-from application.commands import verify
 from application.operations import MODULES, operations_of
-from application.queries.operation import Operation
 from infrastructure.inbound.http.requests.endpoint import OperationRoute, StreamFunction
 from infrastructure.inbound.http.routes import (
     metrics,
     streams,
 )
 
-_VERIFY = MODULES.index(verify)
-OPERATIONS: tuple[Operation, ...] = tuple(
-    operations_of((*MODULES[:_VERIFY], metrics, *MODULES[_VERIFY:]))
-)
+OPERATIONS = operations_of((*MODULES, metrics))
 
 STREAMS: Mapping[str, StreamFunction] = {
     "getRunTranscript": streams.stream_transcript,

@@ -10,6 +10,7 @@ import orjson
 from domain.run.facts import AdmissionFacts
 from domain.spawn.admission import ADMISSION
 
+FILE = "infrastructure/inbound/http/responses/examples.json"
 _DOCUMENT = orjson.loads(Path(__file__).with_name("examples.json").read_bytes())
 EXAMPLES: dict[str, dict[str, Any]] = _DOCUMENT["operations"]
 PROBLEMS: dict[str, str] = _DOCUMENT["problems"]
@@ -30,6 +31,23 @@ _FACTS = AdmissionFacts(
     allow_agents=("main", "counter"),
     allow_agents_from="agent",
 )
+
+
+def example_of(name: str, kind: str, status: str = "") -> Any:
+    """Return an example of an operation: its `request`, `response`, `stream` or `lines`.
+
+    A response with a status of its own is one of its `responses`.
+
+    Raises:
+        LookupError: The operation has none.
+    """
+    examples = EXAMPLES.get(name, {})
+    responses = examples.get("responses", {})
+    if status in responses:
+        return responses[status]
+    if kind not in examples:
+        raise LookupError(f"{name} has no example: write `operations.{name}.{kind}` into {FILE}")
+    return examples[kind]
 
 
 def _admission_decisions() -> list[dict[str, Any]]:

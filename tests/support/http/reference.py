@@ -1,0 +1,101 @@
+"""Writes the table of endpoints into docs/http.md. `make docs` runs it.
+
+What an endpoint does stays as it stands there, and so does what its handler asks of a token beside
+the scope of the row. An operation that is new gets its summary.
+"""
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from pathlib import Path
+
+from application.queries.operation import Operation, Parameters
+from infrastructure.inbound.http.openapi import document
+from infrastructure.inbound.http.operations import OPERATIONS
+from infrastructure.inbound.http.responses.problems import TITLES
+
+PAGE = Path(__file__).parents[3] / "docs" / "http.md"
+HEAD = "| endpoint | scope | what it does | parameters | answers |\n|---|---|---|---|---|\n"
+ROW = re.compile(r"^\| `([A-Z]+ /\S*)` \| ?(.*?) \| (.*?) \| ?[^|]*? ?\|(?: [^|]* \|)?$")
+COMMON = re.compile(r"(?<=^Beside these, any endpoint may answer ).*?(?=\.\n\n)", re.M | re.S)
+OWN_SCOPE = re.compile(r"^`\w+`")
+FOR_ALL_READS = "minPosition"
+
+
+def reference(page: str) -> str:
+    """Return the page with the operations that there are, in the order of their table."""
+    before, head, after = page.partition(HEAD)
+    assert head, "docs/http.md has no table of endpoints"
+    table, gap, rest = after.partition("\n\n")
+    described = {
+        found[1]: (found[2], found[3]) for row in table.splitlines() if (found := ROW.match(row))
+    }
+    rows = []
+    for row in OPERATIONS:
+        endpoint = f"{row.method} {row.path}"
+        scope, does = described.get(endpoint, ("", _lowered(row.summary)))
+        cells = (
+            f"`{endpoint}`",
+            _scope(row, scope),
+            does,
+            ", ".join(f"`{name}`" for name in _parameters(row.query)),
+            _answers(row),
+        )
+        rows.append("".join(f"| {cell} " if cell else "| " for cell in cells) + "|")
+    return COMMON.sub(lambda _: _common(), before) + HEAD + "\n".join(rows) + gap + rest
+
+
+def _statuses() -> dict[str, set[int]]:
+    """Return the statuses of each operation."""
+    return {
+        operation["operationId"]: {int(status) for status in operation["responses"]}
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+    }
+
+
+def _common() -> str:
+    """Return the statuses of all operations, and of all of a kind."""
+    statuses, known, told = _statuses(), set[int](), []
+    for words, rows in {
+        "": OPERATIONS,
+        "to a token ": [row for row in OPERATIONS if row.token],
+        "to a body ": [row for row in OPERATIONS if row.body is not None],
+        "to an `Idempotency-Key` ": [row for row in OPERATIONS if row.repeat == "key"],
+    }.items():
+        own = set.intersection(*(statuses[row.name] for row in rows)) - known
+        known |= own
+        told.append(words + _listed(own))
+    return ";\n".join(told)
+
+
+def _answers(row: Operation) -> str:
+    """Return the statuses of a success, and those of the problems that the row names."""
+    done = {status for status in _statuses()[row.name] if status < HTTPStatus.MULTIPLE_CHOICES}
+    return ", ".join(filter(None, (_listed(done), _listed({TITLES[one][0] for one in row.errors}))))
+
+
+def _scope(row: Operation, known: str) -> str:
+    """Return the scope of the row with what the page says behind it, or what the page says of an
+    operation whose handler decides."""
+    if row.scope is None:
+        return known or ("any" if row.token else "none")
+    return f"`{row.scope}`" + (OWN_SCOPE.sub("", known) if OWN_SCOPE.match(known) else "")
+
+
+def _parameters(query: type[Parameters] | None) -> list[str]:
+    fields = query.model_fields if query is not None else {}
+    names = [one.alias or name for name, one in fields.items()]
+    return [name for name in names if name != FOR_ALL_READS]
+
+
+def _listed(statuses: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(statuses)))
+
+
+def _lowered(text: str) -> str:
+    return (text[:1].lower() + text[1:]).removesuffix(".").replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(PAGE.read_text("utf-8")), "utf-8")
