@@ -40,7 +40,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 SETTINGS = settings(
-    max_examples=100 if share() == 1 else EXAMPLES_MIN,
+    max_examples=50 if share() == 1 else EXAMPLES_MIN,
     database=None,
     derandomize=share() != 1,
     # Without a search for a smaller example, which takes minutes: a failure tells its request.

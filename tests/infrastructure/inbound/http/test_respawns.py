@@ -2,7 +2,6 @@
 
 import json
 import threading
-import uuid
 from typing import Any
 
 import httpx2
@@ -234,24 +233,13 @@ def test_a_run_that_is_at_work_is_respawned_beside_it(house: House) -> None:
         ({"changes": {"tusk": None}}, "/changes/tusk"),
         ({"changes": {"requester": {"sessionKey": None}}}, "/changes/requester/sessionKey"),
         ({"changes": {"requester": {"sessionKey": 5}}}, "/changes/requester/sessionKey"),
-        ({"changes": {"requester": {"sessionKey": []}}}, "/changes/requester/sessionKey"),
-        ({"changes": {"requester": {"sessionKey": {}}}}, "/changes/requester/sessionKey"),
         ({"changes": {"requester": {"chanel": None}}}, "/changes/requester/chanel"),
         ({"changes": {"attachAs": {"mountPth": None}}}, "/changes/attachAs/mountPth"),
         ({"changes": {"requester": {"sessionKey": "a" * 3000}}}, "/changes/requester/sessionKey"),
         ({"changes": {"requester": {"workspaceDir": "../x"}}}, "/changes/requester/workspaceDir"),
         ({"changes": {"sharedContext": {"$x": 1}}}, "/changes/sharedContext/$x"),
         ({"changes": {"runTimeoutSeconds": "1"}}, "/changes/runTimeoutSeconds"),
-        ({"changes": []}, "/changes"),
-        ({"changes": None}, "/changes"),
-        ({"scripts": "some"}, "/scripts"),
-        ({"transcript": {}}, "/transcript/upTo"),
-        ({"transcript": {"upTo": 0}}, "/transcript/upTo"),
-        ({"transcript": {"upTo": 2**31}}, "/transcript/upTo"),
         ({"transcript": {"upTo": 1}, "changes": {"context": "fork"}}, "/changes/context"),
-        ({"configRevision": 0}, "/configRevision"),
-        ({"configRevision": True}, "/configRevision"),
-        ({"respawnedFrom": "x"}, "/respawnedFrom"),
     ],
 )
 def test_what_makes_no_request_is_refused_where_it_stands(
@@ -261,11 +249,6 @@ def test_what_makes_no_request_is_refused_where_it_stands(
     answer = respawn(house.http, run["runId"], **body)
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == [pointer]
     assert house.server.run(run["runId"])["respawns"] == []
-
-
-def test_a_run_that_is_not_there_is_not_found(house: House) -> None:
-    for name in (str(uuid.uuid4()), "0", "..%2f"):
-        problem_of(respawn(house.http, name), 404, "not_found")
 
 
 def test_who_may_spawn_for_the_session_may_respawn_and_nobody_else(house: House) -> None:

@@ -15,10 +15,6 @@ WOULD_ESCAPE = (
     "Sandboxed sessions cannot spawn unsandboxed subagents. "
     "Set a sandboxed target agent or use the same agent runtime."
 )
-NOT_SANDBOXED = (
-    'sessions_spawn sandbox="require" needs a sandboxed target runtime. '
-    'Pick a sandboxed agentId or use sandbox="inherit".'
-)
 
 
 def spawned(house: House, requester: dict[str, Any], **body: Any) -> httpx2.Response:
@@ -34,17 +30,6 @@ def refused(answer: httpx2.Response, text: str) -> None:
 def accepted(house: House, answer: httpx2.Response) -> dict[str, Any]:
     assert answer.status_code == 201, answer.text
     return house.server.run(answer.json()["runId"])
-
-
-def test_a_child_that_has_to_be_in_a_sandbox_is_refused_outside(house: House) -> None:
-    refused(house.spawn(house.session(), sandbox="require"), NOT_SANDBOXED)
-
-
-def test_it_is_taken_where_its_agent_has_one(house: House) -> None:
-    run = accepted(house, house.spawn(house.session(), sandbox="require", agentId="boxed"))
-    assert run["sandboxed"] is True
-    plain = accepted(house, house.spawn(house.session()))
-    assert plain["sandboxed"] is False
 
 
 def test_a_requester_that_says_it_is_in_a_sandbox_spawns_nobody_outside(house: House) -> None:
