@@ -108,11 +108,12 @@ def known(lived: InnerServer) -> dict[str, list[str]]:
 
 
 def make_quick(case: Any) -> bool:
-    """Replace values that would keep a request waiting. Return True if there are any."""
+    """Replace values that would keep a request waiting. Return True if a request may be right now
+    that was not: by that, or because an empty text counts as not given."""
     given = QUICK.keys() & set(case.query or {})
     for name in given:
         case.query[name] = QUICK[name]
-    return bool(given)
+    return bool(given) or "" in (case.query or {}).values()
 
 
 def sent(server: InnerServer, case: Any) -> Any:
