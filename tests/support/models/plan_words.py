@@ -26,7 +26,7 @@ RUNTIMES: dict[str, dict[str, Any]] = {
 """Runtimes as they may be configured."""
 
 
-ODD = {"odd\x07name": "odd name", "y" * 256: "y" * 99 + "…"}
+ODD = {"odd\x07name": "odd name", "y" * 300: "y" * 99 + "…"}
 """What may be configured and is no model's name, and how it is shown."""
 MODELS = (
     "p/big",
