@@ -125,7 +125,7 @@ async def _handle_query_error(request: Request, error: Exception) -> Response:
 
 
 async def _handle_disconnect(request: Request, _: Exception) -> Response:
-    # It left in the middle of its body, so nobody reads this.
+    # It left in the middle of its body, or of a wait, so nobody reads this.
     return problem_response(HttpProblem("malformed_json", "the body is incomplete"), request.scope)
 
 

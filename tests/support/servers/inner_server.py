@@ -55,6 +55,30 @@ class InnerServer:
         )
         return self._portal.call(self._client.send, request)
 
+    def leave(self, target: str) -> None:
+        """Ask with the administrator's token, leave at once, and return when the server is done."""
+        path, _, query = target.partition("?")
+        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {self.token}".encode())]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": headers,
+        }
+        messages = iter(({"type": "http.request"}, {"type": "http.disconnect"}))
+
+        async def receive() -> Any:
+            return next(messages)
+
+        async def send(message: Any) -> None:
+            pass
+
+        self._portal.call(self.application, scope, receive, send)
+
     def spawn(self, **body: Any) -> dict[str, Any]:
         """Spawn for `agent:main:main` and return the run when it is announced."""
         whole = {"requester": {"sessionKey": "agent:main:main"}, "task": "hello", **body}

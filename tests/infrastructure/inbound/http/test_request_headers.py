@@ -1,5 +1,7 @@
 """What requests say beside their bodies: headers given twice, accepted types, paths and methods."""
 
+import time
+
 import pytest
 from starlette.requests import Request
 
@@ -69,6 +71,13 @@ def test_parameter_is_refused_in_words_of_bodies(
     (error,) = problem["errors"]
     assert error["pointer"] == pointer
     assert error["detail"].startswith(detail)
+
+
+@pytest.mark.server
+def test_wait_ends_if_its_caller_leaves(inner: InnerServer, names: dict[str, str]) -> None:
+    began = time.monotonic()
+    inner.leave(f"/v1/runs/{names['runId']}?until=archived&wait=60s")
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
