@@ -155,8 +155,8 @@ class Operation:
 
     Attributes:
         name: The operation id, camelCase, unique.
-        scope: The scope that the caller's token needs, checked before the body is read. None if the
-            handler decides, after the body is read.
+        scope: The scope that the caller's token needs, checked before parameters and body are read.
+            None if the handler decides, after they are read.
         token: False for operations that anybody may ask.
         errors: Codes of the problems that this operation can have beside those that all have.
         answer: The model of a success, a union of models, or `str` for plain text.
