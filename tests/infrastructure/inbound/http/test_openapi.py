@@ -64,7 +64,7 @@ def test_every_operation_is_described_in_words(operations: dict[str, dict[str, A
 def test_every_operation_has_an_example_of_success(operations: dict[str, dict[str, Any]]) -> None:
     for name, operation in operations.items():
         success = [one for status, one in operation["responses"].items() if status < "300"]
-        assert len(success) == (3 if name == "sendMessage" else 1), name
+        assert success, name
         for one in success:
             (content,) = list(one["content"].values())[:1]
             assert content["example"], name
