@@ -45,7 +45,7 @@ for name, count in {"quick": 10, "gate": 30, "all": EXAMPLES_OF_ALL}.items():
 settings.load_profile("gate")
 
 # Of the first marker that a test has; tests without any have turn 1.
-TURNS = {"long": 0, "kill": 3, "server": 4, "db": 2}
+TURNS = {"long": 0, "kill": 3, "server": 3, "db": 2}
 
 WITH_PROCESSES = frozenset(
     Path(__file__).parent / name
@@ -109,7 +109,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What asks for a database is marked `db`, and what is in certain folders `process`: nobody has
     to remember it. Files of long tests come first, so that no process is left alone with one at the
-    end; those that leave a server running for the rest of the session come last."""
+    end. Those with servers come last, folder by folder: a server ends with the tests of its
+    folder."""
     leave_out_other_parts(config, items)
     turns: dict[Path, set[int]] = {}
     for item in items:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cases import served
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _case_server() -> Iterator[None]:
     yield
     served.close()

@@ -23,7 +23,7 @@ def module_database_url(databases: Databases) -> Iterator[str]:
     databases.drop(url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_that_dies(made_data_dir: Path) -> Iterator[Mortal]:
     with new_place() as place:
         with Mortal(copied(made_data_dir, place / "data"), place / "notes") as server:
@@ -37,7 +37,7 @@ def mortal(one_that_dies: Mortal) -> Mortal:
     return one_that_dies
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_porter(databases: Databases) -> Iterator[Porter]:
     with mortal_on(databases, Porter) as server:
         yield server
@@ -52,7 +52,7 @@ def porter(one_porter: Porter) -> Porter:
     return one_porter
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(made_data_dir: Path) -> Iterator[Stories]:
     """One server with an agent for every story."""
     with new_place() as place:
@@ -61,7 +61,7 @@ def server(made_data_dir: Path) -> Iterator[Stories]:
         assert " ERROR " not in stories.log(), stories.log()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def partner(server: Stories) -> Iterator[Stories]:
     """Another server on the same data directory."""
     other = Stories(server.data_dir, server.folder)

@@ -13,12 +13,25 @@ from tests.support.processor_time import BUDGET_SECONDS
 from tests.support.tiers import nightly_but
 
 GATE_MINUTES, PROCESSORS = 8, 2
+TESTS = Path(__file__).parent.parent
 GONE = 2**22 + 1
 """The number of a process that there cannot be: one more than Linux gives."""
 
 
 def test_the_budget_of_the_gate_is_eight_minutes_of_two_processors() -> None:
     assert sum(BUDGET_SECONDS.values()) <= GATE_MINUTES * 60 * PROCESSORS
+
+
+def test_fixtures_of_a_folder_end_with_its_tests() -> None:
+    """A server that is kept for the session works on beside the tests of all other folders."""
+    conftests = list(TESTS.glob("*/**/conftest.py"))
+    assert len(conftests) > 1
+    kept = [
+        one.relative_to(TESTS).as_posix()
+        for one in conftests
+        if 'scope="session"' in one.read_text("utf-8")
+    ]
+    assert kept == [], 'say scope="package"'
 
 
 def test_each_file_is_in_one_part_and_parts_take_about_as_long() -> None:

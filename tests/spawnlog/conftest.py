@@ -10,7 +10,7 @@ from tests.support.servers.http_server import House, open_house
 from tests.support.servers.recorded_api import RecordedApi, recorded_api
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The server."""
     folder: Path = tmp_path_factory.mktemp("client")

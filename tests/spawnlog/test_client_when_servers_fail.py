@@ -332,6 +332,7 @@ def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPa
     assert now[0] < 1000 + 2 * feed.ABSENT_SECONDS_MAX
 
 
+@pytest.mark.server
 async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
     key = house.session("followed")
     async with AsyncClient(house.server.url, token=house.server.token) as client:

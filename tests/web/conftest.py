@@ -21,7 +21,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
     """A server on which some 200 spawns were decided, some of them under a wrong configuration."""
     with new_place() as place:

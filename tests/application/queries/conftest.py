@@ -17,7 +17,7 @@ from tests.support.servers.running_log import running_on
 from tests.support.tiers import nightly_but
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def url_of_seed(databases: Databases) -> Iterator[Callable[[Seed], str]]:
     """Where the history of a seed is."""
     urls: dict[Seed, str] = {}

@@ -13,7 +13,7 @@ from tests.support.servers.inner_server import InnerServer, inner_server
 from tests.support.servers.running_server import configuration, scripted
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The server. Each test spawns for a session of its own, so that none sees another's runs."""
     folder: Path = tmp_path_factory.mktemp("door")
@@ -28,21 +28,21 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         assert secret not in log, f"the {name} token stands in the log"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def attaching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachingHouse]:
     """A server that takes attachments, and removes them when a run is announced."""
     with attaching_house(tmp_path_factory.mktemp("attaching"), retain=False) as house:
         yield house
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def retaining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachingHouse]:
     """A server that keeps attachments as long as the session."""
     with attaching_house(tmp_path_factory.mktemp("retaining"), retain=True) as house:
         yield house
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def inner(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InnerServer]:
     """A server in this process. Tests record nothing for the sessions `main` and `x`."""
     url = databases.create()
@@ -51,7 +51,7 @@ def inner(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
     databases.drop(url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def names(inner: InnerServer) -> dict[str, str]:
     """Values for the paths of operations, of things that exist."""
     run = inner.spawn(cleanup="keep")

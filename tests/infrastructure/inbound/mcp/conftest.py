@@ -7,7 +7,7 @@ import pytest
 from tests.support.servers.http_server import House, open_house
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The server. Each test spawns for a session of its own, so that none sees another's runs."""
     folder = tmp_path_factory.mktemp("models")

@@ -22,7 +22,7 @@ EmbeddedPostgres.start(Path(sys.argv[1])).close()
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_home() -> Iterator[Path]:
     """One home with a database, which everybody can reach by its path."""
     with open_directory() as place:
@@ -39,7 +39,7 @@ def home(shared_home: Path) -> Iterator[Path]:
     assert list((shared_home / "s").iterdir()) == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ordinary_home() -> Iterator[Path]:
     """A home with a database that an ordinary user has made below a directory of its own."""
     with open_directory(owner=NOBODY) as place:
