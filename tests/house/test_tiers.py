@@ -9,7 +9,7 @@ import pytest
 from tests.support import memory_folder
 from tests.support.cases.kill_list import DOCUMENT, rendered
 from tests.support.durations import parts, shard_of
-from tests.support.processor_time import BUDGET_SECONDS
+from tests.support.processor_time import BUDGET_SECONDS, Seen, used_between
 from tests.support.tiers import nightly_but
 
 GATE_MINUTES, PROCESSORS = 8, 2
@@ -32,6 +32,13 @@ def test_fixtures_of_a_folder_end_with_its_tests() -> None:
         if 'scope="session"' in one.read_text("utf-8")
     ]
     assert kept == [], 'say scope="package"'
+
+
+def test_a_child_that_ended_with_its_parent_is_counted_once() -> None:
+    me, parent, child = (1, 0.0), (2, 0.0), (3, 0.0)
+    before = {me: Seen(1.0, 0), parent: Seen(2.0, 1), child: Seen(4.0, 2)}
+    # The parent waited for its child, and the tests for the parent: both are in their time now.
+    assert used_between(before, {me: Seen(1.0 + 2.0 + 4.0 + 0.5, 0)}) == 0.5
 
 
 def test_each_file_is_in_one_part_and_parts_take_about_as_long() -> None:

@@ -50,7 +50,7 @@ _Process = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen:
     """A process when it was looked at last: what it and those that it waited for took."""
 
     seconds: float
@@ -64,7 +64,7 @@ class ProcessorTime:
         os.environ[MARK] = str(os.getpid())
         self.seconds: dict[str, float] = {}
         self._folder = COLLECTING
-        self._seen: dict[_Process, _Seen] = {}
+        self._seen: dict[_Process, Seen] = {}
         self._looked_at = time.monotonic()
 
     def enter(self, folder: str) -> None:
@@ -77,20 +77,30 @@ class ProcessorTime:
 
     def _used_seconds(self) -> float:
         before, self._seen = self._seen, _ours()
-        alive = {pid for pid, _ in self._seen}
-        used = sum(one.seconds for one in self._seen.values())
-        for process, one in before.items():
-            # What has ended is in the time of its parent now, if that waited for it.
-            if process in self._seen or one.parent in alive:
-                used -= one.seconds
-        return max(0.0, used)
+        return used_between(before, self._seen)
+
+
+def used_between(before: dict[_Process, Seen], now: dict[_Process, Seen]) -> float:
+    """Return what processes took between two looks."""
+    alive = {pid for pid, _ in now}
+    parents = {pid: one.parent for (pid, _), one in before.items() if pid not in alive}
+    used = sum(one.seconds for one in now.values())
+    for process, one in before.items():
+        # What has ended is in the time of its parent now, if that waited for it; if that ended too,
+        # in the time of the parent's parent.
+        heir = one.parent
+        for _ in parents:
+            heir = parents.get(heir, heir)
+        if process in now or heir in alive:
+            used -= one.seconds
+    return max(0.0, used)
 
 
 _strangers: set[_Process] = set()
 """Processes that are not ours, and never will be: nobody looks at them twice."""
 
 
-def _ours() -> dict[_Process, _Seen]:
+def _ours() -> dict[_Process, Seen]:
     me = os.getpid()
     known = {me}
     found = {}
@@ -104,7 +114,7 @@ def _ours() -> dict[_Process, _Seen]:
             continue
         with suppress(psutil.Error):
             known.add(process.pid)
-            found[key] = _Seen(_seconds_of(process), parent)
+            found[key] = Seen(_seconds_of(process), parent)
     return found
 
 
