@@ -191,6 +191,8 @@ class AsyncFamily:
         self, tasks: Sequence[str], **choices: Unpack[SpawnChoices]
     ) -> list[AsyncSpawnedRun]:
         """Spawn a child for each task, in parallel: all are accepted, or none is."""
+        if isinstance(tasks, str):
+            raise InvalidSetting("spawn_all takes a list of tasks; spawn takes one")
         return await self._spawned({**choices, "task": list(tasks), "parallel": True})
 
     async def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
@@ -200,7 +202,8 @@ class AsyncFamily:
     async def _spawned(self, members: Mapping[str, Any]) -> list[AsyncSpawnedRun]:
         if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
             raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
-        key = members.get("idempotency_key") or str(uuid4())
+        key = members.get("idempotency_key")
+        key = str(uuid4()) if key is None else key
         spawn = {**members, "requester": self.requester, "idempotency_key": key}
         if self.stop_on_error:
             self._unanswered[key] = spawn

@@ -438,3 +438,22 @@ def test_problem_that_is_sentence_is_joined_without_its_stop() -> None:
     text = "Add it to agents.list; rule: agent.known; code: spawn_error"
     assert str(Problem(422, members)) == text
     assert str(Problem(422, {"detail": "Add it to agents.list."})) == "Add it to agents.list."
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "a\nb", "ü"])
+async def test_invalid_key_is_refused_before_anything_is_sent(api: RecordedApi, key: str) -> None:
+    with Client(api.url) as client:
+        with pytest.raises(InvalidSetting, match="1 to 255 printable ASCII signs"):
+            client.spawn("look", SESSION, idempotency_key=key)
+        with pytest.raises(InvalidSetting, match="give one, or leave it out"):
+            client.session(SESSION).spawn("look", idempotency_key=key)
+    assert api.asked == []
+
+
+async def test_text_in_the_place_of_tasks_is_refused(api: RecordedApi) -> None:
+    with Client(api.url) as client, pytest.raises(InvalidSetting, match="a list of tasks"):
+        client.session(SESSION).spawn_all("abc")
+    async with AsyncClient(api.url) as other:
+        with pytest.raises(InvalidSetting, match="a list of tasks"):
+            await other.session(SESSION).spawn_all("abc")
+    assert api.asked == []

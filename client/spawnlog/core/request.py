@@ -164,10 +164,12 @@ def command_request(
     idempotency_key: str | None = None,
 ) -> Request[Any]:
     """Return a command. Without a key it gets one of its own, so that it can be repeated."""
-    key = idempotency_key or str(uuid.uuid4())
-    if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
+    key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+    is_sent_as_it_is = key.isascii() and key.isprintable()
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not is_sent_as_it_is:
         raise InvalidSetting(
-            f"an idempotency key is at most {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs"
+            f"an idempotency key is 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs:"
+            " give one, or leave it out"
         )
     return Request(
         operation=operation,

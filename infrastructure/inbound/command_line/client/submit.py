@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 LABEL_CHARACTERS_MAX = 40
-IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,7 @@ def post_once(
     Unreachable names the key with which the same command can be repeated without a second run,
     after `lost`, which says what may have happened.
     """
-    key = idempotency_key or str(uuid.uuid4())
-    if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
-        raise CommandFailed(
-            f"an idempotency key is at most {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs"
-        )
+    key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
     try:
         return client.post(path, body, idempotency_key=key).value
     except Unreachable as failure:

@@ -49,6 +49,12 @@ def test_a_message_may_come_from_standard_input(spawnlog: Command, api: Recorded
     assert json.loads(result.stdout) == TAKEN
 
 
+def test_empty_idempotency_key_is_refused(spawnlog: Command, api: RecordedApi) -> None:
+    result = spawnlog("run", "send", FIRST, "go on", "--idempotency-key", "")
+    assert (result.exit_code, api.asked) == (2, [])
+    assert "give one, or leave it out" in result.stderr
+
+
 def test_a_child_is_named_by_its_key_or_by_the_label_of_its_runs(
     spawnlog: Command, api: RecordedApi
 ) -> None:
