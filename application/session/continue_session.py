@@ -70,7 +70,7 @@ from domain.values.text import single_line
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """What came of a message: its run, how its sender is answered, and at which position."""
+    """The run that a message began, the answer to its sender, and the position of both."""
 
     run: Run
     answer: StoredAnswer

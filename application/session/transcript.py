@@ -70,7 +70,7 @@ class TranscriptResponse:
 
 
 class TranscriptIntake:
-    """Keeps what it is told as a text of the session; the same again changes nothing."""
+    """Keeps a submitted transcript as a text of its session. The same one again changes nothing."""
 
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work

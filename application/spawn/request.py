@@ -160,7 +160,7 @@ NO_REFERENCES = ResolvedReferences()
 
 @dataclass(frozen=True, slots=True)
 class _ReferenceScope:
-    """Who asks: in which tree, under which key, and below which runs."""
+    """The session that asks: the root of its tree, its key, and the runs above it."""
 
     root: str
     key: str

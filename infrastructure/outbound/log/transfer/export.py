@@ -91,7 +91,7 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written; `began` is how many of the events were there already."""
+    """The exported part. `began` is the number of events that the file had before."""
 
     header: ExportHeader
     seal: ExportSeal

@@ -69,7 +69,7 @@ def _read(
     batch: Sequence[RecordedTranscript],
     keys: Mapping[UUID | None, bytes],
 ) -> Iterator[tuple[UUID, _ReadTranscript]]:
-    """What the transcripts are now, one entry in memory at a time when there is one long one."""
+    """Read the transcripts. Of a single long one, hold one entry in memory at a time."""
     owners = {one.run_id: one.owner for one in batch}
     with connection.cursor(binary=True) as cursor:
         rows: Iterable[Any]
