@@ -10,10 +10,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -32,10 +32,9 @@ from eventsourcing.persistence import (
     TrackingRecorder,
 )
 from eventsourcing.utils import Environment
-from pydantic import create_model
 
 from domain.event_types import EVENT_TYPES
-from domain.values.record import Event
+from domain.values.record import Event, FactType
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.schema.connections import (
@@ -63,6 +62,7 @@ _TYPE_NAMES = frozenset(name for name, _ in EVENT_TYPES)
 _COLUMNS = "stream, version, type || ':' || type_version, state, position, recorded_at"
 _POSITION_MAX = 2**63 - 1
 T = TypeVar("T")
+_ADDED = {"originator_id": str, "originator_version": int, "timestamp": datetime}
 
 
 class LoggedEvent(Event):
@@ -73,9 +73,10 @@ class LoggedEvent(Event):
     also an instance of its class in `domain`.
     """
 
-    originator_id: str = ""
-    originator_version: int = 0
-    timestamp: datetime = datetime.min.replace(tzinfo=UTC)
+    if TYPE_CHECKING:
+        originator_id: str
+        originator_version: int
+        timestamp: datetime
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class LogMapper(Mapper[str]):
             CorruptHistory: A newer release recorded it, or it is damaged.
         """
         assert isinstance(stored_event, LogNotification)
-        added = {name: getattr(stored_event, name) for name in LoggedEvent.model_fields}
+        added = {name: getattr(stored_event, name) for name in _ADDED}
         return self._mapper.load(stored_event).changed(added)
 
     def to_stored_event(self, domain_event: object) -> NoReturn:  # noqa: ARG002
@@ -357,7 +358,11 @@ class Spawnlog(Application[str]):
 @cache
 def _logged_types() -> dict[tuple[str, int], type[Event]]:
     return {
-        key: create_model(kind.__name__, __base__=(kind, LoggedEvent), __module__=__name__)
+        key: FactType(
+            kind.__name__,
+            (kind, LoggedEvent),
+            {"__module__": __name__, "__annotations__": _ADDED, **dict.fromkeys(_ADDED)},
+        )
         for key, kind in EVENT_TYPES.items()
     }
 

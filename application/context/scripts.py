@@ -64,7 +64,7 @@ def script_receipt(
         id=script.id,
         uri=without_url_secrets(script.uri),
         format=script.format,
-        priority=script.priority,
+        priority=float(script.priority),
         position=script.position,
         outcome=outcome,
         duration_ms=finished.duration_ms,
@@ -96,7 +96,7 @@ def reused_script_receipt(
         error=recorded.error,
     )
     receipt = script_receipt(script, finished, reading, text_store)
-    return receipt.model_copy(update={"reused_from": earlier})
+    return receipt.changed({"reused_from": earlier})
 
 
 def skipped_script_receipt(script: ContextScript, why: str, text_store: TextStore) -> ScriptReceipt:
@@ -105,7 +105,7 @@ def skipped_script_receipt(script: ContextScript, why: str, text_store: TextStor
         id=script.id,
         uri=without_url_secrets(script.uri),
         format=script.format,
-        priority=script.priority,
+        priority=float(script.priority),
         position=script.position,
         outcome="skipped",
         duration_ms=0,
@@ -131,7 +131,7 @@ def evaluated_candidates(
     return tuple(
         Candidate(
             script_id=one.script_id,
-            priority=one.priority,
+            priority=float(one.priority),
             agent_id=None if one.script_id in unnamed else one.agent_id,
             verdict=one.reason if one.verdict != "winner" else "winner",
         )
@@ -143,9 +143,7 @@ def remove_proposals(
     receipts: Sequence[ScriptReceipt], unnamed: Collection[str]
 ) -> tuple[ScriptReceipt, ...]:
     """The receipts; those of the scripts `unnamed` do not say what was proposed."""
-    return tuple(
-        one.model_copy(update={"candidate": None}) if one.id in unnamed else one for one in receipts
-    )
+    return tuple(one.changed({"candidate": None}) if one.id in unnamed else one for one in receipts)
 
 
 def injected_receipts(receipts: Sequence[ScriptReceipt]) -> tuple[ScriptReceipt, ...]:

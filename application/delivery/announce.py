@@ -32,7 +32,7 @@ from domain.delivery.cost import cost_of_usage
 from domain.delivery.hook_payloads import delivery_target_call
 from domain.delivery.output_notes import NOTES_MAX, OutputNote, announced_notes, read_notes
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
-from domain.run.facts import RunOutcome
+from domain.run.facts import Disposition, RunOutcome
 from domain.run.state import Run
 from domain.values.refusals import NotYet, WrongStage
 
@@ -286,7 +286,7 @@ def announced_outcome(run: Run) -> RunOutcome:
     return run.outcome or "unknown"
 
 
-def disposition_of(run: Run) -> tuple[str, str | None]:
+def disposition_of(run: Run) -> tuple[Disposition, str | None]:
     """Whether its requester is to be told of a run, and why not."""
     if run.outcome == "stopped" and run.stop_by_requester:
         return "skipped", "its requester stopped it"

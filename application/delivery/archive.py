@@ -62,5 +62,4 @@ def _archive_command(run: Run) -> ArchiveRun:
     path = run.transcript_path
     if path is not None and run.archive_at is not None:
         path += ARCHIVED_MARK + run.archive_at.strftime("%Y-%m-%dT%H-%M-%S-%fZ")
-    reason = "cleanup" if run.cleanup == "delete" else "due"
-    return ArchiveRun(reason=reason, transcript_path=path)
+    return ArchiveRun(reason="cleanup" if run.cleanup == "delete" else "due", transcript_path=path)

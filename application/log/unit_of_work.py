@@ -1,7 +1,7 @@
 """The unit of work: what use cases read, and the one way in which they record."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -212,7 +212,7 @@ class CommandLog:
         def decide(world: World) -> Decision[None]:
             if transcript is None:
                 return decide_commands(world, (RunCommands(run, (command,), text_store),))
-            sealed = replace(command, transcript=transcript.seal(world.now))
+            sealed = command.changed({"transcript": transcript.seal(world.now)})
             decision = decide_commands(world, (RunCommands(run, (sealed,), text_store),))
             last = world.last_entries.get(run.run_id, 0)
             if last != transcript.last_entry:

@@ -223,7 +223,7 @@ class StopService:
         text_store = await self._work.text_store_or_none(run)
         command = self._command(run, stop, text, text_store)
         if command.announcement is not None:
-            command = replace(command, webhooks=await webhooks_of(self._work, run))
+            command = command.changed({"webhooks": await webhooks_of(self._work, run)})
         run_commands = [RunCommands(run, (command,), text_store)]
         # There is no batch of which only a part was prepared.
         with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()

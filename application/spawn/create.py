@@ -1,7 +1,6 @@
 """The end of a preparation: the children's sessions, with all that their runs will need."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from application.context.prompt_inputs import (
     bootstrap_ingredients,
@@ -161,7 +160,9 @@ def follow_with_creation(
 
 def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
     at = ready.preparation
-    return RunCommands(at.run, (*at.before, replace(ready.create, shared=shared)), at.text_store)
+    return RunCommands(
+        at.run, (*at.before, ready.create.changed({"shared": shared})), at.text_store
+    )
 
 
 def _origin_of(preparation: Preparation) -> ContentRef | None:

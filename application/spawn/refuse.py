@@ -1,7 +1,6 @@
 """The refusal of a spawn that is being prepared: recorded, told, and its slots given back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from application.context.prompt_inputs import refusal_announcement
@@ -76,12 +75,13 @@ def _refusal_command(refused: Refused) -> RefuseSpawn:
     announced = None
     if not refused.caller_is_there():
         announced = refusal_announcement(run, refusal.text + (NONE_STARTED if run.batch else ""))
-    return replace(
-        command,
-        text=text_store.store("refusal", refusal.text),
-        inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
-        announcement=text_store.store("announcement", announced) if announced else None,
-        facts=refused.facts,
+    return command.changed(
+        {
+            "text": text_store.store("refusal", refusal.text),
+            "inputs": {"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
+            "announcement": text_store.store("announcement", announced) if announced else None,
+            "facts": refused.facts,
+        }
     )
 
 
@@ -89,7 +89,7 @@ async def _with_webhooks(work: UnitOfWork, run: Run, command: RefuseSpawn) -> Re
     """A refusal that is told in the inbox is sent to whom other announcements are."""
     if command.announcement is None:
         return command
-    return replace(command, webhooks=await webhooks_of(work, run))
+    return command.changed({"webhooks": await webhooks_of(work, run)})
 
 
 async def _sibling_refusal(
@@ -107,7 +107,8 @@ async def _sibling_refusal(
         return RunCommands(run, (command,))
     if is_untold:
         announcement = refusal_announcement(run, batch_refusal_text(culprit, text))
-        command = replace(command, announcement=text_store.store("announcement", announcement))
+        kept = text_store.store("announcement", announcement)
+        command = command.changed({"announcement": kept})
         command = await _with_webhooks(work, run, command)
     return RunCommands(run, (*(at.before if at is not None else ()), command), text_store)
 

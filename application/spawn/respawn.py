@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
+from msgspec.structs import fields
 
 from application.context.recorded_scripts import read_recorded_outputs
 from application.log.unit_of_work import UnitOfWork
@@ -170,9 +170,9 @@ def _options(request: SpawnRequested) -> Members:
     """Those that are other than what holds when nothing is said."""
     options, thread = request.options, request.facts.thread
     given = {
-        to_camel(name): getattr(options, name)
-        for name, field in GivenOptions.model_fields.items()
-        if getattr(options, name) != field.default
+        field.encode_name: value
+        for field in fields(GivenOptions)
+        if (value := getattr(options, field.name)) != field.default
     }
     return {
         **given,

@@ -87,7 +87,7 @@ class StepRunner:
             if place is not None:
                 steps.append(_PlacedStep(maker, place))
         if run.child_session_key is None:
-            start = replace(start, steps=tuple(one.maker.name for one in steps))
+            start = start.changed({"steps": tuple(one.maker.name for one in steps)})
             preparation = replace(preparation, before=(*preparation.before, start))
         for one in steps:
             # Its time counts from when it is on record: not before it can be made. Who waits for an

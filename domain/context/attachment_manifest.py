@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from uuid import UUID
 
-from pydantic import ValidationError
+from msgspec import DecodeError
 
 from domain.context.attachments import AcceptedFile, AcceptedFiles, accept_file
 from domain.values.record import Fact
@@ -60,14 +60,14 @@ def file_list(judged: AcceptedFiles) -> FileList:
 
 def render_file_list(files: FileList) -> str:
     """The list as a text to keep: compact JSON, without what is not known."""
-    return files.model_dump_json(exclude_none=True)
+    return files.to_json().decode()
 
 
 def parse_file_list(text: str) -> FileList:
     """The list that `kept_text` wrote. Raises `FilesMismatch`."""
     try:
-        return FileList.model_validate_json(text)
-    except ValidationError:
+        return FileList.from_json(text)
+    except DecodeError:
         raise FilesMismatch("the list of attached files cannot be read") from None
 
 

@@ -17,10 +17,7 @@ def explain_dependencies(record: SpawnRecord) -> Iterator[RuleExplanation]:
     """What it depends on, when it depends on anything, and the rule that refused this."""
     dependencies, refused = record.request.dependencies, record.refused
     compared: dict[str, JsonValue] = {
-        "dependencies": [
-            {**one.model_dump(mode="json", by_alias=True), "metAt": _met_at(record, one)}
-            for one in dependencies
-        ],
+        "dependencies": [{**one.members(), "metAt": _met_at(record, one)} for one in dependencies],
         "ancestors": [str(one) for one in record.request.ancestors],
     }
     judged = [*(one.rule for one in NAMES), *(one.rule for one in WAITS)]

@@ -116,4 +116,4 @@ def explain_preamble(given: ContentRef | None, created: SessionCreated) -> RuleF
         f"{sizes.kept_characters} of {sizes.given_characters} characters of context were handed"
         f" over, {how}; at most {sizes.characters_max}"
     )
-    return RuleFinding(sizes.model_dump(mode="json", by_alias=True), text)
+    return RuleFinding(sizes.members(), text)

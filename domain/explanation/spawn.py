@@ -64,7 +64,7 @@ def _batch(record: SpawnRecord) -> Iterator[RuleExplanation]:
     if batch is None or record.is_refused_by(rules.BATCH):
         return
     of = f"task {batch.index + 1} of {len(batch.run_ids)} of batch {batch.batch_id}"
-    finding = RuleFinding(batch.model_dump(mode="json", by_alias=True), of)
+    finding = RuleFinding(batch.members(), of)
     yield record.judged("admission", rules.BATCH.name, finding, record.request)
 
 

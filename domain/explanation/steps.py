@@ -221,10 +221,10 @@ _OUTCOMES = {
 _SHOWN = {
     "id",
     "outcome",
-    "duration_ms",
-    "exit_code",
-    "status_code",
-    "output_bytes",
+    "durationMs",
+    "exitCode",
+    "statusCode",
+    "outputBytes",
     "candidate",
 }
 _WINNER = "winner"
@@ -235,7 +235,9 @@ NO_SCRIPT = RuleFinding({}, "no context script is listed")
 def explain_script(receipt: ScriptReceipt) -> RuleFinding:
     """What one script did; its texts stay beside the log."""
     text = f"script {quote_name(receipt.id)} {_OUTCOMES[receipt.outcome]}"
-    compared: dict[str, JsonValue] = receipt.model_dump(mode="json", include=_SHOWN)
+    compared: dict[str, JsonValue] = {
+        name: value for name, value in receipt.members().items() if name in _SHOWN
+    }
     if receipt.reused_from is not None:
         # Its outcome is that of then.
         text += f"; it was not run: what it said for run {receipt.reused_from} was read again"
@@ -262,7 +264,7 @@ def explain_override(
     without = {one.agent_id for one in candidates if one.verdict == _CREDENTIALS_MISSING}
     for agent_id in sorted(one for one in without if one is not None):
         text += f"; credentials of {quote_name(agent_id)} are missing"
-    judged = [one.model_dump(mode="json") for one in candidates]
+    judged = [one.members() for one in candidates]
     return RuleFinding({"from": requested, "to": taken, "candidates": [*judged]}, text)
 
 

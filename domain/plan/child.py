@@ -11,6 +11,7 @@ from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.session.role import Capabilities, capabilities_at
+from domain.values.record import as_float
 from domain.values.refusals import Refusal
 
 
@@ -61,8 +62,8 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
         tools_deny=policy.deny,
         runtime=runtime.type,
         archive_after_minutes=agent.defaults.archive_after_minutes,
-        cost_input_usd_per_million=cost.input if cost else None,
-        cost_output_usd_per_million=cost.output if cost else None,
+        cost_input_usd_per_million=as_float(cost.input) if cost else None,
+        cost_output_usd_per_million=as_float(cost.output) if cost else None,
         auth_profiles=request.credentials.given,
     )
     warnings = (*model.warnings, *run_timeout_warnings(requested, configured))
@@ -75,7 +76,7 @@ def plan_with_hours(plan: Plan, run: Run, configuration: Configuration) -> Plan:
         return plan
     bindings = configuration.session.thread_bindings
     hours: dict[str, object] = {
-        "idle_hours": bindings.idle_hours or None,
-        "max_age_hours": bindings.max_age_hours or None,
+        "idle_hours": as_float(bindings.idle_hours or None),
+        "max_age_hours": as_float(bindings.max_age_hours or None),
     }
     return plan.changed(hours) if any(hours.values()) else plan

@@ -142,7 +142,7 @@ def _sandbox(record: PlanRecord) -> RuleFinding | None:
     facts = record.facts.sandbox
     if facts is None:
         return None
-    return RuleFinding(facts.model_dump(mode="json"), _sandbox_text(facts, record.refused))
+    return RuleFinding(facts.members(), _sandbox_text(facts, record.refused))
 
 
 def _sandbox_text(facts: SandboxFacts, refused: bool) -> str:
@@ -169,7 +169,7 @@ def _model(record: PlanRecord) -> RuleFinding | None:
     taken = next((one for one in models if one.verdict == "taken"), None)
     skipped = sum(one.verdict in _SKIPPED for one in models)
     compared: dict[str, JsonValue] = {
-        "candidates": [one.model_dump(mode="json") for one in models],
+        "candidates": [one.members() for one in models],
         "servedModels": None if served is None else [*served],
         "chosen": taken.reference if taken else None,
         "applied": record.plan.model_applied if record.plan else None,
@@ -217,7 +217,7 @@ def _thinking(record: PlanRecord) -> RuleFinding | None:
     if facts is None:
         return None
     level = record.plan.thinking if record.plan else None
-    compared: dict[str, JsonValue] = {**facts.model_dump(mode="json"), "level": level}
+    compared: dict[str, JsonValue] = {**facts.members(), "level": level}
     if record.refused:
         text = f"the word given by {_source_text(facts.taken_from)} is no thinking level"
     elif facts.taken_from is None:
@@ -356,7 +356,7 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     under = record.configuration
     roots = under.spawnlog.workspace_roots if under else None
     compared: dict[str, JsonValue] = {
-        **facts.model_dump(mode="json"),
+        **facts.members(),
         "given": requested,
         # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
         "workspaceRoots": None if roots is None else [*roots],
@@ -381,7 +381,7 @@ def _same_workspace(record: PlanRecord) -> RuleFinding | None:
     text = "the folder of the run before is kept"
     if facts.chosen is None:
         text = "the run before had no folder on record, and none is chosen"
-    return RuleFinding({**facts.model_dump(mode="json"), "kept": True}, text)
+    return RuleFinding({**facts.members(), "kept": True}, text)
 
 
 _BEFORE_WORKSPACE = (

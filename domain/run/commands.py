@@ -3,13 +3,15 @@
 `action` is what a command is called where the run is past it, or not there yet.
 """
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal
 from uuid import UUID
 
+from msgspec import field
+
 from domain.run.facts import (
     Candidate,
+    Disposition,
     ForkFacts,
     HookName,
     Ingredient,
@@ -25,15 +27,15 @@ from domain.run.facts import (
     Usage,
 )
 from domain.run.plan_facts import PlanFacts, PreambleSizes
-from domain.values.record import ContentRef
+from domain.session.events import ControlScope, Role
+from domain.values.record import Command, ContentRef
 from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedChange, SharedKey
 
 # What may be asked of the steps of a preparation.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginStep:
+class BeginStep(Command):
     """Something is about to be made, within `limit_seconds` from now on; below `root`, if it is
     files. Whoever goes on after a crash begins it once more, at the place on record."""
 
@@ -45,8 +47,7 @@ class BeginStep:
     relative: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakeStep:
+class TakeStep(Command):
     """It is made."""
 
     action: ClassVar[str] = "take a step"
@@ -63,8 +64,7 @@ class TakeStep:
     token: ContentRef | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmUndo:
+class ConfirmUndo(Command):
     """It is unmade, by whoever has come to it: no claim is needed."""
 
     action: ClassVar[str] = "undo a step"
@@ -72,8 +72,7 @@ class ConfirmUndo:
     how: UndoOutcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteUndoFailure:
+class NoteUndoFailure(Command):
     """It could not be unmade. `attempt` counts from 1; one that is on record is not noted again.
     `error` is None when nothing can be kept of it any more."""
 
@@ -89,8 +88,7 @@ StepCommand = BeginStep | TakeStep | ConfirmUndo | NoteUndoFailure
 # What may be asked of the hooks of a run: by whoever has told them, no claim is needed.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmHook:
+class ConfirmHook(Command):
     """It was told, and answered with this status."""
 
     action: ClassVar[str] = "confirm that a hook was told"
@@ -98,8 +96,7 @@ class ConfirmHook:
     status_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteHookFailure:
+class NoteHookFailure(Command):
     """It could not be told. `attempt` counts from 1; one that is on record is not noted again. It
     is tried again after 1, 2, 4 … seconds, `retry_seconds_max` at most."""
 
@@ -110,8 +107,7 @@ class NoteHookFailure:
     retry_seconds_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParkHook:
+class ParkHook(Command):
     """It is not to be told any more: because the `attempt` just made failed with `error` and was
     the last one; or, without an error, for another reason than an attempt."""
 
@@ -127,8 +123,7 @@ HookCommand = ConfirmHook | NoteHookFailure | ParkHook
 # What may be asked of the deliveries of an announcement: by whoever made them, without a claim.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteDelivery:
+class NoteDelivery(Command):
     """It was sent to a webhook, or could not be. `attempt` counts from 1; one that is on record is
     not noted again. Without an `error` it was taken. With one it is sent again after 1, 2, 4 …
     seconds less up to a half, `retry_seconds_max` at most, or after `pause_seconds` if that is
@@ -145,8 +140,7 @@ class NoteDelivery:
     pause_seconds: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParkDelivery:
+class ParkDelivery(Command):
     """It is not to be sent any more, for another reason than an attempt."""
 
     action: ClassVar[str] = "park a delivery"
@@ -154,8 +148,7 @@ class ParkDelivery:
     reason: Literal["not_configured", "erased"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedriveDeliveries:
+class RedriveDeliveries(Command):
     """What is parked is to be sent again: to one webhook, or without its id to each."""
 
     action: ClassVar[str] = "redrive deliveries"
@@ -167,8 +160,7 @@ class RedriveDeliveries:
 DeliveryCommand = NoteDelivery | ParkDelivery | RedriveDeliveries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePreparation:
+class ResumePreparation(Command):
     """Go on with a preparation; `lost_epoch` is the claim found without a living holder."""
 
     action: ClassVar[str] = "resume the preparation"
@@ -177,8 +169,7 @@ class ResumePreparation:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveScripts:
+class ResolveScripts(Command):
     """Record the receipts; `override_to` is the winner among the candidates, if any."""
 
     action: ClassVar[str] = "resolve the scripts"
@@ -188,8 +179,7 @@ class ResolveScripts:
     override_to: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartPreparation:
+class StartPreparation(Command):
     """Mint the child's key and name what will be made, and by which steps."""
 
     action: ClassVar[str] = "start the preparation"
@@ -199,8 +189,7 @@ class StartPreparation:
     steps: tuple[StepName, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSession:
+class CreateSession(Command):
     """The child exists; with nothing to wait for it is queued at once. `hooks` are told of it.
 
     `shared` is what its spawn adds to the family's context, texts of the requester's session.
@@ -211,8 +200,8 @@ class CreateSession:
     epoch: int
     depth: int
     max_depth: int
-    role: str
-    control_scope: str
+    role: Role
+    control_scope: ControlScope
     plan: Plan
     ingredients: tuple[Ingredient, ...]
     warnings: tuple[str, ...]
@@ -227,8 +216,7 @@ class CreateSession:
     waits_for: tuple[UUID, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettleDependencies:
+class SettleDependencies(Command):
     """Look again at what a waiting run waits for: it is queued when all of it is met. When one
     failed, `error` is the text of how the run ends, which names that one, the `culprit`."""
 
@@ -241,8 +229,7 @@ class SettleDependencies:
     failed: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefuseSpawn:
+class RefuseSpawn(Command):
     """The preparation failed; None as epoch is for those who may refuse without holding it. A spawn
     whose texts were erased is refused without a text."""
 
@@ -258,8 +245,7 @@ class RefuseSpawn:
     webhooks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRun:
+class ClaimRun(Command):
     """Take a queued run out of its lane, or over from a claim that lost its holder."""
 
     action: ClassVar[str] = "claim the run"
@@ -269,8 +255,7 @@ class ClaimRun:
     lost_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartRun:
+class StartRun(Command):
     """The guard stands and the prompt composed: the runtime executes once this is recorded.
 
     `shared_context` is what of its family's context the child is given; with `inherits` it takes
@@ -288,8 +273,7 @@ class StartRun:
     inherits: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopRun:
+class StopRun(Command):
     """Somebody wants the run to stop. `text` refuses a spawn that is still in preparation, and
     `announcement` tells its requester when no caller waits for the answer. A run whose texts were
     erased is stopped without any."""
@@ -303,8 +287,7 @@ class StopRun:
     webhooks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndRun:
+class EndRun(Command):
     """What came of the run, from its runtime. `lost_epoch` when somebody else ends it,
     which knows when it last showed a sign of life, `alive_until`."""
 
@@ -322,12 +305,11 @@ class EndRun:
     alive_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnounceRun:
+class AnnounceRun(Command):
     """Tell the requester, or record why it need not be told. `origin` is where a hook sends it."""
 
     action: ClassVar[str] = "announce the run"
-    disposition: str
+    disposition: Disposition
     reason: str | None
     status: str
     text: ContentRef | None
@@ -336,8 +318,7 @@ class AnnounceRun:
     webhooks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcknowledgeAnnouncement:
+class AcknowledgeAnnouncement(Command):
     """The requester has taken it, as it stood in the inbox at `position`; None for as it is."""
 
     action: ClassVar[str] = "acknowledge the announcement"
@@ -345,25 +326,22 @@ class AcknowledgeAnnouncement:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveRun:
+class ArchiveRun(Command):
     """Put the session away."""
 
     action: ClassVar[str] = "archive the run"
-    reason: str
+    reason: Literal["cleanup", "due"]
     transcript_path: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleArchive:
+class ScheduleArchive(Command):
     """Put the run away as soon as it is announced; the session of one that was closed is closed."""
 
     action: ClassVar[str] = "close the session"
     reason: Literal["session_closed", "continuation_archived"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueMessage:
+class QueueMessage(Command):
     """A message to a run at work waits until that is over; one that steers ends it. `run_id` is
     minted for the run that will go on with it, `at` is now."""
 
@@ -376,8 +354,7 @@ class QueueMessage:
     traceparent: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YieldRun:
+class YieldRun(Command):
     """The run at work ends its turn and waits for its children. `awaits` is whether there is
     anything that it can wait for."""
 
@@ -386,16 +363,14 @@ class YieldRun:
     awaits: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropMessage:
+class DropMessage(Command):
     """The message that is to become run `run_id` is not taken. No-op if it does not wait."""
 
     action: ClassVar[str] = "drop a message"
     run_id: UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailContinuation:
+class FailContinuation(Command):
     """The run that was to go on with the session was refused."""
 
     action: ClassVar[str] = "note that the session could not go on"

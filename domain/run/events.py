@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import Field
+from msgspec import field
 
 from domain.run.facts import (
     AdmissionFacts,
@@ -13,6 +13,7 @@ from domain.run.facts import (
     Candidate,
     ContextMode,
     Dependency,
+    Disposition,
     ForkFacts,
     HookName,
     Ingredient,
@@ -93,7 +94,7 @@ class SpawnRefused(Event):
     status: RefusalStatus
     step: str
     text: ContentRef | None = None
-    inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
+    inputs: dict[str, str | int | bool | None] = field(default_factory=dict)
     announcement: ContentRef | None = None
     dedupe_key: str | None = None
     facts: PlanFacts | None = None
@@ -513,7 +514,7 @@ class RunAnnounced(Event):
     `origin` is where it is to go from there, by the word of a hook, as JSON. `webhooks` are the ids
     of those that it is sent to."""
 
-    disposition: Literal["inbox", "skipped", "not_required"]
+    disposition: Disposition
     reason: str | None = None
     status: str
     text: ContentRef | None = None

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from domain.configuration.runtimes import EXTERNAL
 from domain.values.record import ContentRef, Fact
@@ -48,6 +48,8 @@ class AdmissionFacts(Fact):
     spawn_tool: Literal["permitted", "denied"] | None = None
 
 
+Disposition = Literal["inbox", "skipped", "not_required"]
+"""Where an announcement goes."""
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 Cleanup = Literal["delete", "keep"]
 ContextMode = Literal["isolated", "fork"]
@@ -99,7 +101,7 @@ class RespawnFacts(Fact):
     is_revision_chosen: bool = False
 
 
-class GivenOptions(BaseModel):
+class GivenOptions(Fact):
     """The options of a request that are recorded as they were given.
 
     A field here is a member of the body of a spawn, of the tool `sessions_spawn`, of the event that
@@ -130,7 +132,7 @@ class GivenOptions(BaseModel):
     expects_completion_message: bool = True
 
 
-class SpawnOptions(GivenOptions, Fact):
+class SpawnOptions(GivenOptions):
     """The options of a run: those of its request, and what follows from them.
 
     `model` and `thinking` are names; of other texts the event has a reference. `mode` and `cleanup`

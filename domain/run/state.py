@@ -1,10 +1,9 @@
 """What is true of a run: the fold of its events."""
 
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
-from pydantic import Field
+from msgspec import field
 
 from domain.run.facts import (
     AttachmentsRequest,
@@ -13,6 +12,7 @@ from domain.run.facts import (
     ContextMode,
     DeliveryState,
     Dependency,
+    Disposition,
     ForkFacts,
     HookName,
     HookState,
@@ -44,13 +44,13 @@ class RecordedRefusal(Fact):
     status: str
     step: str
     text: ContentRef | None = None
-    inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
+    inputs: dict[str, str | int | bool | None] = field(default_factory=dict)
 
 
 class Inbox(Fact):
     """The announcement of a run: its text and what became of it."""
 
-    disposition: Literal["inbox", "skipped", "not_required"]
+    disposition: Disposition
     reason: str | None = None
     status: str = ""
     text: ContentRef | None = None

@@ -12,7 +12,7 @@ from domain.run.events import (
     DeliveryParked,
     DeliveryRedriven,
 )
-from domain.run.facts import DeliveryState
+from domain.run.facts import DeliveryState, ParkReason
 from domain.run.retry_delay import retry_after_seconds
 from domain.run.state import Run
 from domain.values.record import Stamp
@@ -65,7 +65,7 @@ def note_delivery(run: Run, command: NoteDelivery) -> tuple[DeliveryEvent, ...]:
     )
     if command.error is None or not is_last:
         return (attempted,)
-    reason = "refused" if command.refused else "attempts"
+    reason: ParkReason = "refused" if command.refused else "attempts"
     return (attempted, DeliveryParked(webhook=state.webhook, attempts=attempt, reason=reason))
 
 

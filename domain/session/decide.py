@@ -1,6 +1,5 @@
 """What follows from a command to a session, given what is on record about it."""
 
-from dataclasses import dataclass
 from typing import Literal, assert_never
 from uuid import UUID
 
@@ -20,15 +19,14 @@ from domain.session.events import (
     TranscriptProvided,
 )
 from domain.session.state import Session
-from domain.values.record import ContentRef
+from domain.values.record import Command, ContentRef
 from domain.values.refusals import Rejected, SessionIsClosed
 from domain.values.shared_values import SharedChange, SharedKey
 
 # What follows when a session shares something with its family, or is given what that shares.
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSharedContext:
+class ChangeSharedContext(Command, kw_only=False):
     """Write into what the session shares, or take away. Texts are those of the session.
 
     `expected` is the position at which whoever patches saw it last; None when it does not matter.
@@ -41,8 +39,7 @@ class ChangeSharedContext:
     expected: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InheritSharedContext:
+class InheritSharedContext(Command, kw_only=False):
     """A run of the session starts with this."""
 
     run_id: UUID
@@ -91,16 +88,14 @@ def inherit(session: Session, command: InheritSharedContext) -> tuple[SessionEve
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AdmitChild:
+class AdmitChild(Command, kw_only=False):
     """Give the run a place. `active_children` is what the rule saw, `max_children` the cap."""
 
     run_id: UUID
     max_children: int
 
 
-@dataclass(frozen=True, slots=True)
-class AdmitContinuation:
+class AdmitContinuation(Command, kw_only=False):
     """Give the run of a child that is there a place, also of a session that was put away: its
     children may outlive it. One that `replaces` another has the place of that one."""
 
@@ -109,8 +104,7 @@ class AdmitContinuation:
     replaces: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContinueSession:
+class ContinueSession(Command, kw_only=False):
     """Go on with another run."""
 
     run_id: UUID
@@ -119,23 +113,20 @@ class ContinueSession:
     settled: tuple[UUID, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseChild:
+class ReleaseChild(Command, kw_only=False):
     """The run and all below it are over."""
 
     run_id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class SettleChild:
+class SettleChild(Command, kw_only=False):
     """The run is announced or refused. `reports` are the children of which may be told then."""
 
     run_id: UUID
     reports: tuple[UUID, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProvideTranscript:
+class ProvideTranscript(Command, kw_only=False):
     """Keep what has been said in the session; `content` is a text of that session's own."""
 
     entries: int
@@ -144,16 +135,14 @@ class ProvideTranscript:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePreamble:
+class ChangePreamble(Command, kw_only=False):
     """Put something else in front of the prompts of the session's later runs; None for nothing."""
 
     preamble: ContentRef | None
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class CloseSession:
+class CloseSession(Command, kw_only=False):
     """Put the session away."""
 
     reason: str

@@ -5,7 +5,6 @@ announcement waits for everything below, so it is enough to look one level down.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -152,7 +151,8 @@ def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamCha
     """The changes of every stream that `command` to this run brings about."""
     run = family.run(run_id)
     if isinstance(command, EndRun | AnnounceRun):
-        command = replace(command, pending_descendants=_pending_descendants(family, run))
+        pending = _pending_descendants(family, run)
+        command = command.changed({"pending_descendants": pending})
     if isinstance(command, CreateSession | SettleDependencies) and run.dependencies:
         command = with_dependencies(run, family.runs, command)
     events = decide_run(run, command)
@@ -193,7 +193,7 @@ def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamCha
 
 def _with_pending_descendants(family: CascadeState, run: Run, event: RunEvent) -> RunEvent:
     if isinstance(event, RunEnded):
-        return event.model_copy(update={"pending_descendants": _pending_descendants(family, run)})
+        return event.changed({"pending_descendants": _pending_descendants(family, run)})
     return event
 
 

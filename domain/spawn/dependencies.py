@@ -1,7 +1,7 @@
 """Whether what a run depends on is done, from what is on record about it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Literal
 from uuid import UUID
 
@@ -145,12 +145,12 @@ def with_dependencies(
     """
     judged = evaluate_dependencies(run, runs)
     failed = judged.failed
+    found = {"met": judged.met, "waits_for": judged.waits_for}
     if isinstance(command, SettleDependencies):
-        found = failed.run_id if failed is not None else None
-        return replace(command, met=judged.met, waits_for=judged.waits_for, failed=found)
+        return command.changed({**found, "failed": failed.run_id if failed is not None else None})
     if failed is not None:
         raise DependencyFailed(failed, runs[failed.run_id])
-    return replace(command, met=judged.met, waits_for=judged.waits_for)
+    return command.changed(found)
 
 
 # Whether runs would wait for each other in a ring, and so for ever.

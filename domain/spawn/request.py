@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 from uuid import UUID
 
-from pydantic import Field, WithJsonSchema, field_validator
+from msgspec.structs import fields
+from pydantic import Field, WithJsonSchema, create_model, field_validator
 
 from domain.configuration.models import is_model_name
 from domain.context.attachments import (
@@ -212,7 +213,26 @@ class _AskedFor(Body):
     thinking: NameField | None = None
 
 
-class SpawnRequest(GivenOptions, _AskedFor):
+if TYPE_CHECKING:
+
+    class _Given(Body): ...
+
+else:
+    _Given = create_model(
+        "_Given",
+        __base__=Body,
+        **{
+            field.name: (hint, field.default)
+            for field, hint in zip(
+                fields(GivenOptions),
+                get_type_hints(GivenOptions, include_extras=True).values(),
+                strict=True,
+            )
+        },
+    )
+
+
+class SpawnRequest(_Given, _AskedFor):
     """`POST /v1/spawns`."""
 
     thread: Annotated[
@@ -304,7 +324,7 @@ class SpawnRequest(GivenOptions, _AskedFor):
     def options(self, *, model: str | None, thinking: str | None) -> SpawnOptions:
         """Return the options of its runs, with these names of a model and of a thinking level."""
         mode = effective_mode(self.mode, thread=self.thread)
-        given = {name: getattr(self, name) for name in GivenOptions.model_fields}
+        given: Any = {name: getattr(self, name) for name in GivenOptions.__struct_fields__}
         return SpawnOptions(
             **given,
             model=model,

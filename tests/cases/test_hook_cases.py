@@ -14,6 +14,7 @@ from domain.values.refusals import Refusal
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import hooked_runs as hooks
 from tests.support.builders import run_commands as ask
+from tests.support.builders.facts import fact_of
 from tests.support.builders.family_log import child_key
 from tests.support.builders.storytelling import ref
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
@@ -122,7 +123,7 @@ def put_away(given: Given) -> Answer:
 
 def hooked(**options: Any) -> CaseFamily:
     """A child `a` of `main` at work, of whose end a hook is told."""
-    chosen = SpawnOptions.model_validate(options)
+    chosen = fact_of(SpawnOptions, options)
     family = CaseFamily()
     family.spawn("a", options=chosen, thread=chosen.mode == "session")
     run = family.run("a")

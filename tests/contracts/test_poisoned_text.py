@@ -34,7 +34,7 @@ SECONDS_MAX = 3.0
 
 
 def _run(**changes: Any) -> Submission[None]:
-    return recording((run_stream(run_id(1)), requested(**changes)))
+    return recording((run_stream(run_id(1)), requested().changed(changes)))
 
 
 def _beside(**changes: Any) -> Submission[None]:

@@ -191,7 +191,7 @@ async def told(
         for name in (run.child_session_key or "", str(run.session_id), str(run.run_id)):
             text = text.replace(name, "…")
         text = re.sub(r"runtime (n/a|\d+s)", "runtime …", text.replace(str(folder), "…"))
-    told_of = run.inbox.model_dump(include={"disposition", "reason", "status"}) if run.inbox else {}
+    told_of = (run.inbox.disposition, run.inbox.reason, run.inbox.status) if run.inbox else ()
     return found, changes, told_of, text, run.stage
 
 

@@ -194,7 +194,7 @@ def _event(recorded: RecordedEvent) -> Event:
             "appendLast": envelope.append_last,
             "runId": None if run_id is None else str(run_id),
             "traceparent": envelope.provenance.traceparent,
-            "payload": recorded.event.model_dump(mode="json"),
+            "payload": recorded.event.members(),
         }
     )
 

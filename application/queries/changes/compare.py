@@ -304,7 +304,7 @@ class _Side:
                 members[to_camel(name)] = text_of(refs[name], texts)
             elif name not in _TEXTS:
                 value = _READERS.get(name, attrgetter(name))(self.run)
-                value = value.model_dump(mode="json") if isinstance(value, Fact) else value
+                value = value.members() if isinstance(value, Fact) else value
                 members |= (value or {}) if name in _IN_PLACE else {to_camel(name): value}
         plain: dict[str, Any] = self.plain(members)
         return plain

@@ -102,7 +102,7 @@ def _members(recorded: RecordedEvent) -> dict[str, Any]:
         **envelope.provenance._asdict(),
         **envelope._asdict(),
         "chain_hash": envelope.chain_hash.hex(),
-        "payload": recorded.event.model_dump(mode="json"),
+        "payload": recorded.event.members(),
     }
 
 

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 from uuid import UUID
 
 import orjson
 from pydantic import JsonValue
-from pydantic.fields import FieldInfo
 
 from application.delivery.announce import estimated_cost_usd
 from application.log.answers import AttachmentsReceipt
@@ -582,14 +581,12 @@ def _reader(source: str | Callable[[Run], Any]) -> Callable[[Run], Any]:
     return lambda run: getattr(found, name) if (found := getattr(run, part)) is not None else None
 
 
-def _is_same(name: str, view: FieldInfo) -> bool:
-    state = Run.model_fields.get(name)
-    return state is not None and state.annotation == view.annotation
+_IN_STATE = get_type_hints(Run)
 
 
 RUN_READERS: Mapping[str, Callable[[Run], Any]] = {
     name: _reader(_SOURCES.get(name, name))
     for name, field in RunView.model_fields.items()
-    if name in _SOURCES or _is_same(name, field)
+    if name in _SOURCES or _IN_STATE.get(name) == field.annotation
 }
 """The fields of a run's document that follow from its state alone."""

@@ -87,7 +87,9 @@ _SOURCES = {
 """Where fields of a session are in its state, if they are no fields of the same name."""
 
 
-@selection(*(name for name in SessionView.model_fields if name in Session.model_fields | _SOURCES))
+@selection(
+    *(name for name in SessionView.model_fields if name in {*Session.__struct_fields__, *_SOURCES})
+)
 class SessionRecordView(SessionView):
     """What a session's own events say of it: the members of `SessionView` that follow from them
     alone."""

@@ -1,7 +1,5 @@
 """What is made or told outside the log for a few children, how that fails, and how it is unmade."""
 
-from dataclasses import replace
-
 from application.log.texts import TextStore
 from benchmarks.history.lives.requests import Child, commanded
 from benchmarks.history.world.fates import Fate
@@ -39,7 +37,7 @@ def stepped(
         return run, before
     *others, start = before
     assert isinstance(start, StartPreparation)
-    begun = replace(start, steps=("workspace", "attachments"))
+    begun = start.changed({"steps": ("workspace", "attachments")})
     workspace = BeginStep(
         epoch=run.epoch,
         step="workspace",

@@ -146,7 +146,7 @@ class PostgresRegistry:
         self._moments = remembered.moments
         self._pool = pool
         self._open_runs = CoalescedReads(
-            pool, partial(open_states, OPEN_RUNS, Run.model_validate_json, remembered.runs)
+            pool, partial(open_states, OPEN_RUNS, Run.from_json, remembered.runs)
         )
         self._past = remembered.past_runs
         self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs, self._past))
@@ -154,7 +154,7 @@ class PostgresRegistry:
         self._is_respawned = is_respawned
         self._open_sessions = CoalescedReads(
             pool,
-            partial(open_states, OPEN_SESSIONS, Session.model_validate_json, remembered.sessions),
+            partial(open_states, OPEN_SESSIONS, Session.from_json, remembered.sessions),
         )
 
     async def _fetch(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
@@ -169,7 +169,7 @@ class PostgresRegistry:
             return await self._moments.find(connection, position)
 
     async def _runs(self, sql: str, values: Sequence[Any]) -> list[Run]:
-        return [Run.model_validate_json(row[0]) for row in await self._fetch(sql, values)]
+        return [Run.from_json(row[0]) for row in await self._fetch(sql, values)]
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
         """One run."""
@@ -235,7 +235,7 @@ class PostgresRegistry:
             ]
             folded = await self._past.find(connection, ended)
         return [
-            folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
+            folded[run_id, moment.end] if state is None else Run.from_json(state)
             for run_id, _, state in rows
         ]
 
@@ -262,7 +262,7 @@ class PostgresRegistry:
         rows = await self._fetch(
             f"SELECT state FROM sessions WHERE {column} = %s AND {condition}", values
         )
-        return Session.model_validate_json(rows[0][0]) if rows else None
+        return Session.from_json(rows[0][0]) if rows else None
 
     def has_seen_recently(self, session_key: str) -> bool:
         """Whether the state of a session is in memory, of whatever version."""

@@ -66,7 +66,7 @@ class PostgresRunSearch:
             ended = [PastRun(one[0], moment.end, one[1]) for one in found if one[2] is None]
             folded = await self._past.find(connection, ended)
         runs = [
-            folded[run_id, moment.end] if state is None else Run.model_validate_json(state)
+            folded[run_id, moment.end] if state is None else Run.from_json(state)
             for run_id, _, state in found
         ]
         if len(runs) == limit:

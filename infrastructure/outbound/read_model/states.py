@@ -76,7 +76,7 @@ async def runs_as_of(
     ended: list[PastRun] = []
     for run_id, at, version, table, since, state in await cursor.fetchall():
         if state is not None:
-            found[run_id, at] = Run.model_validate_json(state)
+            found[run_id, at] = Run.from_json(state)
         elif run_id in known and table == memory.table and known[run_id][0] == (version, since):
             found[run_id, at] = known[run_id][1]
         else:

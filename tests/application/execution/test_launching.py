@@ -74,7 +74,7 @@ async def test_the_requesters_channel_is_told_where_it_is_known() -> None:
 
 
 def forked(**changes: Any) -> tuple[RunEvent, ...]:
-    facts = ForkFacts(position=1, entries=3, tokens=40, mode="fork").model_copy(update=changes)
+    facts = ForkFacts(position=1, entries=3, tokens=40, mode="fork").changed(changes)
     outcome = "forked" if facts.mode == "fork" else "isolated"
     return step_begun("context_fork"), step_taken("context_fork", outcome=outcome, fork=facts)
 

@@ -61,7 +61,7 @@ async def tell(running: RunningLog, story: str) -> None:
         await live_at_random(running, 3, rounds=30, at_once=5)
     refs: dict[str, dict[str, Any]] = {}
     for recorded in await running.events():
-        _find_refs(recorded.event.model_dump(mode="json"), refs)
+        _find_refs(recorded.event.members(), refs)
     assert refs
     for id, ref in refs.items():
         # Texts that are JSON too: some are where a view looks into them.

@@ -100,7 +100,7 @@ def test_a_sandbox_needs_a_runtime_that_provides_it(workspaces: Workspaces, mode
     )
     assert made.plan.sandboxed is True
     assert made.facts.sandbox is not None
-    assert made.facts.sandbox.model_dump() == {
+    assert made.facts.sandbox.members() == {
         "mode": mode,
         "childSandboxed": True,
         "runtimeProvides": True,

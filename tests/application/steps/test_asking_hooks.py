@@ -14,6 +14,7 @@ from application.steps.thread_binding import ThreadBindingStep
 from domain.run.facts import SpawnOptions, StepState
 from domain.run.state import Run
 from tests.support.builders import run_commands as ask
+from tests.support.builders.facts import fact_of
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.storytelling import START, plan
 from tests.support.servers.running_log import RunningLog
@@ -30,7 +31,7 @@ ASKING = ("subagentSpawning", "prepareSubagentSpawn", "subagentEnded")
 async def prepared_run(running: RunningLog, folder: Path, **request: Any) -> Run:
     """A run whose child has a key."""
     family = KeptFamily(running.log, running.pool, folder)
-    options = SpawnOptions.model_validate(request.pop("options", {}))
+    options = fact_of(SpawnOptions, request.pop("options", {}))
     await family.spawn("a", **{"origin": ORIGIN, "thread": True, **request}, options=options)
     epoch = family.run("a").epoch
     await family.tell("a", ask.resolve(epoch), ask.prepare(epoch))
@@ -40,7 +41,7 @@ async def prepared_run(running: RunningLog, folder: Path, **request: Any) -> Run
 def state(maker: StepMaker, **changes: Any) -> StepState:
     """A step that was begun."""
     plain = {"name": maker.name, "key": "k", "epoch": 1, "begun_at": START, "limit_seconds": 11.0}
-    return StepState.model_validate(plain | changes)
+    return fact_of(StepState, plain | changes)
 
 
 async def refused(maker: StepMaker, run: Run, *, is_resumed: bool = False) -> StepRefused:

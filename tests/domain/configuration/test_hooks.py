@@ -10,6 +10,7 @@ from domain.values.refusals import CorruptHistory, NotYet, WrongStage
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
 from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of
 
@@ -34,7 +35,7 @@ def hooks(*events: past.History) -> dict[HookName, tuple[str, datetime | None]]:
 
 def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.History:
     """A run in its lane, which these hooks are told of."""
-    birth = requested(options=SpawnOptions.model_validate(options))
+    birth = requested(options=fact_of(SpawnOptions, options))
     return (birth, *past.a_prepared_run()[1:], past.created(hooks=names), past.queued())
 
 

@@ -20,6 +20,7 @@ from domain.run.facts import HookName, RunOutcome, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Refusal
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import CHILD, ROOT, requested, run_of
 
 ORIGIN = {"channel": "discord", "accountId": "acct", "to": "c"}
@@ -28,14 +29,14 @@ ENGINE = "Context engine subagent preparation failed: "
 
 def child(*, label: str | None = "scout", **options: Any) -> Run:
     """A run whose child has a key."""
-    birth = requested(label=label, options=SpawnOptions.model_validate(options))
+    birth = requested(label=label, options=fact_of(SpawnOptions, options))
     return run_of(birth, *past.a_prepared_run()[1:])
 
 
 def ended(outcome: RunOutcome, **options: Any) -> Run:
     """A run that was over at a second after the epoch of its story."""
     run = run_of(*past.a_claimed_run(), past.started(), past.ended(outcome=outcome))
-    return run.changed({"options": SpawnOptions.model_validate(options)})
+    return run.changed({"options": fact_of(SpawnOptions, options)})
 
 
 def ctx(run: Run) -> dict[str, str]:

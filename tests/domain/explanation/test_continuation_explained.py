@@ -18,6 +18,7 @@ from tests.support.builders.explained_spawns import (
     REVISION,
     plan_facts,
 )
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import refused
 from tests.support.builders.storytelling import CHILD, at, plan, ref, requester, run_id
 
@@ -42,7 +43,7 @@ def message(**changes: Any) -> MessageReceived:
         "by": "admin",
         "opened_at": at(1),
     }
-    return MessageReceived.model_validate(plain | changes)
+    return fact_of(MessageReceived, plain | changes)
 
 
 def planned(**changes: Any) -> ContinuationPlanned:
@@ -56,7 +57,7 @@ def planned(**changes: Any) -> ContinuationPlanned:
             workspace=WorkspaceFacts(source="agent", recorded="/srv/main", chosen="/srv/main")
         ),
     }
-    return ContinuationPlanned.model_validate(plain | changes)
+    return fact_of(ContinuationPlanned, plain | changes)
 
 
 def told(

@@ -120,6 +120,6 @@ def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
         "options": SpawnOptions(),
     }
     events = requested(**hidden), ADMITTED, resolved(), created(facts=plan_facts())
-    text = " ".join(one.model_dump_json() for one in told(*events))
+    text = " ".join(one.to_json().decode() for one in told(*events))
     assert ref("hidden").hmac not in text
     assert str(ref("hidden").id) not in text

@@ -22,6 +22,7 @@ from tests.support.builders.explained_spawns import (
     refused_by,
     the,
 )
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import created, overridden, refused, resolved
 from tests.support.builders.storytelling import ref, requested
 
@@ -69,10 +70,10 @@ SANDBOXES: list[tuple[dict[str, Any], bool, str]] = [
 def test_a_sandbox_tells_what_was_compared(
     changes: dict[str, Any], refuses: bool, text: str
 ) -> None:
-    sandbox = SandboxFacts(**{**SANDBOX, **changes})
+    sandbox = fact_of(SandboxFacts, {**SANDBOX, **changes})
     one = (refused_by if refuses else of_the_plan)("sandbox", sandbox=sandbox)
     assert one.text == f"sandbox.mode {text}"
-    assert one.compared == sandbox.model_dump()
+    assert one.compared == sandbox.members()
     assert one.result == ("refused" if refuses else "passed")
 
 
@@ -80,7 +81,7 @@ def test_a_model_tells_each_place_and_the_one_that_was_taken() -> None:
     one = of_the_plan("model", plan={"model_applied": False})
     assert one.text == '"large/two", named by the agent\'s subagents, is taken; 1 skipped'
     assert one.compared == {
-        "candidates": [verdict.model_dump() for verdict in MODELS],
+        "candidates": [verdict.members() for verdict in MODELS],
         "servedModels": ["large/*"],
         "chosen": "large/two",
         "applied": False,
@@ -109,7 +110,7 @@ def test_without_a_model_that_can_be_taken_the_runtime_chooses(
 def test_thinking_tells_each_place_and_the_level() -> None:
     one = of_the_plan("thinking", plan={"thinking": "low"})
     assert one.text == 'level "low" of agents.defaults.subagents is taken'
-    assert one.compared == {**INHERITED.model_dump(), "level": "low"}
+    assert one.compared == {**INHERITED.members(), "level": "low"}
     one = of_the_plan("thinking", thinking=ThinkingFacts())
     assert one.text == "no thinking level is named, so the runtime chooses"
 
@@ -207,4 +208,4 @@ def test_a_folder_that_was_asked_for_is_told_to_have_been() -> None:
     one = the("workspace", request, ADMITTED, resolved(), created(facts=plan_facts()))
     assert one.compared is not None
     assert one.compared["given"] is True
-    assert "/srv/asked" not in one.model_dump_json()
+    assert "/srv/asked" not in one.to_json().decode()

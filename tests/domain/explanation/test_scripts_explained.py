@@ -63,7 +63,7 @@ def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:
     assert (one.result, one.position) == ("passed", 13)
     assert one.compared is not None
     assert (one.compared["from"], one.compared["to"]) == ("main", "steward")
-    assert [c["verdict"] for c in one.model_dump()["compared"]["candidates"]] == [
+    assert [c["verdict"] for c in one.members()["compared"]["candidates"]] == [
         "winner",
         "invalid_agent_id",
     ]

@@ -65,7 +65,7 @@ def test_what_was_made_stands_at_the_event_that_says_so() -> None:
         "1 file(s) with 3 bytes in all are attached",
         "the context engine prepared the child, and can undo that",
     ]
-    shown = " ".join(one.model_dump_json() for one in lines)
+    shown = " ".join(one.to_json().decode() for one in lines)
     assert ref("hidden").hmac not in shown
     assert str(ref("hidden").id) not in shown
 

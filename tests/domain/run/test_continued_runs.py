@@ -14,6 +14,7 @@ from domain.values.refusals import CorruptHistory, WrongStage
 from tests.support.builders import continued_runs as sent
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import (
     CHILD,
     at,
@@ -216,7 +217,7 @@ def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
 def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
     mode: str, retain: bool, cleanup: str
 ) -> None:
-    options = SpawnOptions.model_validate({"mode": mode, "cleanup": cleanup})
+    options = fact_of(SpawnOptions, {"mode": mode, "cleanup": cleanup})
     asked = AttachmentsRequest(count=1, total_bytes=3, retain=retain)
     events: past.History = (
         requested(options=options, attachments=asked),

@@ -175,7 +175,7 @@ def came_of(story: RunStory, command: RunCommand) -> type[Rejected] | list[type[
 def test_who_was_replaced_can_do_nothing_any_more(stage: str) -> None:
     story = given(*HISTORIES[stage])
     assert story.state is not None
-    replaced = story.state.model_copy(update={"epoch": story.state.epoch - 1})
+    replaced = story.state.changed({"epoch": story.state.epoch - 1})
     error = WrongStage if story.state.stage in OVER else LostClaim
     assert {came_of(story, COMMANDS[name](replaced)) for name in HELD} == {error}
 

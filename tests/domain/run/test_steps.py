@@ -20,6 +20,7 @@ from domain.run.retry_delay import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
 from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of, stamp
 
@@ -41,7 +42,7 @@ def undos(*events: past.History) -> dict[StepName, datetime | None]:
 def kept(*, retain: bool, **options: object) -> past.History:
     """A run with steps, in its lane; whether its files stay, and what else was asked."""
     asked = AttachmentsRequest(count=2, total_bytes=9, retain=retain, manifest=ref("manifest"))
-    birth = requested(attachments=asked, options=SpawnOptions.model_validate(options))
+    birth = requested(attachments=asked, options=fact_of(SpawnOptions, options))
     return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
 
 
@@ -178,7 +179,7 @@ def test_what_was_told_outside_of_a_child_that_never_started_is_taken_back(
     mode: str, outcome: str, expected: set[str]
 ) -> None:
     made = [one for name in STEP_ORDER for one in (past.step_begun(name), past.step_taken(name))]
-    birth = requested(options=SpawnOptions.model_validate({"mode": mode}))
+    birth = requested(options=fact_of(SpawnOptions, {"mode": mode}))
     queued = (birth, *past.a_prepared_run()[1:], *made, past.created(), past.queued())
     in_vain = undos(queued, (past.ended(outcome=outcome),))
     assert {name for name, due in in_vain.items() if due} == expected

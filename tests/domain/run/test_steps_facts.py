@@ -6,6 +6,7 @@ from domain.run.events import RunQueued, SessionCreated, StepTaken
 from domain.run.facts import ForkFacts
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
 from tests.support.builders.storytelling import given, ref, run_id, run_of
 
@@ -26,7 +27,7 @@ def test_the_files_that_were_written_are_told() -> None:
 @pytest.mark.parametrize("mode", ["fork", "isolated"])
 def test_what_was_taken_over_of_a_conversation_is_told_and_stays_with_the_child(mode: str) -> None:
     facts = {"source_session_id": run_id(7), "position": 3, "entries": 2, "tokens": 9}
-    fork = ForkFacts.model_validate(facts | {"mode": mode})
+    fork = fact_of(ForkFacts, facts | {"mode": mode})
     begun = (*past.a_prepared_run(), past.step_begun("context_fork"))
     command = ask.take_step(PREPARER, step="context_fork", outcome="forked", fork=fork)
     story = given(*begun).when(command).then(StepTaken)

@@ -30,6 +30,6 @@ def test_the_transcript_that_was_told_last_counts_and_where_it_was_told() -> Non
 
 
 def test_the_same_text_kept_once_more_is_the_same_transcript() -> None:
-    again = ref("said so far").model_copy(update={"id": run_id(99)})
+    again = ref("said so far").changed({"id": run_id(99)})
     command = ProvideTranscript(entries=2, tokens=40, content=again, by="somebody")
     given_session(observed(), PROVIDED).when(command).then()

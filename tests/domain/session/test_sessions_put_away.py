@@ -13,6 +13,7 @@ from tests.support.builders import continued_runs as sent
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.announced_families import announced, lasting
+from tests.support.builders.facts import fact_of
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.storytelling import given, plan, requested, run_of, stamp
 
@@ -191,7 +192,7 @@ def test_of_a_session_that_lives_on_nothing_is_due_until_it_is_closed_or_stopped
 def test_whatever_else_holds_what_was_closed_is_due_with_its_announcement(
     mode: str, cleanup: str, minutes: int
 ) -> None:
-    options = SpawnOptions.model_validate({"mode": mode, "cleanup": cleanup})
+    options = fact_of(SpawnOptions, {"mode": mode, "cleanup": cleanup})
     run = run_of(
         requested(options=options),
         *past.a_prepared_run()[1:],

@@ -28,6 +28,7 @@ from domain.session.state import Session
 from domain.values.record import ContentRef
 from domain.values.refusals import SessionIsClosed
 from domain.values.shared_values import SharedChange, SharedKey
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import (
     ROOT,
     given_session,
@@ -57,7 +58,7 @@ def changes(written: Mapping[str, int | None]) -> tuple[SharedChange, ...]:
 
 def literal(key: str, number: int = 0, **more: object) -> SharedKey:
     plain = {"key": key, "value": value(number), "session_key": ROOT, "position": 1}
-    return SharedKey.model_validate(plain | more)
+    return fact_of(SharedKey, plain | more)
 
 
 def shown(keys: tuple[SharedKey, ...]) -> dict[str, ContentRef | None]:

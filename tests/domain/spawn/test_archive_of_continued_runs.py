@@ -1,6 +1,5 @@
 """A run whose session went on is put away after the run that goes on with it, and never before."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ def gone_on() -> FamilyLog:
     message = Message(
         run_id=run_id(2), text=ref("message"), by="admin", config_revision=1, max_children=5
     )
-    planned = ContinuationPlanned.model_validate(json.loads(PLANNED.read_text("utf-8")))
+    planned = ContinuationPlanned.from_json(PLANNED.read_bytes())
     last = log.run("first")
     fold = log.fold
     judged = continue_session(fold.sessions, fold.runs, message, last, planned, keep)

@@ -141,13 +141,13 @@ def test_those_that_do_not_wait_for_anybody_raise_what_there_is_to_raise() -> No
     log = announced("scout")
     session, run = log.session("scout"), log.run("scout")
     must_take_messages(session, run)
-    unsettled = session.model_copy(update={"unsettled": (run_id(9),)})
+    unsettled = session.changed({"unsettled": (run_id(9),)})
     with pytest.raises(RunIsActive):
         must_take_messages(unsettled, run)
     for closed in (
-        (session.model_copy(update={"stage": "closed"}), run),
-        (session, run.model_copy(update={"stage": "archived"})),
-        (session, run.model_copy(update={"put_away_from": run.announced_at})),
+        (session.changed({"stage": "closed"}), run),
+        (session, run.changed({"stage": "archived"})),
+        (session, run.changed({"put_away_from": run.announced_at})),
     ):
         with pytest.raises(SessionIsClosed):
             must_take_messages(*closed)

@@ -134,6 +134,6 @@ def test_the_facts_say_where_depth_and_lists_were_found() -> None:
 
 def test_a_folder_that_is_asked_for_is_kept_beside_the_log() -> None:
     answered = judge(workspace_argument="/home/somebody/secret-project")
-    recorded = "".join(event.model_dump_json() for _, event in answered.changes)
+    recorded = "".join(event.to_json().decode() for _, event in answered.changes)
     assert "secret-project" not in recorded
     assert '"workspaceArgument":{"id":' in recorded

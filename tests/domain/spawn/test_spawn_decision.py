@@ -194,7 +194,7 @@ def test_what_was_given_as_an_agent_id_and_is_none_is_kept_beside_the_log() -> N
     requested = requested_in(answered)
     assert requested.requested_agent_id is None
     assert requested.agent_id_argument == ref("agentId: rm -rf")
-    assert "rm -rf" not in requested.model_dump_json() + refused_in(answered).model_dump_json()
+    assert "rm -rf" not in requested.to_json().decode() + refused_in(answered).to_json().decode()
 
 
 def test_a_good_agent_id_stands_in_the_request_alone() -> None:

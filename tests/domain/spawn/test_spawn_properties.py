@@ -10,12 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused
+from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts
 from domain.values.refusals import LostClaim, SessionIsClosed
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.continued_runs import close
 from tests.support.builders.decided_spawns import DecidedSpawns, told_of
+from tests.support.builders.facts import fact_of
 from tests.support.models.family_model import ENDED, PREPARING, Life, next_step
 from tests.support.models.life_requests import ERRORS
 from tests.support.models.planned_model import PlannedModel
@@ -184,7 +186,7 @@ class Spawns(RuleBasedStateMachine):
     def _prepare(self, life: Life) -> None:
         judged, looked_at = self.model.judged(life.name)
         found = self.real.planned(life.name)
-        assert found.facts.model_dump(by_alias=False) == looked_at
+        assert found.facts == fact_of(PlanFacts, looked_at)
         if isinstance(judged, Told):
             assert isinstance(found, IneligiblePlan), found
             assert told_of(found.refusal) == judged
@@ -224,7 +226,7 @@ class Spawns(RuleBasedStateMachine):
             assert (run.stage, run.depth) == (life.stage, life.depth)
             assert run.outcome == (self.model.outcomes[name] if life.stage in ENDED else None)
             will = self.model.wills.get(name)
-            assert (run.plan and run.plan.model_dump(by_alias=False)) == (will and will.plan)
+            assert run.plan == (will and fact_of(Plan, will.plan))
             assert (run.refusal is not None) == (told is not None) == (life.stage == "refused")
             if told is not None:
                 refused = self.real.only(name, SpawnRefused)

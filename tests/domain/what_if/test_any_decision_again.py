@@ -29,9 +29,9 @@ def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | No
     plans = then.created.plan, now.created.plan
     if plans[0].model_reference != plans[1].model_reference:
         return "different-model", None
-    said_of = {"model_source", "thinking_source", "run_timeout_source"}
+    said_of = {"model_source": "", "thinking_source": None, "run_timeout_source": "defaults"}
     ways = [
-        (one.role, one.control_scope, one.hooks, one.plan.model_dump(exclude=said_of))
+        (one.role, one.control_scope, one.hooks, one.plan.changed(said_of))
         for one in (then.created, now.created)
     ]
     if ways[0] != ways[1]:

@@ -17,6 +17,7 @@ from domain.what_if.decide_again import AS_RECORDED, DecidedAgain, OtherSession
 from domain.what_if.verdict import SAME, Verdict, not_replayable
 from tests.support.builders import run_histories as past
 from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
+from tests.support.builders.facts import fact_of
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import CHILD, ROOT, plan, ref, run_id
 
@@ -348,7 +349,7 @@ def test_a_child_works_in_the_folder_that_its_requester_would_have() -> None:
 
 def naming(number: int, via: str, name: str = "a", **values: Any) -> Spawn:
     """A spawn that waits for run 1, by its label."""
-    run = Dependency.model_validate({"run_id": run_id(1), "name": name, "via": via})
+    run = fact_of(Dependency, {"run_id": run_id(1), "name": name, "via": via})
     return child(number, agent_id=None, changes={"dependencies": (run,)}, **values)
 
 
@@ -451,7 +452,7 @@ def test_what_a_run_that_never_was_had_said_nobody_can_take_over(
     changes: dict[str, Any], is_unknown: bool
 ) -> None:
     counts = following([LABELLED], BASE, STRICT)
-    respawn = RespawnFacts.model_validate({"run_id": run_id(1), **changes})
+    respawn = fact_of(RespawnFacts, {"run_id": run_id(1), **changes})
     again = child(2, agent_id=None, changes={"respawn": respawn}).record(BASE)
     assert (counts.names(again, {}).unknown != ()) == is_unknown
 

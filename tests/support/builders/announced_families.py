@@ -4,6 +4,7 @@ from typing import Any
 
 from domain.run.facts import SpawnOptions
 from tests.support.builders import run_commands as ask
+from tests.support.builders.facts import fact_of
 from tests.support.builders.family_log import FamilyLog
 
 
@@ -19,7 +20,7 @@ def announced(*names: str, **policy: Any) -> FamilyLog:
 def lasting(**options: Any) -> FamilyLog:
     """A session of mode `session`, `scout`, whose first run executes."""
     log = FamilyLog()
-    mode = SpawnOptions.model_validate({"mode": "session", **options})
+    mode = fact_of(SpawnOptions, {"mode": "session", **options})
     log.spawn("scout", thread=True, options=mode)
     log.create("scout")
     log.tell("scout", ask.claim())

@@ -28,6 +28,7 @@ from domain.run.events import (
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import CHILD, at, plan, ref, requester, run_id
 
 History = tuple[RunEvent, ...]
@@ -51,7 +52,7 @@ def message_received(**changes: Any) -> MessageReceived:
         "by": "admin",
         "opened_at": at(1),
     }
-    return MessageReceived.model_validate(plain | changes)
+    return fact_of(MessageReceived, plain | changes)
 
 
 def planned(**changes: Any) -> ContinuationPlanned:
@@ -64,7 +65,7 @@ def planned(**changes: Any) -> ContinuationPlanned:
         "ingredients": (Ingredient(source="message", position="task", content=ref("and then?")),),
         "facts": PlanFacts(agent_configured=True),
     }
-    return ContinuationPlanned.model_validate(plain | changes)
+    return fact_of(ContinuationPlanned, plain | changes)
 
 
 def continued() -> RunContinued:
@@ -74,13 +75,13 @@ def continued() -> RunContinued:
 
 def scheduled(reason: str = "session_closed") -> ArchiveScheduled:
     """The run is put away as soon as it is announced."""
-    return ArchiveScheduled.model_validate({"reason": reason})
+    return fact_of(ArchiveScheduled, {"reason": reason})
 
 
 def message_queued(name: str = "and this?", **changes: Any) -> MessageQueued:
     """A message waits until the run is over."""
     plain = {"run_id": run_id(7), "message": ref(name), "by": "admin", "cause": "message"}
-    return MessageQueued.model_validate(plain | changes)
+    return fact_of(MessageQueued, plain | changes)
 
 
 def messages_dropped(*runs: int) -> MessagesDropped:

@@ -89,7 +89,7 @@ class ToldLog:
             for _, run in fold_rows_of_runs(rows.fetchall(), EventMapper()):
                 self.do(
                     f"UPDATE runs SET state = %s WHERE run_id = %s AND to_position = {FOREVER}",
-                    run.model_dump_json(exclude_none=True),
+                    run.to_json().decode(),
                     run.run_id,
                 )
 

@@ -52,6 +52,7 @@ from domain.what_if.decide_again import (
 from domain.what_if.record import RecordedDecision, RecordedStep, recorded_decision
 from tests.support.builders import continued_runs as messages
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import (
     CHILD,
     ROOT,
@@ -283,7 +284,8 @@ class Spawn:
             else None
         )
         level = normalise_thinking(self.thinking) if self.thinking is not None else None
-        options = SpawnOptions.model_validate(
+        options = fact_of(
+            SpawnOptions,
             {
                 "mode": self.mode,
                 "model": name,
@@ -291,7 +293,7 @@ class Spawn:
                 "context": "fork" if self.fork else None,
                 "light_context": self.light_context,
                 **self.options,
-            }
+            },
         )
         judged = facts(
             requester_agent_id=own,
@@ -410,7 +412,8 @@ class Spawn:
 
     def _kept(self, position: str, text: str, *, source: str | None = None) -> Ingredient:
         content = self._text(text)
-        return Ingredient(source=source or position, position=position, content=content)
+        members = {"source": source or position, "position": position, "content": content}
+        return fact_of(Ingredient, members)
 
     def _text(self, text: str) -> ContentRef:
         return self.texts.must_keep(text)

@@ -5,6 +5,7 @@ from typing import Any
 from domain.run.commands import NoteDelivery, ParkDelivery, RedriveDeliveries
 from domain.run.events import DeliveryAttempted, DeliveryParked, DeliveryRedriven
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ref
 
 
@@ -18,19 +19,19 @@ def attempted(**changes: Any) -> DeliveryAttempted:
     """It failed, and is tried again a second later."""
     plain: dict[str, Any] = {"webhook": "gateway", "attempt": 1, "status_code": 500}
     plain |= {"error": ref("HTTP 500"), "retry_after_seconds": 1}
-    return DeliveryAttempted.model_validate(plain | changes)
+    return fact_of(DeliveryAttempted, plain | changes)
 
 
 def parked(**changes: Any) -> DeliveryParked:
     """It is not sent any more."""
     plain = {"webhook": "gateway", "attempts": 1, "reason": "attempts"}
-    return DeliveryParked.model_validate(plain | changes)
+    return fact_of(DeliveryParked, plain | changes)
 
 
 def redriven(**changes: Any) -> DeliveryRedriven:
     """Somebody has it sent again."""
     plain = {"webhook": "gateway", "by": "admin", "reason": ref("it is back")}
-    return DeliveryRedriven.model_validate(plain | changes)
+    return fact_of(DeliveryRedriven, plain | changes)
 
 
 def took(**changes: Any) -> NoteDelivery:

@@ -18,6 +18,7 @@ from domain.run.plan_facts import (
 )
 from domain.session.events import ChildAdmitted
 from domain.spawn.admission import ADMISSION
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import created, refused, resolved
 from tests.support.builders.storytelling import facts, plan, requested, run_id
 
@@ -64,7 +65,7 @@ def plan_facts(**changes: Any) -> PlanFacts:
         "credentials": CredentialFacts(profile_ids=("anthropic:default", "openai:default")),
         "workspace": WorkspaceFacts(source="agent", recorded=None, chosen="/srv/main"),
     }
-    return PlanFacts.model_validate(plain | changes)
+    return fact_of(PlanFacts, plain | changes)
 
 
 def told(

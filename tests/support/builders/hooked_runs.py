@@ -6,24 +6,25 @@ from domain.run.commands import ConfirmHook, NoteHookFailure, ParkHook
 from domain.run.events import HookFailed, HookParked, HookTold
 from domain.run.facts import HOOK_ORDER, HookName
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ref
 
 
 def hook_told(hook: HookName = "subagentSpawned", **changes: Any) -> HookTold:
     """It has taken what it was told, at once."""
-    return HookTold.model_validate({"hook": hook, "attempt": 1, "status_code": 204} | changes)
+    return fact_of(HookTold, {"hook": hook, "attempt": 1, "status_code": 204} | changes)
 
 
 def hook_failed(hook: HookName = "subagentSpawned", **changes: Any) -> HookFailed:
     """It could not be told at the first attempt."""
     plain = {"hook": hook, "attempt": 1, "error": ref("HTTP 500"), "retry_after_seconds": 1}
-    return HookFailed.model_validate(plain | changes)
+    return fact_of(HookFailed, plain | changes)
 
 
 def hook_parked(hook: HookName = "subagentSpawned", **changes: Any) -> HookParked:
     """The eighth attempt was the last."""
     plain = {"hook": hook, "attempts": 8, "error": ref("HTTP 500")}
-    return HookParked.model_validate(plain | changes)
+    return fact_of(HookParked, plain | changes)
 
 
 def a_run_with_hooks() -> past.History:

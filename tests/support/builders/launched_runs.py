@@ -17,6 +17,7 @@ from domain.run.events import RunEvent, SessionCreated
 from domain.run.facts import AttachmentsRequest, Ingredient
 from domain.values.record import ContentRef
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
+from tests.support.builders.facts import fact_of
 from tests.support.builders.no_credentials import NoCredentials
 from tests.support.builders.run_histories import (
     claimed,
@@ -65,9 +66,8 @@ class Record:
 
 
 def ingredient(source: str, position: str) -> Ingredient:
-    return Ingredient.model_validate(
-        {"source": source, "position": position, "content": ref(source)}
-    )
+    members = {"source": source, "position": position, "content": ref(source)}
+    return fact_of(Ingredient, members)
 
 
 def workspace_in(tmp_path: Path) -> Path:

@@ -10,6 +10,7 @@ from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
+from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import resolved
 from tests.support.builders.storytelling import requested, requester, run_of
 
@@ -53,7 +54,7 @@ def configuration(*agents: dict[str, Any], **defaults: Any) -> Configuration:
 
 def asked(agent_id: str = "main", asks: dict[str, Any] | None = None, **changes: Any) -> Run:
     """A run whose scripts have had their say. `asks` is what the requester is like."""
-    options = SpawnOptions.model_validate(changes.pop("options", {}))
+    options = fact_of(SpawnOptions, changes.pop("options", {}))
     event = requested(
         requested_agent_id=agent_id,
         requester=requester(**(asks or {})),

@@ -30,6 +30,7 @@ from domain.run.events import (
 )
 from domain.run.facts import Ingredient, StepName, step_key
 from domain.run.plan_facts import PlanFacts
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import CHILD, plan, ref, requested, run_id
 
 History = tuple[RunEvent, ...]
@@ -41,47 +42,47 @@ DEDUPE_KEY = f"announce:v1:{CHILD}:{run_id(1)}"
 def resumed(**changes: Any) -> PreparationResumed:
     """A second server takes the preparation over."""
     plain = {"holder": "server-2", "attempt": 2, "reason": "the lease ran out"}
-    return PreparationResumed.model_validate(plain | changes)
+    return fact_of(PreparationResumed, plain | changes)
 
 
 def resolved(**changes: Any) -> ScriptsResolved:
     """No context script was configured."""
-    return ScriptsResolved.model_validate({"receipts": ()} | changes)
+    return fact_of(ScriptsResolved, {"receipts": ()} | changes)
 
 
 def overridden(**changes: Any) -> AgentOverridden:
     """A script put the steward in the place of main."""
     plain = {"from_agent_id": "main", "to_agent_id": "steward", "candidates": ()}
-    return AgentOverridden.model_validate(plain | changes)
+    return fact_of(AgentOverridden, plain | changes)
 
 
 def prepared(**changes: Any) -> PreparationStarted:
     """The child's key is minted."""
     plain = {"child_session_key": CHILD, "agent_id": "main"}
-    return PreparationStarted.model_validate(plain | changes)
+    return fact_of(PreparationStarted, plain | changes)
 
 
 def step_begun(step: StepName = "attachments", **changes: Any) -> StepBegun:
     """Something is about to be made, within five seconds."""
     plain = {"step": step, "key": step_key(run_id(1), step), "limit_seconds": 5.0}
     place = {"root": "/srv/work", "relative": f"made/by/{step}"}
-    return StepBegun.model_validate(plain | place | changes)
+    return fact_of(StepBegun, plain | place | changes)
 
 
 def step_taken(step: StepName = "attachments", **changes: Any) -> StepTaken:
     """It is made."""
-    return StepTaken.model_validate({"step": step, "outcome": "made"} | changes)
+    return fact_of(StepTaken, {"step": step, "outcome": "made"} | changes)
 
 
 def step_undone(step: StepName = "attachments", **changes: Any) -> StepUndone:
     """Nothing is left of it."""
-    return StepUndone.model_validate({"step": step, "how": "undone", "attempts": 1} | changes)
+    return fact_of(StepUndone, {"step": step, "how": "undone", "attempts": 1} | changes)
 
 
 def undo_failed(step: StepName = "attachments", **changes: Any) -> StepUndoFailed:
     """It could not be removed."""
     plain = {"step": step, "attempt": 1, "error": ref("busy"), "retry_after_seconds": 1}
-    return StepUndoFailed.model_validate(plain | changes)
+    return fact_of(StepUndoFailed, plain | changes)
 
 
 def created(**changes: Any) -> SessionCreated:
@@ -98,18 +99,18 @@ def created(**changes: Any) -> SessionCreated:
         "ingredients": (Ingredient(source="task", position="task", content=ref("task")),),
         "facts": PlanFacts(),
     }
-    return SessionCreated.model_validate(plain | changes)
+    return fact_of(SessionCreated, plain | changes)
 
 
 def queued(**changes: Any) -> RunQueued:
     """The run stands in its lane."""
-    return RunQueued.model_validate({"lane": "subagent", "lane_depth": 1} | changes)
+    return fact_of(RunQueued, {"lane": "subagent", "lane_depth": 1} | changes)
 
 
 def claimed(**changes: Any) -> RunClaimed:
     """A server takes the run out of its lane."""
     plain = {"holder": "server-1", "attempt": 1, "lane_width": 8, "lane_running": 0}
-    return RunClaimed.model_validate(plain | changes)
+    return fact_of(RunClaimed, plain | changes)
 
 
 def started(**changes: Any) -> RunStarted:
@@ -120,19 +121,19 @@ def started(**changes: Any) -> RunStarted:
         "message": ref("message"),
         "parts": (),
     }
-    return RunStarted.model_validate(plain | changes)
+    return fact_of(RunStarted, plain | changes)
 
 
 def stop_requested(**changes: Any) -> StopRequested:
     """An operator wants the run to stop."""
     plain = {"by": "operator", "by_requester": False, "reason": ref("enough")}
-    return StopRequested.model_validate(plain | changes)
+    return fact_of(StopRequested, plain | changes)
 
 
 def ended(**changes: Any) -> RunEnded:
     """The runtime left with exit code 0."""
     plain = {"outcome": "success", "reason": "exit", "exit_code": 0, "result": ref("result")}
-    return RunEnded.model_validate(plain | changes)
+    return fact_of(RunEnded, plain | changes)
 
 
 def settled() -> DescendantsSettled:
@@ -148,7 +149,7 @@ def announced(**changes: Any) -> RunAnnounced:
         "text": ref("announcement"),
         "dedupe_key": DEDUPE_KEY,
     }
-    return RunAnnounced.model_validate(plain | changes)
+    return fact_of(RunAnnounced, plain | changes)
 
 
 def acknowledged() -> AnnouncementAcknowledged:
@@ -158,13 +159,13 @@ def acknowledged() -> AnnouncementAcknowledged:
 
 def archived(**changes: Any) -> RunArchived:
     """The session is put away."""
-    return RunArchived.model_validate({"reason": "due"} | changes)
+    return fact_of(RunArchived, {"reason": "due"} | changes)
 
 
 def refused(**changes: Any) -> SpawnRefused:
     """The preparation failed."""
     plain = {"rule": "model", "status": "error", "step": "preparation", "text": ref("no model")}
-    return SpawnRefused.model_validate(plain | changes)
+    return fact_of(SpawnRefused, plain | changes)
 
 
 def refused_and_told(**changes: Any) -> SpawnRefused:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from domain.run.facts import Candidate, ScriptReceipt
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ref
 
 
@@ -19,7 +20,7 @@ def receipt(name: str, outcome: str, **changes: Any) -> ScriptReceipt:
         "output": ref("printed"),
         "error": ref("secret error"),
     }
-    return ScriptReceipt.model_validate(plain | changes)
+    return fact_of(ScriptReceipt, plain | changes)
 
 
 def candidate(script: str, agent_id: str | None, verdict: str = "winner") -> Candidate:

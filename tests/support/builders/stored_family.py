@@ -1,6 +1,5 @@
 """A family whose every text is kept and whose transcripts are sealed, as a server does it."""
 
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,24 +95,22 @@ class KeptFamily(LoggedFamily):
 def _kept(command: Any, text_store: TextStore, text: Any, above: TextStore) -> Any:
     """The command with each reference in it made one to a text that is kept."""
     changes: dict[str, Any] = {}
-    for field in fields(command):
-        value = getattr(command, field.name)
+    for name in command.__struct_fields__:
+        value = getattr(command, name)
         if isinstance(value, ContentRef):
-            changes[field.name] = text_store.store(field.name, text(field.name))
+            changes[name] = text_store.store(name, text(name))
         elif isinstance(value, tuple):
-            owner = above if field.name == "shared" else text_store
-            changes[field.name] = tuple(_kept_piece(piece, owner, text) for piece in value)
-    return replace(command, **changes)
+            owner = above if name == "shared" else text_store
+            changes[name] = tuple(_kept_piece(piece, owner, text) for piece in value)
+    return command.changed(changes)
 
 
 def _kept_piece(piece: Any, text_store: TextStore, text: Any) -> Any:
     if isinstance(piece, Ingredient):
-        return piece.model_copy(
-            update={"content": text_store.store("ingredient", text("ingredient"))}
-        )
+        return piece.changed({"content": text_store.store("ingredient", text("ingredient"))})
     if isinstance(piece, ScriptReceipt):
         named = [name for name in RECEIPT_TEXTS if getattr(piece, name) is not None]
-        return piece.model_copy(update={name: text_store.store(name, text(name)) for name in named})
+        return piece.changed({name: text_store.store(name, text(name)) for name in named})
     if isinstance(piece, SharedKey | SharedChange):
-        return piece.model_copy(update={"value": text_store.store("shared", text("shared"))})
+        return piece.changed({"value": text_store.store("shared", text("shared"))})
     return piece

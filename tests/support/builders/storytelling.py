@@ -25,6 +25,7 @@ from domain.session.events import SessionEvent, SessionObserved
 from domain.session.state import Session
 from domain.values.record import ContentRef, Stamp
 from domain.values.refusals import Rejected
+from tests.support.builders.facts import fact_of
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -155,7 +156,7 @@ def requester(**changes: Any) -> Requester:
     """A root session that asks."""
     plain = {"session_key": ROOT, "display_key": "main", "agent_id": "main", "depth": 0}
     more = {"root_session_key": ROOT, "sandboxed": False}
-    return Requester.model_validate(plain | more | changes)
+    return fact_of(Requester, plain | more | changes)
 
 
 def facts(**changes: Any) -> AdmissionFacts:
@@ -174,7 +175,7 @@ def facts(**changes: Any) -> AdmissionFacts:
         "allow_agents": None,
         "depth_from": "record",
     }
-    return AdmissionFacts.model_validate(plain | changes)
+    return fact_of(AdmissionFacts, plain | changes)
 
 
 def plan(**changes: Any) -> Plan:
@@ -189,7 +190,7 @@ def plan(**changes: Any) -> Plan:
         "run_timeout_source": "defaults",
         "workspace_source": "agent",
     }
-    return Plan.model_validate(plain | changes)
+    return fact_of(Plan, plain | changes)
 
 
 def requested(**changes: Any) -> SpawnRequested:
@@ -205,7 +206,7 @@ def requested(**changes: Any) -> SpawnRequested:
         "config_revision": 1,
         "holder": "server-1",
     }
-    return SpawnRequested.model_validate(plain | changes)
+    return fact_of(SpawnRequested, plain | changes)
 
 
 def observed(**changes: Any) -> SessionObserved:
@@ -223,7 +224,7 @@ def observed(**changes: Any) -> SessionObserved:
         "sandboxed": False,
         "depth_from": "shape",
     }
-    return SessionObserved.model_validate(plain | changes)
+    return fact_of(SessionObserved, plain | changes)
 
 
 def observed_child(**changes: Any) -> SessionObserved:

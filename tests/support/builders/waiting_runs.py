@@ -9,6 +9,7 @@ from domain.run.events import DependencyMet, RunWaits
 from domain.run.facts import Dependency
 from domain.run.state import Run
 from tests.support.builders import run_histories as past
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import requested, run_id
 
 TARGET = run_id(70)
@@ -17,17 +18,17 @@ TARGET = run_id(70)
 def dependency(**changes: Any) -> Dependency:
     """The run that it waits for, by its label."""
     plain = {"run_id": TARGET, "name": "scout", "via": "dependsOn"}
-    return Dependency.model_validate(plain | changes)
+    return fact_of(Dependency, plain | changes)
 
 
 def waits(**changes: Any) -> RunWaits:
     """It is prepared, and the other is not done."""
-    return RunWaits.model_validate({"run_ids": (TARGET,)} | changes)
+    return fact_of(RunWaits, {"run_ids": (TARGET,)} | changes)
 
 
 def met(**changes: Any) -> DependencyMet:
     """The other is done."""
-    return DependencyMet.model_validate({"run_id": TARGET, "outcome": "success"} | changes)
+    return fact_of(DependencyMet, {"run_id": TARGET, "outcome": "success"} | changes)
 
 
 def an_awaiting_run() -> past.History:

@@ -77,7 +77,7 @@ class CaseFamily(FamilyLog):
         again = CaseFamily()
         again.names = dict(self.names)
         for one in self.recorded:
-            event = type(one.event).model_validate_json(one.event.model_dump_json())
+            event = type(one.event).from_json(one.event.to_json().decode())
             again.fold.apply(one.stream, event, one.stamp)
             again.recorded.append(Recorded(one.stream, event, one.stamp))
         return again

@@ -114,7 +114,7 @@ class ContestedRuns:
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(_LIVING, [list(stages)])
             row = await cursor.fetchone()
-        return Run.model_validate_json(row[0]) if row else None
+        return Run.from_json(row[0]) if row else None
 
     async def _live(self, name: str) -> None:
         """Go on with what this holder holds, until it is over, was taken away, or is left to the

@@ -26,7 +26,7 @@ def replays(recorded: list[Recorded], seen: list[States]) -> None:
 
 
 def _stored_and_read(event: AnyEvent) -> AnyEvent:
-    read = EVENT_TYPES[TYPE_OF[type(event)]].model_validate_json(event.model_dump_json())
+    read = EVENT_TYPES[TYPE_OF[type(event)]].from_json(event.to_json().decode())
     assert read == event
     return read
 

@@ -86,7 +86,7 @@ def _trial_json(trial: "TrialResult") -> dict[str, Any]:
         "agentId": trial.request.agent_id,
         "configured": trial.is_configured,
         "scripts": [_script_json(one) for one in trial.runs],
-        "candidates": [one.model_dump(mode="json", by_alias=True) for one in trial.candidates],
+        "candidates": [one.members() for one in trial.candidates],
         "runsAs": trial.agent_id,
         "message": trial.message.text,
         "parts": [one._asdict() for one in trial.message.parts],
@@ -94,9 +94,10 @@ def _trial_json(trial: "TrialResult") -> dict[str, Any]:
 
 
 def _script_json(one: "TrialRun") -> dict[str, Any]:
-    left_out = {"output", "injected", "error", "output_hmac"}
-    plain = one.receipt.model_dump(mode="json", by_alias=True, exclude=left_out)
-    return {**plain, "output": one.output, "content": one.content, "error": one.error}
+    texts = {"output": one.output, "content": one.content, "error": one.error}
+    left_out = {"output", "injected", "error", "outputHmac"}
+    plain = one.receipt.members().items()
+    return {name: value for name, value in plain if name not in left_out} | texts
 
 
 def _print_trial(trial: "TrialResult", body: dict[str, Any]) -> None:

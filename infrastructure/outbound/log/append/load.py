@@ -113,7 +113,7 @@ async def read_waiting_runs(
         if len(rows) > ROWS_MAX:
             crowded.add(query)
         else:
-            runs += remembered.runs.states(rows, Run.model_validate_json)
+            runs += remembered.runs.states(rows, Run.from_json)
     return runs, frozenset(crowded)
 
 
@@ -267,10 +267,10 @@ async def _states(
     for row in rows:
         run_id, key, found = row[10], row[11], StoredState(*row[12:])
         if run_id is not None:
-            runs[run_id] = remembered.runs.found(run_id, found, known_runs, Run.model_validate_json)
+            runs[run_id] = remembered.runs.found(run_id, found, known_runs, Run.from_json)
         elif key is not None:
             sessions.append(
-                remembered.sessions.found(key, found, known_sessions, Session.model_validate_json)
+                remembered.sessions.found(key, found, known_sessions, Session.from_json)
             )
     return head, runs, sessions
 
@@ -307,7 +307,7 @@ async def _lane_facts(
 ) -> LaneFacts:
     count = await running.fetchone()
     assert count is not None
-    runs = memory.states(await following.fetchall(), Run.model_validate_json)
+    runs = memory.states(await following.fetchall(), Run.from_json)
     return LaneFacts(count[0], tuple(runs))
 
 

@@ -287,11 +287,8 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
         list(values) for values in zip(*(one.row for one in spans), strict=True)
     ]
     if "state" in columns:
-        # What `model_dump_json` asks, which makes a string of it.
         arrays[-1] = [
-            state.__pydantic_serializer__.to_json(state, exclude_none=True)
-            if projection.keeps_past_states or span.to_position == FOREVER
-            else None
+            state.to_json() if projection.keeps_past_states or span.to_position == FOREVER else None
             for span, state in zip(spans, arrays[-1], strict=True)
         ]
     arrays.append([span.from_position for span in spans])

@@ -30,7 +30,7 @@ class EventMapper(Mapper[str]):
         self._event_types = event_types
         self._upcasts = upcasts
         self._decode = {
-            name: cast("Callable[[bytes], AnyEvent]", cls.__pydantic_validator__.validate_json)
+            name: cast("Callable[[bytes], AnyEvent]", cls.from_json)
             for name, cls in event_types.items()
             if name not in upcasts
         }
@@ -42,8 +42,7 @@ class EventMapper(Mapper[str]):
 
     def state(self, event: AnyEvent) -> bytes:
         """The bytes that are stored of an event."""
-        # What `model_dump_json` asks, which makes a string of it.
-        state = event.__pydantic_serializer__.to_json(event)
+        state = event.to_json()
         if self.compressor:
             state = self.compressor.compress(state)
         if self.cipher:
@@ -61,7 +60,7 @@ class EventMapper(Mapper[str]):
                 version, raw = upcast_event(name, version, payload_object(payload), self._upcasts)
                 payload = orjson.dumps(raw)
             cls = self._event_types.get((name, version))
-            event = cls.model_validate_json(payload) if cls is not None else None
+            event = cls.from_json(payload) if cls is not None else None
         except Exception as error:
             # What a cipher or a compressor raises on bytes that are not its own is its own affair.
             raise CorruptHistory(

@@ -41,8 +41,7 @@ class EncodedRow(NamedTuple):
         """The row with its state."""
         if self.state is None:
             return self.cells
-        # What `model_dump_json` asks, which makes a string of it.
-        text = self.state.__pydantic_serializer__.to_json(self.state, exclude_none=True)
+        text = self.state.to_json()
         return b"%b%b%b" % (self.cells, _LENGTH(len(text)), text)
 
     def without_state(self) -> bytes:

@@ -236,7 +236,7 @@ class TableStates:
         """The states of these runs."""
         found, later = await self._find(self._runs, "run_id", "uuid", run_ids, at)
         folded = await runs_folded(self._connection, [(run_id, at) for run_id in later])
-        return [*map(Run.model_validate_json, found), *folded.values()]
+        return [*map(Run.from_json, found), *folded.values()]
 
     async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
         """The states of these sessions."""
@@ -248,7 +248,7 @@ class TableStates:
                 [later, at, at],
             )
             found += [row[0] for row in await rows.fetchall()]
-        return [Session.model_validate_json(state) for state in found]
+        return [Session.from_json(state) for state in found]
 
     async def _find(
         self, table: str, key: str, kind: str, keys: Sequence[_Key], at: int

@@ -69,7 +69,7 @@ class Moment:
     def run_rows(self) -> str:
         """The rows of its own runs as JSON, an array of objects with the columns as keys."""
         rows = [
-            row._asdict() | {"state": orjson.Fragment(row.state.model_dump_json(exclude_none=True))}
+            row._asdict() | {"state": orjson.Fragment(row.state.to_json())}
             for row in map(run_row, self.runs.values())
         ]
         return orjson.dumps(rows).decode()
@@ -107,7 +107,7 @@ async def sessions_as_of(
     cursor = await connection.execute(
         SESSIONS_AS_OF, [[key for key, _ in wanted], [at for _, at in wanted]]
     )
-    return [(at, Session.model_validate_json(state)) for at, state in await cursor.fetchall()]
+    return [(at, Session.from_json(state)) for at, state in await cursor.fetchall()]
 
 
 async def moment_at(connection: LogConnection, position: int) -> Moment:

@@ -102,18 +102,18 @@ class _StatesAsJson:
 
     def put(self, states: Iterable[tuple[str, Run | Session]]) -> None:
         for stream, state in states:
-            printed = state.__pydantic_serializer__.to_json(state, exclude_none=True)
+            printed = state.to_json()
             self._states[stream] = printed
 
     def runs(self, run_ids: Sequence[UUID], _at: int) -> Iterator[Run]:
         for run_id in run_ids:
             if (state := self._states.get(run_stream(run_id))) is not None:
-                yield Run.model_validate_json(state)
+                yield Run.from_json(state)
 
     def sessions(self, keys: Sequence[str], _at: int) -> Iterator[Session]:
         for key in keys:
             if (state := self._states.get(session_stream(key))) is not None:
-                yield Session.model_validate_json(state)
+                yield Session.from_json(state)
 
 
 @dataclass(slots=True)

@@ -4,13 +4,11 @@ import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from types import UnionType
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from application.ports.verifications import Difference
-from domain.values.record import RUN_PREFIX, ContentRef, Event
+from domain.values.record import RUN_PREFIX, ContentRef, Event, Fact
 from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.append.store import PREVIEW_CHARS
 from infrastructure.outbound.log.codec.binary import encode_column
@@ -128,10 +126,9 @@ def find_references(event: Event) -> Iterator[FoundReference]:
 
 
 @cache
-def _steps(model: type[BaseModel]) -> tuple[_ReferenceField, ...]:
+def _steps(fact: type[Fact]) -> tuple[_ReferenceField, ...]:
     """The fields that may hold references; most types of events have none."""
-    fields = model.model_fields.items()
-    looks = ((name, _finder_for(field.annotation)) for name, field in fields)
+    looks = ((name, _finder_for(hint)) for name, hint in get_type_hints(fact).items())
     return tuple(_ReferenceField(name, look) for name, look in looks if look is not None)
 
 
@@ -139,9 +136,9 @@ def _finder_for(annotation: Any) -> Finder | None:
     """How to look into a value of this type; None when no reference can be in it."""
     if annotation is ContentRef:
         return _find_itself
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if isinstance(annotation, type) and issubclass(annotation, Fact):
         steps = _steps(annotation)
-        return _finder_in_model(steps) if steps else None
+        return _finder_in_fact(steps) if steps else None
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         looks = [look for look in map(_finder_for, arguments) if look is not None]
@@ -159,7 +156,7 @@ def _find_itself(value: Any, name: str) -> Iterator[FoundReference]:
     yield name, value
 
 
-def _finder_in_model(steps: tuple[_ReferenceField, ...]) -> Finder:
+def _finder_in_fact(steps: tuple[_ReferenceField, ...]) -> Finder:
     def look(value: Any, name: str) -> Iterator[FoundReference]:
         for field, into in steps:
             inner = getattr(value, field)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from msgspec import DecodeError
 
 from application.ports.verifications import Difference
 from application.projections.fold import FOREVER
 from application.projections.projection import Projection
 from domain.session.state import Session
+from domain.values.record import Fact
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.columns import columns_of
@@ -35,8 +36,8 @@ def sessions_as_of(connection: ReadConnection, keys: Sequence[str], at: int) -> 
         return []
     rows = connection.execute(_AS_OF, [encode_column("text", keys), at]).fetchall()
     try:
-        return [Session.model_validate_json(row[0]) for row in rows]
-    except ValidationError as error:
+        return [Session.from_json(row[0]) for row in rows]
+    except DecodeError as error:
         raise CorruptHistory("a row of sessions holds no state") from error
 
 
@@ -107,26 +108,25 @@ def _differing_columns(
     return names
 
 
-def _is_same_state(state: BaseModel | None, text: str | None) -> bool:
+def _is_same_state(state: Fact | None, text: str | None) -> bool:
     if state is None or text is None:
         return state is None and text is None
-    # As the writer dumps it, without the detour over a string.
-    if state.__pydantic_serializer__.to_json(state, exclude_none=True) == text.encode():
+    if state.to_json() == text.encode():
         return True
     # Written by another release the text may be another one and say the same.
     try:
-        return type(state).model_validate_json(text) == state
-    except ValidationError:
+        return type(state).from_json(text) == state
+    except DecodeError:
         return False
 
 
-def _differing_fields(state: BaseModel | None, text: str | None) -> list[str]:
+def _differing_fields(state: Fact | None, text: str | None) -> list[str]:
     if state is None or text is None:
         return []
     try:
-        stored = type(state).model_validate_json(text)
-    except ValidationError:
+        stored = type(state).from_json(text)
+    except DecodeError:
         return []
     return [
-        name for name in type(state).model_fields if getattr(stored, name) != getattr(state, name)
+        name for name in state.__struct_fields__ if getattr(stored, name) != getattr(state, name)
     ]

@@ -46,7 +46,7 @@ def test_the_example_has_every_rule_with_all_that_it_compares() -> None:
         resolved(receipts=(receipt("who", "injected"),), candidates=(candidate("who", "main"),)),
         created(facts=plan_facts()),
     )
-    real = [one.model_dump(mode="json") for one in decisions]
+    real = [one.members() for one in decisions]
     assert [one["rule"] for one in EXPLANATION["decisions"]] == [one["rule"] for one in real]
     for shown, one in zip(EXPLANATION["decisions"], real, strict=True):
         assert set(shown) == set(one)

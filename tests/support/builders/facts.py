@@ -1,0 +1,35 @@
+"""Facts out of members that a test puts together."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from domain.values.record import Fact
+
+F = TypeVar("F", bound=Fact)
+
+
+def fact_of(kind: type[F], members: Mapping[str, Any] | F) -> F:
+    """Return a fact with these fields; dictionaries stand for the facts in it.
+
+    It is the same when it is read from its JSON again.
+    """
+    if isinstance(members, Fact):
+        return members
+    made = kind(**{name: _part(kind, name, value) for name, value in members.items()})
+    assert kind.from_json(made.to_json()) == made
+    return made
+
+
+def _part(kind: type[Fact], name: str, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_part(kind, name, one) for one in value)
+    found = _facts_at(kind, name) if isinstance(value, dict) else []
+    return fact_of(found[0], value) if found else value
+
+
+@cache
+def _facts_at(kind: type[Fact], name: str) -> list[type[Fact]]:
+    hint = get_type_hints(kind)[name]
+    parts = (hint, *get_args(hint), *(one for part in get_args(hint) for one in get_args(part)))
+    return [one for one in parts if isinstance(one, type) and issubclass(one, Fact)]
