@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from domain.run.facts import Plan
-from domain.session.events import Role
+from domain.run.facts import Plan, Role
 
 SPAWN_TOOL = "sessions_spawn"
 YIELD_TOOL = "sessions_yield"

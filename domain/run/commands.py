@@ -11,6 +11,7 @@ from msgspec import field
 
 from domain.run.facts import (
     Candidate,
+    ControlScope,
     Disposition,
     ForkFacts,
     HookName,
@@ -18,6 +19,7 @@ from domain.run.facts import (
     MessageCause,
     Plan,
     PromptPart,
+    Role,
     RunOutcome,
     ScriptReceipt,
     StepName,
@@ -27,7 +29,6 @@ from domain.run.facts import (
     Usage,
 )
 from domain.run.plan_facts import PlanFacts, PreambleSizes
-from domain.session.events import ControlScope, Role
 from domain.values.record import Command, ContentRef
 from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedChange, SharedKey

@@ -12,6 +12,7 @@ from domain.run.facts import (
     BatchFacts,
     Candidate,
     ContextMode,
+    ControlScope,
     Dependency,
     Disposition,
     ForkFacts,
@@ -24,6 +25,7 @@ from domain.run.facts import (
     QueuedMessage,
     Requester,
     RespawnFacts,
+    Role,
     RunOutcome,
     ScriptReceipt,
     SpawnOptions,
@@ -224,8 +226,8 @@ class ContinuationPlanned(Event):
     """
 
     max_depth: int
-    role: Literal["main", "orchestrator", "leaf"]
-    control_scope: Literal["children", "none"]
+    role: Role
+    control_scope: ControlScope
     plan: Plan
     ingredients: tuple[Ingredient, ...]
     warnings: tuple[str, ...] = ()
@@ -425,8 +427,8 @@ class SessionCreated(Event):
     agent_id: str
     depth: int
     max_depth: int
-    role: Literal["main", "orchestrator", "leaf"]
-    control_scope: Literal["children", "none"]
+    role: Role
+    control_scope: ControlScope
     plan: Plan
     ingredients: tuple[Ingredient, ...]
     warnings: tuple[str, ...] = ()

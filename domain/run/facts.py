@@ -48,6 +48,8 @@ class AdmissionFacts(Fact):
     spawn_tool: Literal["permitted", "denied"] | None = None
 
 
+Role = Literal["main", "orchestrator", "leaf"]
+ControlScope = Literal["children", "none"]
 Disposition = Literal["inbox", "skipped", "not_required"]
 """Where an announcement goes."""
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]

@@ -3,13 +3,12 @@
 from typing import Literal, assert_never
 from uuid import UUID
 
+from domain.run.facts import ControlScope, Role
 from domain.session.events import (
     ChildAdmitted,
     ChildReleased,
     ChildSettled,
-    ControlScope,
     PreambleChanged,
-    Role,
     SessionClosed,
     SessionContinued,
     SessionEvent,

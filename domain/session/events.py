@@ -3,11 +3,10 @@
 from typing import Literal
 from uuid import UUID
 
+from domain.run.facts import ControlScope, Role
 from domain.values.record import ContentRef, Event
 from domain.values.shared_values import SharedChange, SharedKey
 
-Role = Literal["main", "orchestrator", "leaf"]
-ControlScope = Literal["children", "none"]
 Assertion = Literal["agentId", "sandboxed"]
 """A fact of a session for which there is nothing but the word of who asked."""
 

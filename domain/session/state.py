@@ -4,14 +4,13 @@ from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID
 
+from domain.run.facts import ControlScope, Role
 from domain.session.events import (
     Assertion,
     ChildAdmitted,
     ChildReleased,
     ChildSettled,
-    ControlScope,
     PreambleChanged,
-    Role,
     SessionClosed,
     SessionContinued,
     SessionEvent,

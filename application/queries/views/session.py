@@ -8,8 +8,8 @@ from uuid import UUID
 
 from application.queries.views.run import RunView
 from application.queries.views.view import View, selection
-from domain.run.facts import MessageCause
-from domain.session.events import Assertion, ControlScope, Role
+from domain.run.facts import ControlScope, MessageCause, Role
+from domain.session.events import Assertion
 from domain.session.state import Session
 
 
