@@ -7,7 +7,7 @@ from domain.configuration.runtimes import served_models_of
 from domain.plan.model import ModelPlan, plan_model
 from domain.plan.thinking import ThinkingPlan, plan_thinking
 from domain.plan.tools import ToolPolicy, tool_policy
-from domain.run.facts import Role
+from domain.values.role import Role
 
 
 def plan_agent_model(

@@ -15,7 +15,7 @@ from domain.configuration.settings import Token
 from domain.plan.agent import agent_tool_policy, plan_agent_model, plan_agent_thinking
 from domain.plan.model import ModelPlan
 from domain.plan.timeout import run_timeout_seconds
-from domain.run.facts import Role
+from domain.values.role import Role
 
 _LIMITS = (
     "max_spawn_depth",

@@ -11,7 +11,6 @@ from msgspec import field
 
 from domain.run.facts import (
     Candidate,
-    ControlScope,
     Disposition,
     ForkFacts,
     HookName,
@@ -19,7 +18,6 @@ from domain.run.facts import (
     MessageCause,
     Plan,
     PromptPart,
-    Role,
     RunOutcome,
     ScriptReceipt,
     StepName,
@@ -30,6 +28,7 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import PlanFacts, PreambleSizes
 from domain.values.record import Command, ContentRef
+from domain.values.role import ControlScope, Role
 from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedChange, SharedKey
 

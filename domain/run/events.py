@@ -12,7 +12,6 @@ from domain.run.facts import (
     BatchFacts,
     Candidate,
     ContextMode,
-    ControlScope,
     Dependency,
     Disposition,
     ForkFacts,
@@ -25,7 +24,6 @@ from domain.run.facts import (
     QueuedMessage,
     Requester,
     RespawnFacts,
-    Role,
     RunOutcome,
     ScriptReceipt,
     SpawnOptions,
@@ -37,6 +35,7 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import PlanFacts, PreambleSizes
 from domain.values.record import ContentRef, Event, Fact
+from domain.values.role import ControlScope, Role
 from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedContextRequest, SharedKey
 

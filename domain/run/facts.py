@@ -48,8 +48,6 @@ class AdmissionFacts(Fact):
     spawn_tool: Literal["permitted", "denied"] | None = None
 
 
-Role = Literal["main", "orchestrator", "leaf"]
-ControlScope = Literal["children", "none"]
 Disposition = Literal["inbox", "skipped", "not_required"]
 """Where an announcement goes."""
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]

@@ -3,7 +3,6 @@
 from typing import Literal, assert_never
 from uuid import UUID
 
-from domain.run.facts import ControlScope, Role
 from domain.session.events import (
     ChildAdmitted,
     ChildReleased,
@@ -20,6 +19,7 @@ from domain.session.events import (
 from domain.session.state import Session
 from domain.values.record import Command, ContentRef
 from domain.values.refusals import Rejected, SessionIsClosed
+from domain.values.role import ControlScope, Role
 from domain.values.shared_values import SharedChange, SharedKey
 
 # What follows when a session shares something with its family, or is given what that shares.

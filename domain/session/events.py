@@ -3,8 +3,8 @@
 from typing import Literal
 from uuid import UUID
 
-from domain.run.facts import ControlScope, Role
 from domain.values.record import ContentRef, Event
+from domain.values.role import ControlScope, Role
 from domain.values.shared_values import SharedChange, SharedKey
 
 Assertion = Literal["agentId", "sandboxed"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from domain.run.facts import ControlScope, Role
+from domain.values.role import ControlScope, Role
 from domain.values.session_key import depth_of_shape
 from domain.values.sources import DepthSource
 

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID
 
-from domain.run.facts import ControlScope, Role
 from domain.session.events import (
     Assertion,
     ChildAdmitted,
@@ -22,6 +21,7 @@ from domain.session.events import (
 )
 from domain.values.record import ContentRef, Fact, Stamp
 from domain.values.refusals import CorruptHistory
+from domain.values.role import ControlScope, Role
 from domain.values.shared_values import SharedKey
 
 SessionStage = Literal["unseen", "open", "closed"]

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from application.queries.views.run import RUN_READERS, RunView
 from application.queries.views.session import SESSION_READERS, SessionView
 from application.queries.views.view import View
-from domain.run.facts import Role
+from domain.values.role import Role
 
 S = TypeVar("S")
 Getter = Callable[[S], object]
