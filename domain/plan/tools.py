@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from domain.run.facts import Plan, Role
+from domain.run.facts import Plan
+from domain.values.role import Role
 
 SPAWN_TOOL = "sessions_spawn"
 YIELD_TOOL = "sessions_yield"

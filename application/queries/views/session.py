@@ -8,9 +8,10 @@ from uuid import UUID
 
 from application.queries.views.run import RunView
 from application.queries.views.view import View, selection
-from domain.run.facts import ControlScope, MessageCause, Role
+from domain.run.facts import MessageCause
 from domain.session.events import Assertion
 from domain.session.state import Session
+from domain.values.role import ControlScope, Role
 
 
 @selection("run_id", "label", "stage", "agent_id")
