@@ -39,7 +39,10 @@ class ModelSettings:
     defaults: ModelSetting = None
 
 
-Price = Annotated[Number, Field(ge=0)]
+PRICE_USD_MAX = 1_000_000_000
+"""A cost that is a finite number follows from every price, however many tokens are reported."""
+Price = Annotated[Number, Field(ge=0, le=PRICE_USD_MAX)]
+_TokenCount = Annotated[Number, Field(ge=0)]
 
 
 class ModelChoice(OwnSection):
@@ -78,7 +81,7 @@ class TieredPrice(OwnSection):
     output: Price = 0
     cache_read: Price = 0
     cache_write: Price = 0
-    range: Annotated[tuple[Price, ...], Field(min_length=1, max_length=2)]
+    range: Annotated[tuple[_TokenCount, ...], Field(min_length=1, max_length=2)]
 
 
 class Cost(OwnSection):

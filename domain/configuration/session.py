@@ -16,7 +16,9 @@ from domain.values.session_key import MAIN, InvalidSessionKey, canonical_session
 
 
 ThreadContextMode = Literal["isolated", "fork"]
-Hours = Annotated[Number, Field(ge=0)]
+HOURS_MAX = 876_000
+"""A hundred years: a date follows from every number of hours."""
+Hours = Annotated[Number, Field(ge=0, le=HOURS_MAX)]
 _ACCOUNT_OF_NONE = "default"
 
 

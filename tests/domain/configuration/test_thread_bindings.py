@@ -91,7 +91,14 @@ def test_a_channel_is_found_in_any_case_and_no_account_is_the_default_one() -> N
 
 @pytest.mark.parametrize(
     "section",
-    [{"enabled": 1}, {"defaultSpawnContext": "both"}, {"idleHours": -1}, {"maxAgeHours": "1"}],
+    [
+        {"enabled": 1},
+        {"defaultSpawnContext": "both"},
+        {"idleHours": -1},
+        {"maxAgeHours": "1"},
+        {"idleHours": 876_001},
+        {"maxAgeHours": 1e300},
+    ],
 )
 def test_the_section_of_the_session_is_checked(section: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

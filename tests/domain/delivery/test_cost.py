@@ -1,10 +1,13 @@
 """What the tokens of a run cost: by the models that its runtime reported."""
 
-import pytest
+import math
 
-from domain.configuration.models import Models
+import pytest
+from pydantic import ValidationError
+
+from domain.configuration.models import PRICE_USD_MAX, Cost, Models
 from domain.delivery.cost import MODELS_MAX, cost_of_usage, usage_by_models
-from domain.delivery.transcript import UsageEntry
+from domain.delivery.transcript import TOKENS_MAX, USAGES_MAX, UsageEntry
 from domain.run.facts import Usage
 
 MODELS = Models.model_validate(
@@ -103,3 +106,19 @@ def test_without_tokens_or_prices_there_is_no_cost() -> None:
 def test_too_many_models_share_the_last_place() -> None:
     told = usage(*(UsageEntry(1, 0, f"m{number}") for number in range(MODELS_MAX + 5)))
     assert [one.input_tokens for one in told.models or ()] == [1] * (MODELS_MAX - 1) + [6]
+
+
+def test_highest_prices_make_a_finite_cost() -> None:
+    prices = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), PRICE_USD_MAX)
+    models = Models.model_validate({"providers": {"p": {"models": [{"id": "m", "cost": prices}]}}})
+    entry = UsageEntry(TOKENS_MAX, TOKENS_MAX, "p/m", TOKENS_MAX, TOKENS_MAX)
+    used = usage_by_models([entry] * USAGES_MAX, models, None)
+    assert used is not None
+    assert math.isfinite(cost_of_usage(used) or math.inf)
+    assert Usage.from_json(used.to_json()) == used
+
+
+@pytest.mark.parametrize("price", [PRICE_USD_MAX + 1, 1e300])
+def test_price_without_a_finite_cost_is_refused(price: float) -> None:
+    with pytest.raises(ValidationError, match="less than or equal"):
+        Cost.model_validate({"input": price})
