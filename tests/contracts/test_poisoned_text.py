@@ -26,6 +26,7 @@ from tests.support.builders.submissions import (
     observing,
     recording,
     seen,
+    stalling,
     submission,
 )
 from tests.support.servers.running_log import RunningLog, running_on
@@ -51,6 +52,10 @@ def _reserving(answer: StoredAnswer, name: str = "key") -> Submission[None]:
     return submission(
         lambda _: Decision(None, [seen(key("poisoned"))], answer=answer), reservation=reservation
     )
+
+
+class _Name(str):
+    """A string as a library may have it."""
 
 
 TWICE = uuid7()
@@ -83,6 +88,15 @@ async def test_poison_hurts_only_its_own_caller(postgres: RunningLog, poison: st
     assert sorted(one.position for one in answers) == list(range(1, 7))
     assert len(await postgres.events()) == 6
     assert time.monotonic() - began < SECONDS_MAX
+
+
+@pytest.mark.parametrize("label", ["a\ud800b", _Name("scout"), object()], ids=type)
+async def test_unprintable_event_fails_its_decision_alone(postgres: RunningLog, label: Any) -> None:
+    others = [stalling(0, key(number)) for number in range(3)]
+    *answers, failed = await at_once(postgres.log, *others, _run(label=label))
+    assert isinstance(failed, ValueError)
+    assert "SpawnRequested cannot be recorded: " in str(failed)
+    assert [one.result for one in answers] == [1, 1, 1], "others were decided anew"
 
 
 async def test_poison_alone_in_its_batch_leaves_the_writer_fit(

@@ -1,7 +1,7 @@
 """A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -178,11 +178,12 @@ class Batch:
             texts = (*decision.contents, *decision.keys, *decision.staged, *decision.entries)
             if texts and not decision.changes:
                 raise ValueError("texts are kept with events that refer to them, or not at all")
+            states = [self._mapper.state(event) for _, event in decision.changes]
         except CorruptHistory:
             raise
         except Exception as error:
             return error
-        self._record(submission, decision)
+        self._record(submission, decision, states)
         self.contents.extend(decision.contents)
         self.text_bytes += sum(one.ref.bytes for one in decision.contents)
         self.keys.extend(decision.keys)
@@ -231,12 +232,13 @@ class Batch:
             self.changed_runs,
         )
 
-    def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
+    def _record(
+        self, submission: Submission[Any], decision: Decision[Any], states: Sequence[bytes]
+    ) -> None:
         last = self.position + len(decision.changes)
         previous: UUID | None = None
-        for stream, event in decision.changes:
+        for (stream, event), state in zip(decision.changes, states, strict=True):
             version = self._next_version(stream)
-            state = self._mapper.state(event)
             type_name, type_version = TYPE_OF[type(event)]
             position = self.position + 1
             envelope = Envelope(

@@ -41,8 +41,16 @@ class EventMapper(Mapper[str]):
         return StoredEvent(stream, version, f"{name}:{number}", self.state(event))
 
     def state(self, event: AnyEvent) -> bytes:
-        """The bytes that are stored of an event."""
-        state = event.to_json()
+        """Return the bytes to store of an event.
+
+        Raises:
+            ValueError: A value in it has no JSON: half of a surrogate pair, or another type than
+                the event's class says.
+        """
+        try:
+            state = event.to_json()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{type(event).__name__} cannot be recorded: {error}") from error
         if self.compressor:
             state = self.compressor.compress(state)
         if self.cipher:
