@@ -31,6 +31,7 @@ from tests.soak.checker import check
 from tests.soak.history import Call, Event, History, event_of
 from tests.soak.known import Known
 from tests.support.memory.store import Fault
+from tests.support.models.log_invariants import stored_and_read
 
 SERVERS = 2
 CALLERS = 2
@@ -210,9 +211,11 @@ def _rows_judged(world: World) -> Iterator[str]:
             is_of_holder = envelope.type in OF_ITS_HOLDER and run is not None and by is not None
             if run is not None and is_of_holder and not str(run.holder).startswith(f"{by}."):
                 yield f"{by} recorded {envelope.type} of a run that {run.holder} holds"
-            fold.apply(envelope.stream, recorded.event, envelope.stamp)
+            fold.apply(envelope.stream, stored_and_read(recorded.event), envelope.stamp)
+        for state in (*fold.runs.values(), *fold.sessions.values()):
+            stored_and_read(state)
     except Exception as error:
-        yield f"the events cannot be folded: {error}"
+        yield f"the events cannot be folded: {error!r}"
         return
     if fold.runs != {row.run_id: row.state for row in world.store.runs.rows()}:
         yield "the rows of runs are not the fold of their events"

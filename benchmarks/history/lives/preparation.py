@@ -116,7 +116,7 @@ def _executed(
         id=script.id,
         uri=script.uri,
         format=script.format,
-        priority=script.priority,
+        priority=float(script.priority),
         position=script.position,
         outcome="failed" if reading.error else "injected" if reading.content else "empty",
         duration_ms=took_ms,

@@ -14,6 +14,7 @@ from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from tests.support.builders.storytelling import requested, run_of
+from tests.support.models.log_invariants import stored_and_read
 
 
 class Proposing:
@@ -89,3 +90,6 @@ async def test_the_best_that_has_its_credentials_is_taken(
     assert gathered.override_to == taken
     assert credentials.asked == asked
     assert [one.verdict for one in gathered.candidates] == verdicts
+    # The priorities of the file are whole numbers.
+    for fact in (*gathered.candidates, *gathered.receipts):
+        assert fact.priority == stored_and_read(fact).priority

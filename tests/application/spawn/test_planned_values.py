@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
+from domain.plan.child import plan_with_hours
 from domain.plan.model import UNNAMED_MODEL
 from domain.run.facts import Plan
 from domain.run.plan_facts import ModelVerdict
@@ -19,6 +20,7 @@ from tests.support.builders.planned_children import (
 )
 from tests.support.builders.run_histories import overridden, resolved
 from tests.support.builders.storytelling import ref, requested, requester, run_of
+from tests.support.models.log_invariants import stored_and_read
 
 
 @pytest.fixture
@@ -114,7 +116,7 @@ def test_a_word_that_is_no_level_is_told_and_not_recorded(workspaces: Workspaces
 
 @pytest.mark.parametrize(
     ("argument", "seconds", "source"),
-    [(None, 30, "defaults"), (2.9, 2, "argument"), (-4, 0, "argument"), (0, 0, "argument")],
+    [(None, 30, "defaults"), (2.9, 2, "argument"), (-4.0, 0, "argument"), (0.0, 0, "argument")],
 )
 def test_the_limit_is_rounded_and_it_is_known_whose_it_is(
     workspaces: Workspaces, argument: float | None, seconds: int, source: str
@@ -150,3 +152,18 @@ def test_tools_are_denied_by_depth_and_list(workspaces: Workspaces) -> None:
     assert "exec" in replaced.plan.tools_deny
     assert "cron" not in replaced.plan.tools_deny
     assert "sessions_send" in replaced.plan.tools_deny
+
+
+def test_whole_number_of_a_file_is_recorded_as_float(workspaces: Workspaces) -> None:
+    model = {"id": "m", "cost": {"input": 3, "output": 15}}
+    given = Configuration.model_validate(
+        {
+            "agents": {"list": [{"id": "main", "model": "p/m"}], "defaults": {"runtime": SCRIPTED}},
+            "models": {"providers": {"p": {"models": [model]}}},
+            "session": {"threadBindings": {"idleHours": 2, "maxAgeHours": 24}},
+        }
+    )
+    run = asked(options={"mode": "session"})
+    planned = plan_with_hours(plan_of(workspaces, run, given).plan, run, given)
+    assert (planned.cost_input_usd_per_million, planned.max_age_hours) == (3, 24)
+    assert stored_and_read(planned) == planned

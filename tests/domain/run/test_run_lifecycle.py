@@ -25,7 +25,7 @@ from tests.support.builders import run_histories as past
 from tests.support.builders.run_histories import CLAIMER, PREPARER
 from tests.support.builders.storytelling import CHILD, given, plan, ref, requested, run_of, stamp
 
-STEWARD = (Candidate(script_id="who", priority=10, agent_id="steward", verdict="winner"),)
+STEWARD = (Candidate(script_id="who", priority=10.0, agent_id="steward", verdict="winner"),)
 
 
 def test_a_run_is_born_by_its_request() -> None:

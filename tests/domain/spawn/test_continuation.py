@@ -68,7 +68,7 @@ def test_what_is_recorded_says_what_it_was_decided_from_and_for_whom() -> None:
 
 def test_a_run_goes_on_with_what_holds_of_the_one_before_it() -> None:
     log = FamilyLog()
-    options = SpawnOptions(mode="session", run_timeout_seconds=7)
+    options = SpawnOptions(mode="session", run_timeout_seconds=7.0)
     log.spawn("scout", label="scout", thread=True, options=options)
     log.create("scout")
     log.tell("scout", ask.claim())

@@ -179,7 +179,7 @@ def test_and_back_again(name: str) -> None:
     [
         (WRITER.changed(model="acme/large"), {"model": "acme/small"}),
         (WRITER.changed(thinking="high"), {"thinking": "low"}),
-        (WRITER.changed(options={"run_timeout_seconds": 30}), {"runTimeoutSeconds": 90}),
+        (WRITER.changed(options={"run_timeout_seconds": 30.0}), {"runTimeoutSeconds": 90}),
     ],
 )
 def test_what_was_asked_for_counts_before_what_is_configured(

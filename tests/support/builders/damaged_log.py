@@ -149,7 +149,7 @@ async def tell_all(running: RunningLog, folder: Path) -> KeptFamily:
         id="identity",
         uri="identity.sh",
         format="json",
-        priority=1,
+        priority=1.0,
         position="append",
         outcome="injected",
         duration_ms=3,
