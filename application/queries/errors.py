@@ -79,7 +79,7 @@ def faults_of(failure: ValidationError, values: object, place: str = "") -> list
         {
             "pointer": place
             + "".join(f"/{escape_pointer(str(part))}" for part in _place(error, values)),
-            "detail": render_error(error)[0].removeprefix("Value error, "),
+            "detail": render_error(error)[0],
         }
         for error in failure.errors(include_url=False, include_input=False)[:FAULTS_SHOWN_MAX]
     ]

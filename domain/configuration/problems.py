@@ -152,7 +152,8 @@ def render_error(error: Mapping[str, Any]) -> tuple[str, str | None]:
         return f"must have at {'least' if least else 'most'} {count} item{'s' * (count != 1)}", None
     if kind == "string_too_long":
         return f"must be at most {context['max_length']} characters long", None
-    return str(error["msg"]), None
+    # The library writes this before the text of an error that this project raised.
+    return str(error["msg"]).removeprefix("Value error, "), None
 
 
 def _allowed(error: Mapping[str, Any]) -> list[str]:

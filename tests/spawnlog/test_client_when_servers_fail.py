@@ -457,3 +457,40 @@ async def test_text_in_the_place_of_tasks_is_refused(api: RecordedApi) -> None:
         with pytest.raises(InvalidSetting, match="a list of tasks"):
             await other.session(SESSION).spawn_all("abc")
     assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("pointer", "argument"),
+    [
+        ("/query/labelPrefix", "label_prefix"),
+        ("/query/stage/0", "stage[0]"),
+        ("/from", "from_"),
+        ("/headers/If-Match", "if_match"),
+        ("/path/key", "key"),
+        ("/requester/sessionKey", 'requester["sessionKey"]'),
+        ("/sharedContext/a~1b", 'shared_context["a/b"]'),
+        ("", "the body"),
+    ],
+)
+def test_fault_is_named_as_argument(pointer: str, argument: str) -> None:
+    shown = pointer or "the body"
+    members = {
+        "detail": f"{shown}: is wrong",
+        "errors": [{"pointer": pointer, "detail": "is wrong"}],
+    }
+    problem = Problem(422, members)
+    assert str(problem) == f"{argument}: is wrong"
+    assert problem.errors[0].pointer == pointer
+
+
+def test_faults_are_told_once() -> None:
+    errors = [
+        {"pointer": "/label", "detail": "is too long"},
+        {"pointer": "/task", "detail": "is too long"},
+    ]
+    told = Problem(422, {"detail": "/label: is too long", "errors": errors})
+    assert str(told) == "label: is too long; task: is too long"
+    whole = Problem(422, {"detail": "is too long", "errors": errors[:1]})
+    assert str(whole) == "label: is too long"
+    listed = {"detail": "cannot be used: /a: is too long", "errors": errors[:1]}
+    assert str(Problem(422, listed)) == "cannot be used: /a: is too long"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from spawnlog.core.pointers import argument_of
 
 if TYPE_CHECKING:
     from spawnlog.models import RunMetadataView, RunView
@@ -79,13 +81,11 @@ class Problem(SpawnlogError):
         self.batch_id = _text(members.get("batchId"))
         self.retryable = members.get("retryable") is True
         self.retry_after = retry_after
-        self.errors = _faults(members.get("errors"))
+        self.errors = faults_of(members.get("errors"))
         super().__init__(self._message())
 
     def _message(self) -> str:
-        parts = [self.detail or self.title]
-        parts += [line for one in self.errors if (line := f"{one.pointer}: {one.detail}")
-                  not in parts[0]]  # fmt: skip
+        parts = list(problem_lines(self.detail or self.title, self.errors, argument_of))
         if self.rule is not None:
             parts.append(f"rule: {self.rule}")
         if self.code is not None:
@@ -136,6 +136,24 @@ def problem_of(status: int, members: Mapping[str, Any], retry_after: float | Non
     return kind(status, members, retry_after)
 
 
+def problem_lines(
+    text: str, faults: Sequence[Fault], name_of: Callable[[str], str]
+) -> Iterator[str]:
+    """Yield the text of a problem, then a line for each fault that the text does not tell.
+    `name_of` returns the caller's name for the value at a JSON pointer."""
+    details = [one.detail for one in faults]
+    first = next((one for one in faults if text in (one.detail, _line(one))), None)
+    yield text if first is None else f"{name_of(first.pointer)}: {first.detail}"
+    for fault in faults:
+        is_told = text.count(f": {fault.detail}") >= details.count(fault.detail)
+        if fault is not first and not is_told and _line(fault) not in text:
+            yield f"{name_of(fault.pointer)}: {fault.detail}"
+
+
+def _line(fault: Fault) -> str:
+    return f"{fault.pointer}: {fault.detail}"
+
+
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -144,11 +162,12 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _faults(errors: object) -> tuple[Fault, ...]:
+def faults_of(errors: object) -> tuple[Fault, ...]:
+    """Return the faults that a problem lists, none if it lists nothing that can be read."""
     if not isinstance(errors, Sequence) or isinstance(errors, str):
         return ()
     return tuple(
-        Fault(_text(one.get("pointer")) or "/", _text(one.get("detail")) or "is invalid")
+        Fault(_text(one.get("pointer")) or "", _text(one.get("detail")) or "is invalid")
         for one in errors
         if isinstance(one, Mapping)
     )

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from spawnlog.core.errors import ForeignAnswer, InvalidSetting
+from spawnlog.core.pointers import python_name
 
 T = TypeVar("T")
 PageT = TypeVar("PageT")
@@ -109,8 +110,7 @@ def _member(page: object, name: str) -> object:
     """Return a member of a page by its name in JSON, from a model or a JSON object."""
     if isinstance(page, Mapping):
         return page.get(name)
-    snake = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
-    return getattr(page, snake, None)
+    return getattr(page, python_name(name), None)
 
 
 TEXT = "str"

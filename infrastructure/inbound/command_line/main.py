@@ -12,6 +12,7 @@ from infrastructure.inbound.command_line.client.described import described_opera
 from infrastructure.inbound.command_line.client.moments import CommandOfMoments
 from infrastructure.inbound.command_line.client.option_groups import flat_command
 from infrastructure.inbound.command_line.client.options import DataDir, OutputOption, Url
+from infrastructure.inbound.command_line.client.plain_command import PlainCommand
 from infrastructure.inbound.command_line.commands import (
     announcements,
     config,
@@ -109,10 +110,10 @@ def _root(
 
 
 class _FlatCommands(typer.Typer):
-    """A Typer that takes commands with groups of options."""
+    """A Typer of plain commands, which takes commands with groups of options."""
 
     def command(self, *args: Any, **settings: Any) -> Callable[..., Any]:
-        register = super().command(*args, **settings)
+        register = super().command(*args, **{"cls": PlainCommand, **settings})
         return lambda command: register(flat_command(command))
 
 

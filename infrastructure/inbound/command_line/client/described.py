@@ -59,8 +59,7 @@ class Parameter:
     @property
     def identifier(self) -> str:
         """The name that Python knows it by."""
-        words = _snake(self.name).replace(".", "_")
-        return f"given_{words}" if iskeyword(words) else words
+        return identifier_of(self.name)
 
     def declared(self) -> inspect.Parameter:
         """Return the parameter of a function that Typer makes the option or argument of."""
@@ -132,6 +131,13 @@ class Parameter:
                     raise CommandFailed(f"give one type with each {self.flag}")
                 return ",".join(value)
         return _json(value, self.flag) if self.kind == "json" else value
+
+
+def identifier_of(name: str) -> str:
+    """Return the name that Python has for a parameter: `requester_channel` for
+    `requester.channel`."""
+    words = _snake(name).replace(".", "_")
+    return f"given_{words}" if iskeyword(words) else words
 
 
 def _choice(names: Sequence[str]) -> Any:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from typer.core import TyperCommand
-
 from domain.values.moments import is_time_ago
+from infrastructure.inbound.command_line.client.plain_command import PlainCommand
 
 
-class CommandOfMoments(TyperCommand):
+class CommandOfMoments(PlainCommand):
     """Command with moments as arguments: `-2h` is one of them, and no option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

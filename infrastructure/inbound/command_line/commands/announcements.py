@@ -32,7 +32,7 @@ _PARKED_COLUMNS = (
 
 
 def list_announcements(
-    session: Annotated[
+    key: Annotated[
         str | None,
         typer.Argument(metavar="SESSION", help="Session key or session id; all when left out."),
     ] = None,
@@ -49,7 +49,7 @@ def list_announcements(
     delivered to webhooks.
     """
     state = given["state"]
-    if session is not None and (parked or state is not None):
+    if key is not None and (parked or state is not None):
         raise CommandFailed("--parked and --state are about all sessions: leave the session out")
     if parked and state not in (None, "parked"):
         raise CommandFailed("--parked is a state: leave --state out")
@@ -57,9 +57,9 @@ def list_announcements(
     columns = _PARKED_COLUMNS if is_parked else table_columns(columns_of("listLedger"))
     with api.client() as client:
         query, path = given.query(client, without=("limit",)), "/v1/announcements"
-        if session is not None:
+        if key is not None:
             columns = table_columns(columns_of("listAnnouncements"))
-            path = path_of("sessions", session, "announcements")
+            path = path_of("sessions", key, "announcements")
             del query["state"]
         elif parked:
             query["state"] = "parked"

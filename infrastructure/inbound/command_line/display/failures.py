@@ -4,10 +4,14 @@
 5 unreachable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 from infrastructure.inbound.command_line.display.plain_text import printable_line
+from spawnlog.core.errors import faults_of, problem_lines
 
 ADVICE_FOR_TOKEN = (
     "give a token in SPAWNLOG_TOKEN, or name the data directory of the server with --data-dir"  # noqa: S105
@@ -23,7 +27,19 @@ _REFUSAL_CODES = frozenset(
     }
 )
 _NOT_READY = frozenset({502, 503, 504})
-_ERRORS_SHOWN_MAX = 10
+_LINES_SHOWN_MAX = 11
+_name_of_value: ContextVar[Callable[[str], str]] = ContextVar("name_of_value", default=str)
+"""What names the value at a JSON pointer of a request as the running command has it."""
+
+
+@contextmanager
+def names_of_values(name_of: Callable[[str], str]) -> Iterator[None]:
+    """Name values of requests by this function in the failures that are made within."""
+    token = _name_of_value.set(name_of)
+    try:
+        yield
+    finally:
+        _name_of_value.reset(token)
 
 
 class CommandFailed(Exception):
@@ -98,22 +114,11 @@ def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFail
 
 def _message(status: int, problem: Mapping[str, Any]) -> str:
     text = problem.get("detail") or problem.get("title") or f"the server answered {status}"
-    pointed = _format_errors(problem.get("errors"))
-    parts = [str(text), *(line for line in pointed if line not in str(text))]
+    lines = problem_lines(str(text), faults_of(problem.get("errors")), _name_of_value.get())
+    parts = list(islice(lines, _LINES_SHOWN_MAX))
     if rule := problem.get("rule"):
         parts.append(f"rule: {rule}")
         # A refusal is on record; other problems name the run that they are about.
         if run_id := problem.get("runId"):
             parts.append(f"recorded as run {run_id}")
     return "\n  ".join(printable_line(part, characters_max=2000) for part in parts)
-
-
-def _format_errors(errors: object) -> list[str]:
-    if not isinstance(errors, Sequence) or isinstance(errors, str):
-        return []
-    lines = []
-    for error in errors[:_ERRORS_SHOWN_MAX]:
-        if isinstance(error, Mapping):
-            text = error.get("detail") or error.get("message") or error.get("msg") or "invalid"
-            lines.append(f"{error.get('pointer') or '/'}: {text}")
-    return lines

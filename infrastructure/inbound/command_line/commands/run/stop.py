@@ -87,24 +87,26 @@ def stop_and_wait(client: "CommandClient", run_id: str, body: JsonObject) -> Jso
 
 
 def stop_session(
-    session: SessionName, *, given: Reason, yes: AssumeYes = False, api: ApiOptions
+    key: SessionName, *, given: Reason, yes: AssumeYes = False, api: ApiOptions
 ) -> None:
     """Stop a session's own run and everything below it.
 
     A child that stays open is closed: it takes no more messages.
     """
     with api.client() as client:
-        found = client.get(path_of("sessions", session)).value
-        key = str(found.get("sessionKey") or session)
-        if session not in (key, found.get("sessionId")) and not yes:
+        found = client.get(path_of("sessions", key)).value
+        whole = str(found.get("sessionKey") or key)
+        if key not in (whole, found.get("sessionId")) and not yes:
             _confirm_session(found)
-        path = path_of("sessions", key, "stop")
+        path = path_of("sessions", whole, "stop")
         stopped = client.post(path, given.body(client), idempotency_key=str(uuid.uuid4())).value
         run = _wait_for_own_run(client, stopped)
     if print_object(stopped, api.output):
         return
     closed = " is closed" if stopped.get("closed") else ""
-    print(f"session {printable_line(key)}{closed or ': all that it has spawned is asked to stop'}")
+    print(
+        f"session {printable_line(whole)}{closed or ': all that it has spawned is asked to stop'}"
+    )
     if run is not None:
         print(
             f"run {printable_line(stopped.get('runId'))} is {printable_line(run.get('status'), 20)}"
