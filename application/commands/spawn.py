@@ -25,9 +25,14 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     ),
     "thread": Option(help="Bind the child to a thread of the channel."),
     "mode": Option(help="One run, or a session that stays; needs --thread."),
-    "cleanup": Option(help="Archive right after the announcement, or later."),
+    "cleanup": Option(
+        help="Archive right after the announcement, or later. A spawn that says nothing: keep."
+    ),
     "sandbox": Option(help="Whether it has to be in a sandbox."),
-    "context": Option(help="Begin with the requester's conversation, or without."),
+    "context": Option(
+        help="Begin with the requester's conversation, or without. A spawn that"
+        " says nothing: isolated; in a thread, session.threadBindings.defaultSpawnContext."
+    ),
     "lightContext": Option(help="Leave AGENTS.md and TOOLS.md out of the prompt."),
     "expectsCompletionMessage": Option(
         flag="--no-completion", help="Announce nothing when it has ended."

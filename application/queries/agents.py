@@ -75,7 +75,7 @@ class ListAgents(ReadAsOf):
                 means="requester",
                 default=MAIN,
                 variable="SPAWNLOG_SESSION_KEY",
-                help="Key of the session that asks; a child has its own in the variable.",
+                help="Key of the session that asks; a child has its own in the environment.",
             )
         },
         items="agents",

@@ -238,6 +238,10 @@ def _read(
         ) from None
 
 
+FAILING = tuple(one for one in VERDICTS if one != SAME.verdict)
+"""Verdicts that `--fail-on` may name."""
+
+
 @operation(
     "POST",
     "/v1/what-if",
@@ -268,8 +272,10 @@ def _read(
             # The command asks for all that differ, and fails for some of them.
             "only": Option(
                 flag="--fail-on",
-                offers=tuple(one for one in VERDICTS if one != SAME.verdict),
-                help="Exit 1 when there is such a verdict; may be repeated.",
+                offers=FAILING,
+                metavar="VERDICT",
+                help="Exit 1 when there is such a verdict:"
+                f" {', '.join(FAILING[:-1])} or {FAILING[-1]}. May be repeated.",
             ),
             "from": Option(flag="--since", metavar="TIME", help=f"From then on: {MOMENT_FORMS}."),
             "to": Option(flag="--until", metavar="TIME", help="Up to then. Default: now."),

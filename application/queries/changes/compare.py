@@ -9,7 +9,7 @@ import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
@@ -22,7 +22,7 @@ from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.changes.documents import PatchOperation
 from application.queries.changes.json_patch import difference
-from application.queries.command import PATHS, Command
+from application.queries.command import PATHS, Command, Option
 from application.queries.explain import RuleView, explanation_of
 from application.queries.operation import ReadAsOf, operation
 from application.queries.run_filter import RUN_ID_CHARACTERS
@@ -184,7 +184,12 @@ class CompareRuns(ReadAsOf):
         "Their requests, decisions, plans, prompts, transcripts and outcomes are compared. Exit"
         " status 1 when something differs.",
         arguments=("with",),
-        options={"with": PATHS["runId"]},
+        options={
+            "runId": replace(PATHS["runId"], metavar="LEFT"),
+            "with": Option(
+                metavar="RIGHT", means="run", help="The other run, named like the first."
+            ),
+        },
         differs="same",
     ),
 )

@@ -181,6 +181,8 @@ def _parameter(
     metavar = option.metavar
     if metavar is None and kind in ("text", "texts") and not has_choice:
         metavar = "TEXT"
+    elif metavar is None and kind in ("integer", "number"):
+        metavar = "N"
     text = option.help or _help(schema, kind, choices)
     members = {
         "name": name,

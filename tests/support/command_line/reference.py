@@ -80,7 +80,7 @@ def _help(command: Any) -> str:
 
 def _arguments(command: Any) -> str:
     return "".join(
-        f" {(one.metavar or one.name).strip('[]').upper()}"
+        f" {(one.metavar or one.name).upper()}"
         for one in command.params
         if one.param_type_name == "argument"
     )

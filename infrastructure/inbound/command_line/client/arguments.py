@@ -28,8 +28,9 @@ ME = "me"
 SESSION_VARIABLE = "SPAWNLOG_SESSION_KEY"
 
 
-def session_named(requester: str | None) -> str | None:
-    """The session that is meant; `me` is the one which a child finds in its environment."""
+def session_named(requester: str) -> str:
+    """Return the key of the session that is meant: for `me` the one that a child finds in its
+    environment."""
     return os.environ.get(SESSION_VARIABLE, "main") if requester == ME else requester
 
 

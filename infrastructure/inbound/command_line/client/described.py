@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 _DESCRIPTION = Path(__file__).parents[1] / "operations.json"
 
 
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "duration": duration_seconds,
+    "requester": session_named,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of an operation, or a member of its body: `requester.channel` is one of a member.
@@ -94,14 +100,16 @@ class Parameter:
         """Return the option or argument of Typer."""
         names = () if self.flag is None else (self.flag,)
         make: Callable[..., Any] = typer.Option if names else typer.Argument
+        variable = f" [env: {self.variable}]" if self.variable else ""
         return make(
             *names,
             metavar=self.metavar,
-            help=self.help,
+            help=f"{self.help}{variable}",
             envvar=self.variable,
+            show_envvar=False,
             min=self.minimum,
             max=self.maximum,
-            parser=duration_seconds if self.means == "duration" else None,
+            parser=_PARSERS.get(self.means or ""),
             show_default=self.default is not None,
         )
 
@@ -118,8 +126,6 @@ class Parameter:
                 from infrastructure.inbound.command_line.client.find_run import find_run
 
                 return find_run(client, value).run_id
-            case "requester":
-                return session_named(value)
             case "stdin":
                 return read_text_argument(value, self.name)
             case "files":

@@ -48,7 +48,8 @@ ConfigFile = Annotated[
         "--config",
         metavar="FILE",
         envvar="SPAWNLOG_CONFIG",
-        help="Configuration file, JSON5.",
+        show_envvar=False,
+        help="Configuration file, JSON5. [env: SPAWNLOG_CONFIG]",
         show_default=False,
     ),
 ]

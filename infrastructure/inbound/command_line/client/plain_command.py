@@ -45,6 +45,10 @@ class PlainCommand(TyperCommand):
                 times = "twice" if count == 2 else f"{count} times"
                 raise UsageError(f"{option_name(one)} is given {times}: give it once", ctx)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage, a required argument without braces."""
+        return [one.strip("{}") for one in super().collect_usage_pieces(ctx)]
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a problem that the server answers names the options of this command."""
         with names_of_values(partial(_name_of, ctx)):
@@ -55,7 +59,7 @@ def option_name(parameter: Any) -> str:
     """Return the long name of an option, or the name of an argument as help has it."""
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
-    return str(parameter.metavar or parameter.name.upper()).strip("[]")
+    return str(parameter.metavar or parameter.name.upper())
 
 
 def _say_plainly(error: Any) -> None:

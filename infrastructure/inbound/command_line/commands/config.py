@@ -36,7 +36,8 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         envvar="SPAWNLOG_CONFIG",
-        help="Configuration file, JSON5.",
+        show_envvar=False,
+        help="Configuration file, JSON5. [env: SPAWNLOG_CONFIG]",
         show_default=False,
     ),
 ]
@@ -76,7 +77,8 @@ def show_configuration(
         typer.Argument(
             metavar="FILE",
             envvar="SPAWNLOG_CONFIG",
-            help="Configuration file, JSON5. Without one: what is built in.",
+            show_envvar=False,
+            help="Configuration file, JSON5. Without one: what is built in. [env: SPAWNLOG_CONFIG]",
             show_default=False,
         ),
     ] = None,

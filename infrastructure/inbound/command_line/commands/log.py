@@ -66,6 +66,7 @@ def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
 
 
 HASH_BYTES = 32
+POSITION_MAX = 2**62
 NotedHeadOption = Annotated[
     str | None,
     typer.Option(
@@ -94,7 +95,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="The same as --output j
 ExportedFile = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[FILE]",
+        metavar="FILE",
         help="A file of `log export`, verified without a server or a database.",
         show_default=False,
     ),
@@ -276,11 +277,11 @@ class ExportFlags:
     ] = None
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="POSITION", min=1, max=2**62, help="The first position."),
+        typer.Option("--from", metavar="POSITION", min=1, help="The first position."),
     ] = None
     last: Annotated[
         int | None,
-        typer.Option("--to", metavar="POSITION", min=1, max=2**62, help="The last position."),
+        typer.Option("--to", metavar="POSITION", min=1, help="The last position."),
     ] = None
     tree: Annotated[
         str | None,
@@ -319,7 +320,9 @@ def export_events(
 
     if flags.resume and flags.force:
         raise CommandFailed("--resume goes on and --force begins anew; give one of them")
-    export_options = ExportOptions(**asdict(flags))
+    # No log is longer, and the database knows no larger number.
+    first, last = (one and min(one, POSITION_MAX) for one in (flags.first, flags.last))
+    export_options = ExportOptions(**{**asdict(flags), "first": first, "last": last})
     try:
         with _resumable(), show_transfer_progress("exporting events") as on_progress:
             report = export_to_file(home.serve_options(), export_options, on_progress)

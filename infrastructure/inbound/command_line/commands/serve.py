@@ -16,7 +16,9 @@ def serve(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Port; 0 picks a free one. [env: SPAWNLOG_PORT]"),
+        typer.Option(
+            metavar="N", min=0, max=65_535, help="Port; 0 picks a free one. [env: SPAWNLOG_PORT]"
+        ),
     ] = None,
     no_auth: Annotated[
         bool,

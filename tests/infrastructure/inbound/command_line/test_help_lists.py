@@ -1,5 +1,6 @@
 """What the lists of commands say, in a terminal of 80 columns."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import typer
 
 from infrastructure.inbound.command_line.main import app
+from tests.support.command_line.reference import commands
 from tests.support.servers.command_line import Command
 
 CELLS = 80
@@ -28,3 +30,12 @@ def test_list_of_commands_cuts_no_sentence(
     shown = spawnlog(*words, "--help").stdout.partition("Commands:")[2]
     assert shown
     assert "..." not in shown
+
+
+@pytest.mark.parametrize("words", commands())
+def test_help_is_in_words_of_people(words: str) -> None:
+    command = commands()[words]
+    shown = command.get_help(typer.Context(command, info_name=f"spawnlog {words}"))
+    for sign in ("{", "[[", "list[", "env var", "the variable", "46116860184"):
+        assert sign not in shown
+    assert not re.search(r"--\S+ <int", shown)

@@ -119,3 +119,21 @@ def test_value_of_wrong_type_is_refused_plainly(
 ) -> None:
     result = spawnlog("run", "list", *arguments)
     assert f"Invalid value for {text}" in result.stderr
+
+
+WITH_REQUESTER = [
+    words
+    for words, command in commands().items()
+    if any("--requester" in one.opts for one in command.params)
+]
+
+
+@pytest.mark.parametrize("words", WITH_REQUESTER)
+@pytest.mark.parametrize("own", ["main", "agent:main:subagent:x"])
+def test_requester_me_is_own_session(words: str, own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPAWNLOG_SESSION_KEY", own)
+    command = commands()[words]
+    required = [one for one in command.params if one.required]
+    arguments = [f"{one.opts[0]}=x" if one.opts[0][0] == "-" else "x" for one in required]
+    given = command.make_context(words, [*arguments, "--requester", "me"]).params
+    assert own in (given.get("requester"), given.get("filter_requester"))

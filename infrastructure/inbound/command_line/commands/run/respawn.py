@@ -10,6 +10,7 @@ from infrastructure.contract.json_values import RepeatedKey
 from infrastructure.inbound.command_line.client.arguments import (
     parse_json,
     read_text_argument,
+    session_named,
 )
 from infrastructure.inbound.command_line.client.described import Given, OptionsOf
 from infrastructure.inbound.command_line.client.options import ApiOptions
@@ -36,7 +37,10 @@ def respawn_run(
     requester: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help="Another session asks; without it the one that did asks again."
+            metavar="KEY",
+            parser=session_named,
+            help="Another session asks; without it the one that did asks again. me: that of"
+            " SPAWNLOG_SESSION_KEY, else main.",
         ),
     ] = None,
     fields: Annotated[

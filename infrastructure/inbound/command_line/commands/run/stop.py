@@ -28,7 +28,10 @@ STOP_SECONDS_MAX = 30.0
 ALL_RUNS = ("all", "*")
 Reason = Annotated[Given, OptionsOf("stopRun", only=("reason",))]
 AssumeYes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Stop without asking, also if the name is no whole id or key."
+    ),
 ]
 
 

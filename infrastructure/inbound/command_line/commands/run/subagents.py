@@ -69,10 +69,10 @@ def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPl
 def show_log(
     target: Target,
     limit: Annotated[
-        int, typer.Argument(metavar="[LIMIT]", min=1, max=LOG_ENTRIES_MAX, help="How many.")
+        int, typer.Argument(metavar="LIMIT", min=1, max=LOG_ENTRIES_MAX, help="How many.")
     ] = 20,
     tools: Annotated[
-        str | None, typer.Argument(metavar="[tools]", help="Also the calls of tools.")
+        str | None, typer.Argument(metavar="tools", help="Also the calls of tools: this word.")
     ] = None,
     requester: RequesterOption = "main",
     *,

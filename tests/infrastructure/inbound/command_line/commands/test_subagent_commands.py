@@ -82,7 +82,7 @@ def test_me_is_the_session_of_the_environment_or_the_main_one(
     spawnlog("run", "list", "--requester", "me")
     assert known.asked[-1].query["requester"] == "main"
     monkeypatch.setenv("SPAWNLOG_SESSION_KEY", KEY)
-    assert [session_named(one) for one in ("me", "other", None)] == [KEY, "other", None]
+    assert [session_named(one) for one in ("me", "other")] == [KEY, "other"]
 
 
 def test_stopped_run_is_killed_and_not_failed(spawnlog: Command, api: RecordedApi) -> None:
