@@ -5,6 +5,7 @@ Help is printed from it without a model, a server or a client.
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -93,7 +94,8 @@ class Parameter:
         if self.kind in ("integer", "number") or self.means == "duration":
             kind = float if self.kind == "number" and self.means is None else int
         elif self.choices:
-            kind = Literal[tuple(self.choices)]
+            # Equal words share one `Literal`, and msgspec compares a default by its identity.
+            kind = Literal[tuple(map(sys.intern, self.choices))]
         return kind if self._default() is inspect.Parameter.empty else kind | None
 
     def option(self) -> Any:

@@ -1,5 +1,8 @@
 """The command line's description of the operations: it is current, and complete."""
 
+import subprocess
+import sys
+
 import pytest
 
 from application.operations import OPERATIONS
@@ -32,3 +35,16 @@ def test_displays_are_of_derived_commands() -> None:
 def test_option_and_argument_has_help(words: str) -> None:
     parameters = [one for one in commands()[words].params if one.name != "help"]
     assert [one.name for one in parameters if not one.help] == []
+
+
+@pytest.mark.process
+def test_choices_leave_the_words_of_facts_alone() -> None:
+    """Python keeps one `Literal` for equal words: of a file or of a fact, whichever is first."""
+    program = """
+from infrastructure.inbound.command_line.main import main
+from domain.run.facts import SpawnOptions
+made = SpawnOptions(mode="run")
+print(SpawnOptions.from_json('{"mode": "run"}').to_json() == made.to_json())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout == b"True\n"
