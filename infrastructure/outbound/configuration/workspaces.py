@@ -9,6 +9,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.problems import ConfigurationError
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.configuration.files import RevisionFiles
 
 _BELOW_NO_ROOT = (
@@ -70,7 +71,10 @@ def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
 
 
 def _resolve_existing(path: str) -> str:
-    """A folder that has to be there. OSError when it is not, or is no folder."""
+    """Return a folder that has to be there. OSError if it is not, is no folder, or has a path that
+    cannot be recorded."""
+    if replace_unstorable(path) != path:
+        raise OSError(errno.EILSEQ, "its path is not UTF-8")
     if not Path(path).is_dir():
         os.stat(path)
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

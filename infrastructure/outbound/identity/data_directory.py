@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import orjson
 
+from domain.values.text import replace_unstorable
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 from spawnlog.core.data_directory import (
@@ -35,6 +36,10 @@ class DataDirectory:
         """Make it when it is not there. As root others may pass through it (0711), because the
         embedded server runs as somebody else; what is private is closed by itself."""
         chosen = (path or default_data_directory()).expanduser().absolute()
+        if replace_unstorable(str(chosen)) != str(chosen):
+            raise UserError(
+                "the path of the data directory is not UTF-8; name another one with --data-dir"
+            )
         try:
             chosen.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         except OSError as error:

@@ -1,11 +1,14 @@
 """Which folder a server keeps its data in, by file, variable and flag."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import effective_settings
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.server.operations import data_directory_of
 from tests.support.builders.loaded_configurations import load_text
 
@@ -43,3 +46,11 @@ def test_a_variable_that_is_blank_does_not_make_the_files_folder_the_data_direct
 def test_a_flag_is_taken_as_it_is(tmp_path: Path) -> None:
     assert folder_of("data", tmp_path, data_dir="${PLACE}") == Path("${PLACE}")
     assert folder_of("data", tmp_path) == tmp_path / "data"
+
+
+def test_path_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    """Paths of transcripts are recorded."""
+    named = tmp_path / os.fsdecode(b"\xff")
+    with pytest.raises(UserError, match="is not UTF-8; name another one with --data-dir"):
+        DataDirectory.open(named)
+    assert not named.exists()

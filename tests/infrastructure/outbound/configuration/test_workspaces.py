@@ -1,5 +1,6 @@
 """Folders for children: their agent's own, or their requester's where that may be had."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,16 @@ async def test_a_link_leads_where_it_leads(place: Place) -> None:
     (place.root / "round").symlink_to(place.root / "round")
     with pytest.raises(OSError, match="symbolic link"):
         place.of(requested=place.root / "round")
+
+
+async def test_folder_whose_name_is_no_utf8_is_an_error(place: Place) -> None:
+    odd = place.root / os.fsdecode(b"\xff")
+    odd.mkdir()
+    (place.root / "link").symlink_to(odd)
+    place.configured("root", workspace="root/link")
+    for asked in ({"requested": place.root / "link"}, {"recorded": odd}, {}):
+        with pytest.raises(OSError, match="not UTF-8"):
+            place.of(**asked)
 
 
 async def test_a_root_may_be_a_link_itself(place: Place) -> None:
