@@ -19,8 +19,8 @@ from application.queries.session_reference import resolve_root, resolve_session_
 from application.queries.stage_reference import position_of_stage
 from application.queries.views.run import ROWS_BY_STATUS, RecordedStage, RunStatus
 from domain.run.facts import RunOutcome
+from domain.spawn.stages import RULE_NAMES
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS, RunStageName
-from domain.values.rules import RULE_NAMES
 
 TEXT_CHARACTERS_MAX = 2048
 DEPTH_MAX = 64

@@ -17,6 +17,7 @@ from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted
 from domain.spawn.admission import CONTINUATION
+from domain.spawn.stages import MESSAGE_STAGES
 from domain.values.record import ContentRef
 from domain.values.rules import CAPABILITIES, TOOLS
 
@@ -43,10 +44,9 @@ def explain_continuation(
     `ValueError` when the message is not among the events.
     """
     record = _MessageRecord(events)
-    return (
-        *explain_admission(record, CONTINUATION, record.message.facts, record.message),
-        *_plan(record, configuration),
-        *_outcome(record, configuration),
+    explainers = {"admission": _admission, "plan": _plan, "outcome": _outcome}
+    return tuple(
+        one for stage in MESSAGE_STAGES for one in explainers[stage.name](record, configuration)
     )
 
 
@@ -61,6 +61,10 @@ class _MessageRecord(DecisionRecord):
         super().__init__(events, CONTINUING, message.config_revision, "message")
         self.message = message
         self.planned = self.of(ContinuationPlanned)
+
+
+def _admission(record: _MessageRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
+    return explain_admission(record, CONTINUATION, record.message.facts, record.message)
 
 
 def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:

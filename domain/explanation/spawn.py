@@ -4,7 +4,7 @@ No verdict is made again. The rule that refused is named by the record; those be
 those behind it were not judged, and what an older release did not record is said to be so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from domain.configuration.configuration import Configuration
 from domain.explanation.admission import explain_admission
@@ -24,15 +24,13 @@ from domain.explanation.steps import (
     is_override_expected,
 )
 from domain.plan.eligibility import ELIGIBILITY, PlanRecord
+from domain.run.events import SessionCreated
 from domain.run.plan_facts import PlanFacts
 from domain.spawn.admission import ADMISSION
+from domain.spawn.stages import SPAWN_STAGES, StageName, names_of
 from domain.values import rules
-from domain.values.rules import RuleFinding
+from domain.values.rules import Rule, RuleFinding
 from domain.values.text import quote_name
-
-_PLAN = tuple(one.rule for one in ELIGIBILITY)
-_IN_ORDER = (*(one.rule for one in ADMISSION), *rules.DEPENDENCIES, *_PLAN, *rules.STEPS)
-_OUTCOME = (rules.TOOLS, rules.CAPABILITIES, rules.PREAMBLE)
 
 
 def explain(
@@ -45,20 +43,16 @@ def explain(
     request is not among the events.
     """
     record = SpawnRecord(events)
-    return (
-        *explain_admission(record, ADMISSION, record.request.facts, record.request),
-        *_batch(record),
-        *explain_dependencies(record),
-        *_scripts(record),
-        _override(record),
-        *_plan(record, configuration),
-        *explain_steps(record, configuration),
-        *_outcome(record, configuration),
-        *_other_refusal(record),
+    return tuple(
+        one for stage in SPAWN_STAGES for one in _EXPLAINERS[stage.name](record, configuration)
     )
 
 
-def _batch(record: SpawnRecord) -> Iterator[RuleExplanation]:
+def _admission(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
+    return explain_admission(record, ADMISSION, record.request.facts, record.request)
+
+
+def _batch(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
     """With which others it was asked for; one that was refused because of another says so."""
     batch = record.request.batch
     if batch is None or record.is_refused_by(rules.BATCH):
@@ -68,7 +62,11 @@ def _batch(record: SpawnRecord) -> Iterator[RuleExplanation]:
     yield record.judged("admission", rules.BATCH.name, finding, record.request)
 
 
-def _scripts(record: SpawnRecord) -> Iterator[RuleExplanation]:
+def _dependencies(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
+    return explain_dependencies(record)
+
+
+def _scripts(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
     step, rule = "scripts", rules.CONTEXT_SCRIPTS.name
     scripts = record.scripts
     if scripts is None:
@@ -80,14 +78,15 @@ def _scripts(record: SpawnRecord) -> Iterator[RuleExplanation]:
         yield record.judged(step, rule, NO_SCRIPT, scripts)
 
 
-def _override(record: SpawnRecord) -> RuleExplanation:
+def _override(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
     step = rule = rules.OVERRIDE.name
     requested = record.request.requested_agent_id
     by = record.overridden or record.scripts
     if by is None or (by is record.scripts and is_override_expected(requested, by.candidates)):
-        return record.not_judged(step, rule)
+        yield record.not_judged(step, rule)
+        return
     finding = explain_override(requested, record.agent_id, by.candidates)
-    return record.judged(step, rule, finding, by)
+    yield record.judged(step, rule, finding, by)
 
 
 def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
@@ -110,7 +109,7 @@ def _is_refused_by_plan(record: SpawnRecord) -> bool:
     """Also by a step behind the plan: the refusal says what the plan was decided from."""
     refused = record.refused
     return refused is not None and (
-        any(record.is_refused_by(rule) for rule in _PLAN)
+        refused.rule in names_of("plan")
         or refused.step == "preparation"
         or refused.facts is not None
     )
@@ -125,22 +124,18 @@ def _was_folder_made(record: SpawnRecord) -> bool | None:
 
 def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
     step, created = "preparation", record.created
-    if created is None:
-        yield from (record.not_judged(step, rule.name) for rule in _OUTCOME)
-        return
-    findings = (
-        explain_tools(created, configuration),
-        explain_capabilities(created, created.depth),
-        explain_preamble(record.request.preamble, created),
-    )
-    for rule, finding in zip(_OUTCOME, findings, strict=True):
+    for rule in next(one.rules for one in SPAWN_STAGES if one.name == "outcome"):
+        if created is None:
+            yield record.not_judged(step, rule.name)
+            continue
+        finding = _OUTCOMES[rule](record, created, configuration)
         yield record.judged(step, rule.name, finding, created)
 
 
-def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplanation]:
+def _other(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
     """A refusal by what stands in no order: a stop can come at any time."""
     refused = record.refused
-    if refused is None or any(record.is_refused_by(rule) for rule in _IN_ORDER):
+    if refused is None or refused.rule in _IN_ORDER:
         return
     text = f"refused by {quote_name(refused.rule)}"
     if record.is_refused_by(rules.STOPPED):
@@ -152,3 +147,26 @@ def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplanation]:
         text = f"task {index} of its batch (run {culprit}) could not be prepared"
     finding = RuleFinding({**refused.inputs}, text)
     yield record.judged(refused.step, refused.rule, finding, refused, refused=True)
+
+
+_IN_ORDER = names_of("admission", "dependencies", "plan", "steps") - {rules.SHARED_CONTEXT.name}
+_OUTCOMES: Mapping[
+    Rule, Callable[[SpawnRecord, SessionCreated, Configuration | None], RuleFinding | None]
+] = {
+    rules.TOOLS: lambda _, created, under: explain_tools(created, under),
+    rules.CAPABILITIES: lambda _, created, __: explain_capabilities(created, created.depth),
+    rules.PREAMBLE: lambda record, created, _: explain_preamble(record.request.preamble, created),
+}
+_EXPLAINERS: Mapping[
+    StageName, Callable[[SpawnRecord, Configuration | None], Iterator[RuleExplanation]]
+] = {
+    "admission": _admission,
+    "batch": _batch,
+    "dependencies": _dependencies,
+    "scripts": _scripts,
+    "override": _override,
+    "plan": _plan,
+    "steps": explain_steps,
+    "outcome": _outcome,
+    "other": _other,
+}

@@ -13,8 +13,8 @@ class Permitted:
 class Refusal:
     """The rule that refused and what the caller is told.
 
-    `rule` is the name of one in `rules.RULES`, whose `refusal` makes this. `current` and `limit`
-    are the numbers compared, where the rule compares any.
+    `rule` is the name of a rule, whose `refusal` makes this. `current` and `limit` are the numbers
+    compared, where the rule compares any.
     """
 
     rule: str

@@ -1,7 +1,7 @@
-"""Every rule by which a spawn or a message can be refused, and every choice explained beside them.
+"""Rules by which a spawn or a message can be refused, and choices that are explained beside them.
 
-One row each: the name that is recorded, with which status it refuses, and when. Decisions,
-explanations, the API's description and the documentation take their names from these rows.
+One row each: the name that is recorded, with which status it refuses, and when. In which order they
+are judged is in `domain.spawn.stages`, which lists all of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -69,9 +69,7 @@ _FORBIDDEN: tuple[RefusalStatus, ...] = ("forbidden",)
 _ERROR: tuple[RefusalStatus, ...] = ("error",)
 _EITHER: tuple[RefusalStatus, ...] = ("forbidden", "error")
 
-# Admission, in the order in which they are judged: the table `ADMISSION` of the domain. What a
-# family shares is in no fact of a request, and is judged for a patch and at the start of a run too,
-# so the last of them is no row there.
+# Admission.
 
 AGENT_ID = Rule("agent_id", _ERROR, "what is given as agentId has not the form of an agent id")
 MODE = Rule("mode", _ERROR, "mode `session` is asked for without a thread")
@@ -92,18 +90,8 @@ ALLOW_AGENTS = Rule("allow_agents", _FORBIDDEN, "the requester may not spawn tha
 SHARED_CONTEXT = Rule(
     "shared_context", _ERROR, "the family would share too much, or what it shares was erased"
 )
-ADMISSION = (
-    AGENT_ID,
-    MODE,
-    DEPTH,
-    SPAWN_TOOL,
-    ACTIVE_CHILDREN,
-    REQUIRE_AGENT_ID,
-    ALLOW_AGENTS,
-    SHARED_CONTEXT,
-)
 
-# What a spawn is to wait for, judged with admission: `NAMES` and `WAITS` of the domain.
+# What a spawn is to wait for.
 
 DEPENDENCY_UNKNOWN = Rule("dependency_unknown", _ERROR, "a name stands for no run of the tree")
 DEPENDENCY_AMBIGUOUS = Rule(
@@ -123,17 +111,8 @@ REFERENCE_UNKNOWN = Rule("reference_unknown", _ERROR, "a name stands for no run 
 REFERENCE_AMBIGUOUS = Rule(
     "reference_ambiguous", _ERROR, "a name stands for several runs of the session"
 )
-DEPENDENCIES = (
-    DEPENDENCY_UNKNOWN,
-    DEPENDENCY_AMBIGUOUS,
-    DEPENDENCY_CYCLE,
-    DEPENDENCY_FAILED,
-    REFERENCE_UNKNOWN,
-    REFERENCE_AMBIGUOUS,
-)
 
-# Whether the agent that will run is eligible, in the order in which they are judged: the table
-# `ELIGIBILITY` of the domain.
+# Whether the agent that will run is eligible.
 
 AGENT_UNKNOWN = Rule("agent_unknown", _ERROR, "the agent that would run is not configured")
 SANDBOX = Rule(
@@ -146,11 +125,8 @@ THINKING = Rule("thinking", _ERROR, "the word for a thinking level is none")
 RUNTIME = Rule("runtime", _ERROR, "the agent has no runtime, or one that is not served")
 CREDENTIALS = Rule("credentials", _ERROR, "credentials of the agent cannot be had")
 WORKSPACE = Rule("workspace", _ERROR, "the child's folder cannot be used or made")
-ELIGIBILITY = (AGENT_UNKNOWN, SANDBOX, THINKING, RUNTIME, CREDENTIALS, WORKSPACE)
 
-# The steps of a preparation, in their order. They are no table that is judged: a step refuses
-# because of what came of an effect outside, at whichever moment that was. What they compared is
-# told by the table `STEP_RULES`.
+# The steps of a preparation, in their order.
 
 THREAD_BINDING = Rule("thread_binding", _ERROR, "a thread is asked for, and none was bound")
 CONTEXT_FORK = Rule("context_fork", _ERROR, "a fork is asked for, and none can be made")
@@ -163,16 +139,11 @@ ATTACHMENTS = Rule(
 CONTEXT_ENGINE = Rule("context_engine", _ERROR, "the context engine did not prepare the child")
 STEPS = (THREAD_BINDING, CONTEXT_FORK, ATTACHMENTS, CONTEXT_ENGINE)
 
-# What can refuse a spawn at any time of its preparation. Each is the act of somebody else, and
-# nothing is compared.
+# What can refuse a spawn at any time of its preparation.
 
 STOPPED = Rule("stopped", _ERROR, "the spawn was stopped before its session was created")
 ERASED = Rule("erased", _ERROR, "the texts of its session were erased while it was prepared")
 BATCH = Rule("batch", _ERROR, "another task of its batch could not be prepared")
-ANY_TIME = (STOPPED, ERASED, BATCH)
-
-RULES = (*ADMISSION, *DEPENDENCIES, *ELIGIBILITY, *STEPS, *ANY_TIME)
-RULE_NAMES = tuple(one.name for one in RULES)
 
 # Choices: explained where they are made, between the rules.
 
@@ -184,13 +155,3 @@ RUN_TIMEOUT = Rule("run_timeout", (), "how long the run may take")
 TOOLS = Rule("tool_policy", (), "which tools the child has")
 CAPABILITIES = Rule("capabilities", (), "what the child may do to others")
 PREAMBLE = Rule("preamble", (), "how much context its requester handed over")
-CHOICES = (
-    WAITS_FOR,
-    CONTEXT_SCRIPTS,
-    OVERRIDE,
-    MODEL,
-    RUN_TIMEOUT,
-    TOOLS,
-    CAPABILITIES,
-    PREAMBLE,
-)

@@ -34,6 +34,7 @@ from domain.session.state import Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
 from domain.spawn.dependencies import request_field
 from domain.spawn.dependency_rules import WAITS, DependencyFacts
+from domain.spawn.stages import names_of
 from domain.values import rules
 from domain.values.json_text import compact_json
 from domain.values.record import ContentRef
@@ -64,9 +65,8 @@ from domain.what_if.verdict import (
 
 AGENTS_REMEMBERED_MAX = 1_000
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
-REQUEST_NAMES = ADMISSION_NAMES | {one.name for one in rules.DEPENDENCIES}
+REQUEST_NAMES = ADMISSION_NAMES | names_of("dependencies")
 """The rules by which all that one request asks for is permitted or refused."""
-_ELIGIBILITY = frozenset(one.rule.name for one in ELIGIBILITY)
 _TARGET = "hook subagentDeliveryTarget"
 _UNREAD = "?"
 """For a text that decides nothing but what is said to the caller."""
@@ -841,8 +841,8 @@ class _DecisionAgain:
         return _differs("/webhooks", announced.webhooks, sent)
 
 
-_BEFORE_CREATION = ADMISSION_NAMES | _ELIGIBILITY | {one.name for one in rules.STEPS}
-_OF_OTHERS = frozenset({rules.STOPPED.name, rules.ERASED.name, rules.BATCH.name})
+_BEFORE_CREATION = ADMISSION_NAMES | names_of("plan", "steps")
+_OF_OTHERS = names_of("other")
 _PLAN_FIELDS = tuple(
     (field, f"/{alias}")
     for field, alias in (

@@ -16,6 +16,7 @@ from domain.context.thread_binding import Origin, unavailable_thread
 from domain.run.facts import STEP_ORDER, AttachmentsRequest, StepName
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.stages import names_of
 from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.what_if.record import RecordedDecision
@@ -105,8 +106,8 @@ class StepsAgain:
         refused = self.record.refused
         if refused is None:
             return self.record.created is not None
-        behind = {*rules.DEPENDENCIES, rules.SHARED_CONTEXT}
-        return refused.step != "admission" and refused.rule in {one.name for one in behind}
+        behind = names_of("dependencies") | {rules.SHARED_CONTEXT.name}
+        return refused.step != "admission" and refused.rule in behind
 
     @property
     def _is_same_agent(self) -> bool:

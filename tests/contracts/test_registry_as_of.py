@@ -170,7 +170,8 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("seed", nightly_but(range(2), [0]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2))
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
     postgres: RunningLog, registry: Registry, seed: int
 ) -> None:

@@ -170,6 +170,8 @@ async def test_an_answer_that_is_too_long_is_read_no_further(
             await client.head()
 
 
+# What waits in another thread cannot be woken: there it ends with the time of its request.
+@pytest.mark.parametrize("served", [AsyncClient], ids=["awaits"], indirect=True)
 async def test_a_client_that_is_closed_waits_for_nobody(served: Serving) -> None:
     async with served(b"") as (seen, client):
         waiting = asyncio.create_task(client.head())

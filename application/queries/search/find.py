@@ -58,9 +58,9 @@ from application.queries.views.event import EventView, event_view
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import nearest_word
 from domain.event_types import ConfigurationActivated
+from domain.spawn.stages import RULE_NAMES
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import run_stream
-from domain.values.rules import RULE_NAMES
 
 BREAKPOINTS_MAX = 100
 EVENTS_READ_MAX = 15_000

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import WithJsonSchema
 
-from domain.values.rules import CHOICES, RULE_NAMES
+from domain.spawn.stages import CHOICES, RULE_NAMES
 
 # A name is shown as it is on record, also one that a later release has recorded; the description of
 # the API has those of this release.

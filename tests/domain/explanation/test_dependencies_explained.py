@@ -4,7 +4,8 @@ import pytest
 
 from domain.run.events import DependencyMet
 from domain.run.facts import BatchFacts
-from domain.values.rules import DEPENDENCIES, WAITS_FOR, Rule
+from domain.spawn.stages import RULES, names_of
+from domain.values.rules import WAITS_FOR, Rule
 from tests.support.builders.explained_spawns import ADMITTED, results, the, told
 from tests.support.builders.run_histories import refused
 from tests.support.builders.storytelling import requested, run_id
@@ -54,7 +55,10 @@ def test_it_is_not_judged_before_its_turn() -> None:
     assert results(asked, ADMITTED, refused(rule="model"))[WAITS_FOR.name] == "passed"
 
 
-@pytest.mark.parametrize("rule", DEPENDENCIES, ids=lambda rule: rule.name)
+_DEPENDENCIES = [one for one in RULES if one.name in names_of("dependencies")]
+
+
+@pytest.mark.parametrize("rule", _DEPENDENCIES, ids=lambda rule: rule.name)
 def test_a_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
     asked = requested(dependencies=(dependency(),))
     events = asked, refused(rule=rule.name, status="error", step="admission")

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from domain.values.rules import RULE_NAMES
+from domain.spawn.stages import RULE_NAMES
 from infrastructure.inbound.http.responses.examples import PROBLEMS
 from infrastructure.inbound.http.responses.problems import (
     MEDIA_TYPE,

@@ -37,8 +37,8 @@ from domain.event_types import ConfigurationActivated
 from domain.run.events import SpawnRefused
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.stages import RULE_NAMES
 from domain.values.record import run_id_of
-from domain.values.rules import RULE_NAMES
 from tests.support.builders.generated_pasts import EVENTS, SEEDS, generated_url
 from tests.support.builders.searched_services import activate, caller, services_on
 from tests.support.builders.storytelling import ROOT

@@ -87,7 +87,7 @@ export interface CallerView {
 
 export interface ComparedDecisionView {
   step: string
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | 'dependencies' | 'context_scripts' | 'override' | 'model' | 'run_timeout' | 'tool_policy' | 'capabilities' | 'preamble'
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | 'dependencies' | 'context_scripts' | 'override' | 'model' | 'run_timeout' | 'tool_policy' | 'capabilities' | 'preamble'
   same: boolean
   left: ComparedRuleView | null
   right: ComparedRuleView | null
@@ -401,7 +401,7 @@ export interface Problem {
   instance: string
   code: 'bodies_busy' | 'cannot_respawn' | 'cannot_yield' | 'claim_over' | 'claimed_elsewhere' | 'erased' | 'foreign_cursor' | 'foreign_host' | 'foreign_origin' | 'headers_too_large' | 'idempotency_in_flight' | 'idempotency_key_reused' | 'internal' | 'invalid_request' | 'malformed_json' | 'method_not_allowed' | 'no_announcement' | 'no_session' | 'not_external' | 'not_found' | 'not_json' | 'not_offered' | 'not_permitted' | 'not_served_yet' | 'not_started' | 'precondition_failed' | 'queue_full' | 'run_active' | 'run_over' | 'session_closed' | 'spawn_error' | 'spawn_forbidden' | 'steered_too_soon' | 'target_too_long' | 'too_large' | 'too_much_told' | 'too_slow' | 'transcript_gap' | 'transcript_is_kept_here' | 'unauthorized' | 'unavailable' | 'what_if_busy'
   retryable: boolean
-  rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch'
+  rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch'
   limit?: number
   current?: number
   runId?: string
@@ -483,7 +483,7 @@ export interface RedrivenAnswer {
 }
 
 export interface RefusalView {
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch'
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch'
   status: 'forbidden' | 'error'
   text: string
   current: number | null
@@ -501,7 +501,7 @@ export interface RefusedRunView {
   respawnedFrom: string | null
   createdAt: string
   stages: ReachedStageView[]
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
   childSessionKey: string | null
 }
 
@@ -555,7 +555,7 @@ export interface RevokedAnswer {
 
 export interface RuleView {
   step: string
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | 'dependencies' | 'context_scripts' | 'override' | 'model' | 'run_timeout' | 'tool_policy' | 'capabilities' | 'preamble'
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | 'dependencies' | 'context_scripts' | 'override' | 'model' | 'run_timeout' | 'tool_policy' | 'capabilities' | 'preamble'
   result: 'passed' | 'refused' | 'not_judged' | 'not_recorded'
   compared: Record<string, JsonValue> | null
   text: string
@@ -646,7 +646,7 @@ export interface RunMetadataView {
   stages: ReachedStageView[]
   runtimeMs: number | null
   error: string | null
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
   usage: UsageView | null
   estimatedCostUsd: number | null
   transcriptPath: string | null
@@ -712,7 +712,7 @@ export interface RunSummary {
   stages: ReachedStageView[]
   runtimeMs: number | null
   error: string | null
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
   usage: UsageView | null
   estimatedCostUsd: number | null
   transcriptPath: string | null
@@ -774,7 +774,7 @@ export interface RunView {
   stages: ReachedStageView[]
   runtimeMs: number | null
   error: string | null
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
   usage: UsageView | null
   estimatedCostUsd: number | null
   transcriptPath: string | null
@@ -1068,7 +1068,7 @@ export interface WhatIfVerdictView {
   requesterSessionKey: string
   configRevision: number
   verdict: 'same' | 'newly-refused' | 'newly-allowed' | 'different-agent' | 'different-model' | 'different-plan' | 'different-context' | 'different-announcement' | 'not-replayable'
-  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+  rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
   text: string | null
   difference: DifferenceView | null
   missing: string[]
@@ -1258,7 +1258,7 @@ export interface Parameters {
     q?: string | null
     requester?: string | null
     respawnedFrom?: string | null
-    rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+    rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
     since?: string | null
     stage?: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused' | ('requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused')[] | null
     status?: 'preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused' | ('preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused')[] | null
@@ -1280,7 +1280,7 @@ export interface Parameters {
     outcome?: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown' | ('success' | 'error' | 'timeout' | 'stopped' | 'unknown')[] | null
     requester?: string | null
     respawnedFrom?: string | null
-    rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'reference_unknown' | 'reference_ambiguous' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
+    rule?: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
     since?: string | null
     stage?: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused' | ('requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused')[] | null
     status?: 'preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused' | ('preparing' | 'waiting' | 'queued' | 'running' | 'done' | 'failed' | 'timeout' | 'stopped' | 'unknown' | 'refused')[] | null
