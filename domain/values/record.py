@@ -55,15 +55,15 @@ class Fact(
 
     def members(self) -> dict[str, Any]:
         """Return all of its fields, also those with their defaults, as JSON has them."""
+        values = msgspec.structs.astuple(self)
         return {
-            name: _plain(getattr(self, field))
-            for field, name in zip(
-                self.__struct_fields__, self.__struct_encode_fields__, strict=True
-            )
+            name: value if type(value) in _JSON_TYPES else _plain(value)
+            for name, value in zip(self.__struct_encode_fields__, values, strict=True)
         }
 
 
 _ENCODER = msgspec.json.Encoder()
+_JSON_TYPES = frozenset((str, int, float, bool, type(None)))
 
 
 def _plain(value: Any) -> Any:
