@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from msgspec.structs import fields
+
+from domain.event_types import EVENT_TYPES
+from domain.run.state import Run
+from domain.session.state import Session
 from domain.values.record import Fact
 
 F = TypeVar("F", bound=Fact)
@@ -34,3 +39,20 @@ def _facts_at(kind: type[Fact], name: str) -> list[type[Fact]]:
     hint = get_type_hints(kind)[name]
     parts = (hint, *get_args(hint), *(one for part in get_args(hint) for one in get_args(part)))
     return [one for one in parts if isinstance(one, type) and issubclass(one, Fact)]
+
+
+def recorded_facts() -> list[type[Fact]]:
+    """Return all facts that are stored: events, states and the facts in them, by name."""
+    found = set[type[Fact]]()
+    for kind in (*EVENT_TYPES.values(), Run, Session):
+        _add_facts_in(kind, found)
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def _add_facts_in(hint: Any, found: set[type[Fact]]) -> None:
+    for part in get_args(hint):
+        _add_facts_in(part, found)
+    if isinstance(hint, type) and issubclass(hint, Fact) and hint not in found:
+        found.add(hint)
+        for field in fields(hint):
+            _add_facts_in(field.type, found)
