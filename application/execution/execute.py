@@ -37,7 +37,7 @@ from application.ports.transcripts import Transcripts
 from domain.context.fork import told_entry
 from domain.run.events import RunClaimed
 from domain.run.state import Run
-from domain.spawn.batch import is_as_assumed, speculative_run
+from domain.spawn.batch import is_as_assumed, speculative
 from domain.values.refusals import LostClaim, NotYet, Rejected, StopWanted, WrongStage
 
 # What the end of a runtime means when it was killed: whoever wanted that speaks first.
@@ -231,7 +231,7 @@ class RunExecutor:
     async def start_with_claim(self, child: QueuedChild, holder: str) -> StartWithClaim | None:
         """The start of a run in the transaction of its claim by this holder; None when something
         has to stand ready before that, or the run cannot be launched."""
-        run = speculative_run(child.run, RunClaimed(holder=holder, attempt=1), child.run.created_at)
+        run = speculative(child.run, RunClaimed(holder=holder, attempt=1))
         launch = None
         if not child.is_sharing:
             launch = await self._launch_in_process(run, child)

@@ -78,3 +78,13 @@ class RecordedEvent(NamedTuple):
 
     envelope: Envelope
     event: AnyEvent
+
+    @property
+    def stream(self) -> str:
+        """Whose event it is."""
+        return self.envelope.stream
+
+    @property
+    def stamp(self) -> Stamp:
+        """What a fold needs of its envelope."""
+        return self.envelope.stamp

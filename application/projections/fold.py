@@ -1,26 +1,20 @@
 """The fold of the log into rows: the one used by the writer, by a rebuild and by time travel."""
 
-from collections.abc import Callable, Iterable, KeysView
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from application.projections.catalog import PROJECTIONS
 from application.projections.projection import Projection
 from domain.event_types import AnyEvent
-from domain.run.events import RunEvent
-from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
-from domain.session.events import SessionEvent
 from domain.session.state import Session
-from domain.session.state import evolve as evolve_session
-from domain.values.record import Stamp, run_id_of, session_key_of
+from domain.states import STATES_MAX, Occurrence, State, States, StreamEvent
+from domain.values.record import Stamp
 
 FOREVER = 2**62
 """The end position of a row that is still true."""
-
-_RUN_EVENTS = frozenset(get_args(RunEvent))
-_SESSION_EVENTS = frozenset(get_args(SessionEvent))
 
 AnyRow = TypeVar("AnyRow")
 RowKey = TypeVar("RowKey")
@@ -60,6 +54,33 @@ class RowChanges(Generic[RowKey, AnyRow]):
         self.opened.append(RowSpan(row, position, FOREVER))
 
 
+class StateSource(Protocol):
+    """Where states are found that are not in memory: as of position `at`, the last one of a
+    transaction, those that exist."""
+
+    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
+        """The states of these runs."""
+        ...
+
+    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
+        """The states of these sessions."""
+        ...
+
+
+async def load_missing(
+    states: States, page: Iterable[Occurrence], source: StateSource, after: int
+) -> None:
+    """Have in memory, as of the position `after`, the states that a page of events goes on from.
+
+    The page has all events behind that position, in order, of the streams that are in it.
+    """
+    runs, sessions = states.missing((one.stream, one.stamp.version) for one in page)
+    if runs:
+        states.put(await source.runs(runs, after))
+    if sessions:
+        states.put(await source.sessions(sessions, after))
+
+
 class _Change(NamedTuple):
     """That a key has events in the transaction: the last one's position, and whether one of them is
     the first of all."""
@@ -76,8 +97,8 @@ def _plain_rows(projection: Projection[Any, Any]) -> RowFunction:
 
 
 class Fold:
-    """Carries the states of runs and sessions through events, and collects the rows that they are
-    in each projection.
+    """Takes events into states, and collects the rows that runs and sessions are in each
+    projection.
 
     A key has one row a transaction, made at its end: what it is after its last event in there.
     Nobody sees a transaction half, and each row that is not made need not be stored and ended.
@@ -91,9 +112,12 @@ class Fold:
         runs: Iterable[Run],
         sessions: Iterable[Session],
         row_of: Callable[[Projection[Any, Any]], RowFunction] = _plain_rows,
+        *,
+        states_max: int = STATES_MAX,
     ) -> None:
-        self.runs: dict[UUID, Run] = {run.run_id: run for run in runs}
-        self.sessions: dict[str, Session] = {one.session_key: one for one in sessions}
+        self.states = States((*runs, *sessions), states_max=states_max)
+        self.runs: Mapping[UUID, Run] = self.states.runs
+        self.sessions: Mapping[str, Session] = self.states.sessions
         self._functions = [(one, row_of(one)) for one in PROJECTIONS]
         self._changed_runs: dict[UUID, _Change] = {}
         self._changed_sessions: dict[str, _Change] = {}
@@ -126,32 +150,18 @@ class Fold:
 
     def version_of(self, stream: str) -> int:
         """The version of a run's or session's stream; 0 when nothing is on record."""
-        run_id = run_id_of(stream)
-        state = (
-            self.runs.get(run_id)
-            if run_id is not None
-            else self.sessions.get(session_key_of(stream) or "")
-        )
+        state = self.states.of(stream)
         return state.version if state is not None else 0
 
     def apply(self, stream: str, event: AnyEvent, stamp: Stamp) -> None:
         """Take one event in. `CorruptHistory` when it does not fit the state."""
-        # By the very type: to ask whether it is an instance of one of so many takes far longer.
-        if type(event) in _RUN_EVENTS:
-            run_id = run_id_of(stream)
-            assert run_id is not None
-            before = self.runs.get(run_id)
-            run = evolve_run(before, cast("RunEvent", event), stamp)
-            self.runs[run_id] = run
-            changed = self._changed_runs.get(run_id)
-            first = before is None or (changed is not None and changed.first)
-            self._changed_runs[run_id] = _Change(stamp.position, first)
-        elif type(event) in _SESSION_EVENTS:
-            key = session_key_of(stream)
-            assert key is not None
-            known = self.sessions.get(key)
-            session = evolve_session(known, cast("SessionEvent", event), stamp)
-            self.sessions[key] = session
-            altered = self._changed_sessions.get(key)
-            first = known is None or (altered is not None and altered.first)
-            self._changed_sessions[key] = _Change(stamp.position, first)
+        _, before, after = self.states.take(StreamEvent(stream, event, stamp))
+        if isinstance(after, Run):
+            _note(self._changed_runs, after.run_id, stamp.position, before)
+        elif after is not None:
+            _note(self._changed_sessions, after.session_key, stamp.position, before)
+
+
+def _note(changes: dict[RowKey, _Change], key: RowKey, position: int, before: State | None) -> None:
+    known = changes.get(key)
+    changes[key] = _Change(position, before is None or (known is not None and known.first))

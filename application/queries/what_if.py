@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, cast
+from itertools import takewhile
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -44,16 +45,15 @@ from domain.configuration.problems import ConfigurationError, nearest_word
 from domain.run.events import (
     AgentOverridden,
     MessageReceived,
-    RunEvent,
     RunStarted,
     SessionCreated,
     SpawnRefused,
     SpawnRequested,
 )
-from domain.run.evolve import evolve
 from domain.run.state import Run
 from domain.session.events import ChildReleased
 from domain.session.state import Session
+from domain.states import states
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.body import Body
 from domain.values.json_text import compact_json
@@ -958,10 +958,8 @@ def _started_at(events: Sequence[RecordedEvent]) -> int | None:
 def _run_at(events: Iterable[RecordedEvent], position: int) -> Run | None:
     """A run as of a position, from its events; None when it was not there."""
     run: Run | None = None
-    for one in events:
-        if one.envelope.position > position:
-            break
-        run = evolve(run, cast("RunEvent", one.event), one.envelope.stamp)
+    for step in states(takewhile(lambda one: one.envelope.position <= position, events)):
+        run = step.run
     return run
 
 

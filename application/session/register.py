@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
@@ -16,8 +17,9 @@ from application.log.texts import SessionTexts
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from domain.session.events import SessionEvent, SessionObserved
-from domain.session.state import Session, evolve
+from domain.session.state import Session
 from domain.spawn.decide import SessionRegistration, find_depth, observe_session
+from domain.states import States, StreamEvent
 from domain.values.record import Stamp, session_stream
 from domain.values.refusals import ConfigurationMoved
 from domain.values.session_key import agent_id_of
@@ -56,7 +58,9 @@ async def submit_to_session(
         before: tuple[SessionEvent, ...] = ()
         if session is None:
             registered = _registered(named, pinned, actor, world)
-            before, session = (registered,), evolve(None, registered, Stamp(0, 1, world.now))
+            before = (registered,)
+            first = StreamEvent(stream, registered, Stamp(0, 1, world.now))
+            session = cast("Session", States().take(first).after)
         events = decide(session)
         if not events:
             return Decision(None, answer=answer)

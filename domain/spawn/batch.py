@@ -6,23 +6,24 @@ all are refused.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand
 from domain.run.events import RunEvent, SessionCreated, SpawnRefused
-from domain.run.evolve import evolve as evolve_run
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
-from domain.session.state import evolve as evolve_session
 from domain.spawn.cascade import CascadeState, StreamChanges, decide
+from domain.states import State, States, StreamEvent, stream_of
 from domain.values import rules
-from domain.values.record import Stamp, run_id_of, session_key_of
+from domain.values.record import Stamp, run_id_of
 from domain.values.refusals import ReadAgain, Rejected
 from domain.values.text import single_line
+
+AnyState = TypeVar("AnyState", Run, Session)
 
 # What is so after changes that are decided and not recorded yet, for what is decided next.
 #
@@ -34,24 +35,25 @@ def speculative_state(
 ) -> CascadeState:
     """The family after changes to any runs and sessions. `at` stands for when they are seen
     first."""
-    runs, sessions = dict(family.runs), dict(family.sessions)
+    memory = States((*family.runs.values(), *family.sessions.values()))
     for stream, event in changes:
-        run_id, key = run_id_of(stream), session_key_of(stream)
-        if run_id is not None:
-            runs[run_id] = speculative_run(runs.get(run_id), cast("RunEvent", event), at)
-        elif key is not None:
-            sessions[key] = speculative_session(sessions.get(key), cast("SessionEvent", event), at)
-    return CascadeState(runs, sessions)
+        memory.take(StreamEvent(stream, event, _provisional(memory.of(stream), at)))
+    return CascadeState(memory.runs, memory.sessions)
 
 
-def speculative_run(run: Run | None, event: RunEvent, at: datetime) -> Run:
-    """The run after one more event."""
-    if run is None:
-        return evolve_run(None, event, Stamp(1, 1, at))
-    return evolve_run(run, event, Stamp(run.created_position, run.version + 1, run.created_at))
+def speculative(state: AnyState, event: RunEvent | SessionEvent) -> AnyState:
+    """The run or session after one more event."""
+    one = StreamEvent(stream_of(state), event, _provisional(state, state.created_at))
+    return cast("AnyState", States((state,)).take(one).after)
 
 
-def is_as_assumed(run: Run, speculative: Run) -> bool:
+def _provisional(state: State | None, at: datetime) -> Stamp:
+    if state is None:
+        return Stamp(1, 1, at)
+    return Stamp(state.created_position, state.version + 1, state.created_at)
+
+
+def is_as_assumed(run: Run, assumed: Run) -> bool:
     """Whether a run on record is what was assumed of it, but for where and when it was recorded."""
     recorded = {
         "created_position": run.created_position,
@@ -61,15 +63,7 @@ def is_as_assumed(run: Run, speculative: Run) -> bool:
         "hooks": run.hooks,
         "effects_at": run.effects_at,
     }
-    return run == speculative.changed(recorded)
-
-
-def speculative_session(session: Session | None, event: SessionEvent, at: datetime) -> Session:
-    """The session after one more event."""
-    if session is None:
-        return evolve_session(None, event, Stamp(1, 1, at))
-    stamp = Stamp(session.created_position, session.version + 1, session.created_at)
-    return evolve_session(session, event, stamp)
+    return run == assumed.changed(recorded)
 
 
 NONE_STARTED = " No task of this batch was started."

@@ -22,7 +22,7 @@ from domain.session.shared_context import (
 from domain.session.state import Session
 from domain.spawn import request
 from domain.spawn.admission import ADMISSION, SpawnPolicy, admission_facts, admit
-from domain.spawn.batch import speculative_session
+from domain.spawn.batch import speculative
 from domain.spawn.request import (
     RequestSpawn,
     StoreText,
@@ -209,7 +209,7 @@ def _admit_children(
             )
             continue
         for event in decide_session(session, AdmitChild(command.run_id, policy.max_children)):
-            session = speculative_session(session, event, session.created_at)
+            session = speculative(session, event)
             yield event
 
 

@@ -4,9 +4,9 @@ The states are those that `GET /v1/runs/{runId}` shows, folded once from the run
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -36,11 +36,10 @@ from application.queries.views.event import ActorView
 from application.queries.views.run import RunMetadataView, RunView
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import parts_of, pointer_of
-from domain.run.events import RunEvent, StepUndoFailed
-from domain.run.evolve import evolve
+from domain.run.events import StepUndoFailed
 from domain.run.facts import StepName
 from domain.run.lifecycle import STAGE_REACHED_BY
-from domain.run.state import Run
+from domain.states import states
 
 EVENTS_MAX = 10_000
 """A run has some dozens; one that cannot be undone gets another with each attempt."""
@@ -164,7 +163,8 @@ async def get_run_history(
     set_by: dict[FieldPath, RecordedEvent] = {}
     before: StateDocument = {}
     stages: list[ReachedStage] = []
-    for number, (recorded, state) in enumerate(_states(events)):
+    for number, step in enumerate(states(events)):
+        recorded, state = step.at, step.run
         stages += _reached(recorded)
         document = run_document(state, inner, errors, stages, is_full=is_full)
         changed = _changed_fields(before, document, wanted)
@@ -187,14 +187,6 @@ async def get_run_history(
         next_after=following,
     )
     return Answer(view, moment.position)
-
-
-def _states(events: Sequence[RecordedEvent]) -> Iterator[tuple[RecordedEvent, Run]]:
-    """Each event of a run with the state behind it."""
-    run: Run | None = None
-    for recorded in events:
-        run = evolve(run, cast("RunEvent", recorded.event), recorded.envelope.stamp)
-        yield recorded, run
 
 
 def _reached(recorded: RecordedEvent) -> list[ReachedStage]:

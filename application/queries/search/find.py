@@ -51,7 +51,7 @@ from application.queries.search.finders import (
     SessionFieldFinder,
 )
 from application.queries.search.pages import SearchedEvents
-from application.queries.search.states import FoldedStates
+from application.queries.search.states import RegistryStates
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_root, resolve_session_key
 from application.queries.views.event import EventView, event_view
@@ -426,11 +426,11 @@ class _Search:
         if question.field is None:
             types = _type_names(question)
             return EventFinder(types, scope, self._work)
-        states = FoldedStates(self._work.registry)
+        source = RegistryStates(self._work.registry)
         becomes = question.becomes
         if scope.requester is not None:
-            return SessionFieldFinder(question.field, becomes, scope.requester, states, self._work)
-        return FieldFinder(question.field, becomes, scope, states)
+            return SessionFieldFinder(question.field, becomes, scope.requester, source, self._work)
+        return FieldFinder(question.field, becomes, scope, source)
 
     async def _held_already(self, finder: BreakpointFinder, position: int) -> list[Breakpoint]:
         """Whether the field of the one run or session has the value already where the range

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, get_args
+from typing import Protocol, cast, get_args
 from uuid import UUID
 
 from pydantic import JsonValue
 
 from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
+from application.projections.fold import StateSource, load_missing
 from application.queries.configuration import configuration_in_force
 from application.queries.search.condition import POSITION, Condition
 from application.queries.search.counts import RunCounts, RunScope
@@ -19,15 +20,13 @@ from application.queries.search.fields import (
     field_value,
     is_value,
 )
-from application.queries.search.states import (
-    FoldedStates,
-    RunStep,
-    SessionStep,
-    type_names,
-)
+from application.queries.search.states import type_names
 from domain.event_types import ConfigurationActivated
 from domain.run.events import RunEvent, SpawnRefused
+from domain.run.state import Run
 from domain.session.events import SessionEvent, SessionObserved
+from domain.session.state import Session
+from domain.states import States
 from domain.values.record import session_stream
 
 Values = Mapping[str, JsonValue]
@@ -137,32 +136,34 @@ class FieldFinder:
     """Finds where a field of a run becomes a value, or just another one when that is None."""
 
     def __init__(
-        self, name: str, becomes: str | None, scope: RunScope, states: FoldedStates
+        self, name: str, becomes: str | None, scope: RunScope, source: StateSource
     ) -> None:
         self._name = name
         self._becomes = becomes
         self._scope = scope
-        self._states = states
+        self._source = source
+        self._states = States()
         self.types = type_names(get_args(RunEvent))
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
         """Have the states in memory."""
-        await self._states.load(events, after)
+        self._states.shrink()
+        await load_missing(self._states, events, self._source, after)
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
         """The breakpoint at an event."""
-        step = self._states.apply(recorded)
-        if not isinstance(step, RunStep) or not self._scope.takes(step.after):
+        _, run_before, run = self._states.take(recorded)
+        if not isinstance(run, Run) or not self._scope.takes(run):
             return []
         read = RUN_FIELDS[self._name]
-        before, after = field_value(read, step.before), field_value(read, step.after)
+        before, after = (field_value(read, cast("Run | None", one)) for one in (run_before, run))
         if before == after or not _is_wanted(after, self._becomes):
             return []
         return [
             Breakpoint(
                 position=recorded.envelope.position,
                 recorded=recorded,
-                run_id=step.after.run_id,
+                run_id=run.run_id,
                 before={self._name: before},
                 after={self._name: after},
             )
@@ -177,13 +178,14 @@ class SessionFieldFinder:
         name: str,
         becomes: str | None,
         session_key: str,
-        states: FoldedStates,
+        source: StateSource,
         work: UnitOfWork,
     ) -> None:
         self._name = name
         self._becomes = becomes
         self._session_key = session_key
-        self._states = states
+        self._source = source
+        self._states = States()
         self._work = work
         self._last: tuple[JsonValue] | None = None
         # The cap of a session is told from its first event on, and changes with the configuration.
@@ -192,7 +194,8 @@ class SessionFieldFinder:
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
         """Have the state in memory."""
-        await self._states.load([one for one in events if self._is_own(one)], after)
+        own = [one for one in events if self._is_own(one)]
+        await load_missing(self._states, own, self._source, after)
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
         """The breakpoint at an event."""
@@ -204,10 +207,11 @@ class SessionFieldFinder:
             after = await self.value_at(position)
             self._last = (after,)
         elif self._is_own(recorded):
-            step = self._states.apply(recorded)
-            assert isinstance(step, SessionStep)
+            step = self._states.take(recorded)
             read = SESSION_FIELDS[self._name]
-            before, after = field_value(read, step.before), field_value(read, step.after)
+            before, after = (
+                field_value(read, cast("Session | None", one)) for one in (step.before, step.after)
+            )
         else:
             return []
         if before == after or not _is_wanted(after, self._becomes):

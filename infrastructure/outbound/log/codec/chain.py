@@ -7,7 +7,7 @@ are eight bytes, big endian; instants are microseconds since 1970-01-01 UTC.
 
 import hashlib
 import struct
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
@@ -26,6 +26,12 @@ def microseconds(instant: datetime) -> int:
     """Exact microseconds since the epoch (floats would lose some)."""
     delta = instant - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+@lru_cache(maxsize=CACHED_INSTANTS_MAX)
+def instant_at(microseconds_: int) -> datetime:
+    """The instant so many microseconds after the epoch. `OverflowError` when there is none."""
+    return _EPOCH + timedelta(microseconds=microseconds_)
 
 
 def _text(value: str | None) -> bytes:

@@ -3,39 +3,20 @@ before them."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from application.projections.fold import FOREVER, Fold
-from domain.event_types import AnyEvent
-from domain.run.events import RunEvent
-from domain.run.evolve import evolve as evolve_run
+from application.projections.fold import FOREVER, Fold, StateSource, load_missing
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import Stamp, run_id_of, run_stream, session_key_of
+from domain.states import StreamEvent, states
+from domain.values.record import Stamp, run_stream
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 _Key = TypeVar("_Key", UUID, str)
-
-
-class FoldedEvent(NamedTuple):
-    """What a fold needs of an event; `version` is its place in `stream`, from 1."""
-
-    position: int
-    stream: str
-    version: int
-    recorded_at: datetime
-    event_id: UUID
-    event: AnyEvent
-
-    @property
-    def stamp(self) -> Stamp:
-        """What a state takes over of it beside the event."""
-        return Stamp(self.position, self.version, self.recorded_at, self.event_id)
 
 
 class FoldPage(NamedTuple):
@@ -44,7 +25,7 @@ class FoldPage(NamedTuple):
     The last transaction has ended or not, when its end is not among them."""
 
     after: int
-    events: Sequence[FoldedEvent]
+    events: Sequence[StreamEvent]
     ends: Sequence[int]
 
 
@@ -86,24 +67,13 @@ async def read_page(
 
 async def read_stream(
     connection: LogConnection, mapper: EventMapper, stream: str, *, until: int
-) -> list[FoldedEvent]:
+) -> list[StreamEvent]:
     """The events of a stream up to version `until`.
 
     `CorruptHistory` when one cannot be read by this program.
     """
     cursor = await connection.execute(_OF_STREAM, [stream, until], binary=True)
     return [folded_event(row, mapper) for row in await cursor.fetchall()]
-
-
-def fold_run(events: Iterable[FoldedEvent]) -> Run | None:
-    """What the first events of a run's stream lead to; None for none.
-
-    `CorruptHistory` when one does not fit the state before it.
-    """
-    run: Run | None = None
-    for one in events:
-        run = evolve_run(run, cast("RunEvent", one.event), one.stamp)
-    return run
 
 
 async def runs_folded(
@@ -134,18 +104,18 @@ async def runs_folded(
 
 
 def _folded_up_to(
-    positions: Sequence[int], events: Iterable[FoldedEvent]
+    positions: Sequence[int], events: Iterable[StreamEvent]
 ) -> Iterator[tuple[int, Run]]:
     """The run as of each of these positions, in rising order, where it was there."""
     run: Run | None = None
     left = iter(positions)
     at = next(left)
-    for one in events:
-        while one.position > at:
+    for step in states(events):
+        while step.at.stamp.position > at:
             if run is not None:
                 yield at, run
             at = next(left)
-        run = evolve_run(run, cast("RunEvent", one.event), one.stamp)
+        run = step.run
     assert run is not None
     yield at, run
     yield from ((later, run) for later in left)
@@ -164,9 +134,8 @@ def fold_rows_of_runs(
     `CorruptHistory` when an event cannot be folded by this program.
     """
     for place, those in groupby(rows, key=itemgetter(0)):
-        run = fold_run(folded_event(row[1:], mapper) for row in those)
-        assert run is not None
-        yield place - 1, run
+        *_, last = states(folded_event(row[1:], mapper) for row in those)
+        yield place - 1, last.run
 
 
 async def end_of_transaction(connection: LogConnection, position: int) -> int | None:
@@ -199,25 +168,12 @@ _EVENTS = (
 _IN_PART = " AND (hashtext(stream) & 2147483647) %% %(parts)s = %(part)s"
 
 
-def folded_event(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
+def folded_event(row: Sequence[Any], mapper: EventMapper) -> StreamEvent:
     """The event of a row of `EVENT_COLUMNS`. `CorruptHistory` when it cannot be read by this
     program."""
     position, stream, version, recorded_at, event_id, name, number, state = row
     event = mapper.event(stream, version, name, number, state)
-    return FoldedEvent(position, stream, version, recorded_at, event_id, event)
-
-
-class StateSource(Protocol):
-    """Where states are found that are not in memory: as of position `at`, the last one of a
-    transaction, those that exist."""
-
-    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
-        """The states of these runs."""
-        ...
-
-    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
-        """The states of these sessions."""
-        ...
+    return StreamEvent(stream, event, Stamp(position, version, recorded_at, event_id))
 
 
 class TableStates:
@@ -270,51 +226,18 @@ class TableStates:
         return found, later
 
 
-class FoldedKeys(NamedTuple):
-    """Of whom there were events."""
-
-    runs: set[UUID]
-    sessions: set[str]
-
-
-async def fold_page(fold: Fold, page: FoldPage, source: StateSource) -> FoldedKeys:
+async def fold_page(fold: Fold, page: FoldPage, source: StateSource) -> None:
     """Take a page in; states that are not in the fold are loaded.
 
     `CorruptHistory` when an event does not fit the state before it. After an error the fold is not
     usable any more.
     """
-    keys = await _load_states(fold, page, source)
+    await load_missing(fold.states, page.events, source, page.after)
     ends = iter(page.ends)
     end = next(ends, FOREVER)
     for one in page.events:
-        while one.position > end:
+        while one.stamp.position > end:
             fold.end_transaction()
             end = next(ends, FOREVER)
-        fold.apply(one.stream, one.event, one.stamp)
+        fold.apply(*one)
     fold.end_transaction()
-    return keys
-
-
-async def _load_states(fold: Fold, page: FoldPage, source: StateSource) -> FoldedKeys:
-    """Have the states in memory that the page goes on from; gives whose events are in it."""
-    first = {one.stream: one.version for one in reversed(page.events)}
-    keys = FoldedKeys(set(), set())
-    missing_runs: list[UUID] = []
-    missing_sessions: list[str] = []
-    for stream, version in first.items():
-        run_id, key = run_id_of(stream), session_key_of(stream)
-        if run_id is not None:
-            keys.runs.add(run_id)
-            if version > 1 and run_id not in fold.runs:
-                missing_runs.append(run_id)
-        elif key is not None:
-            keys.sessions.add(key)
-            if version > 1 and key not in fold.sessions:
-                missing_sessions.append(key)
-    if missing_runs:
-        for run in await source.runs(missing_runs, page.after):
-            fold.runs[run.run_id] = run
-    if missing_sessions:
-        for session in await source.sessions(missing_sessions, page.after):
-            fold.sessions[session.session_key] = session
-    return keys

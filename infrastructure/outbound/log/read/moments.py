@@ -14,6 +14,7 @@ from application.projections.fold import Fold
 from application.projections.run_rows import run_row
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.states import states
 from domain.values.record import run_stream
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
@@ -21,7 +22,6 @@ from infrastructure.outbound.log.read.fold_input import (
     EVENT_COLUMNS,
     FoldPage,
     fold_page,
-    fold_run,
     folded_event,
     read_stream,
     runs_folded,
@@ -123,7 +123,7 @@ async def moment_at(connection: LogConnection, position: int) -> Moment:
             break
         events = [folded_event(row[1:], mapper) for row in rows]
         await fold_page(fold, FoldPage(end, events, ()), source)
-        after = events[-1].position
+        after = events[-1].stamp.position
         await asyncio.sleep(0)
     return Moment(position, end, fold.runs, fold.sessions)
 
@@ -172,5 +172,9 @@ class Moments:
 
 async def run_at_version(connection: LogConnection, run_id: UUID, version: int) -> Run | None:
     """A run after so many of its events."""
-    run = fold_run(await read_stream(connection, EventMapper(), run_stream(run_id), until=version))
+    run: Run | None = None
+    for step in states(
+        await read_stream(connection, EventMapper(), run_stream(run_id), until=version)
+    ):
+        run = step.run
     return run if run is not None and run.version == version else None

@@ -3,16 +3,14 @@
 States stay in a bounded memory; one that was put out of it is loaded again when an event needs it.
 """
 
-from collections.abc import Hashable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from application.projections.catalog import PROJECTIONS
-from application.projections.fold import Fold, RowChanges
+from application.projections.fold import Fold, RowChanges, StateSource
+from domain.states import STATES_MAX
 from infrastructure.outbound.log.codec.rows import EncodedRow, RowEncoder
-from infrastructure.outbound.log.read.fold_input import FoldPage, StateSource, fold_page
+from infrastructure.outbound.log.read.fold_input import FoldPage, fold_page
 
-StreamKey = TypeVar("StreamKey", bound=Hashable)
-FoldedState = TypeVar("FoldedState")
 EncodedRows = RowChanges[Any, EncodedRow]
 
 
@@ -23,11 +21,12 @@ class PagedFold:
     `states_max` is how many states of each kind are kept between two pages.
     """
 
-    def __init__(self, source: StateSource, *, states_max: int) -> None:
+    def __init__(self, source: StateSource, *, states_max: int = STATES_MAX) -> None:
         self._source = source
-        self._states_max = states_max
         self._encoders = {one.name: RowEncoder(one) for one in PROJECTIONS}
-        self._fold = Fold((), (), lambda one: self._encoders[one.name].encode)
+        self._fold = Fold(
+            (), (), lambda one: self._encoders[one.name].encode, states_max=states_max
+        )
 
     @property
     def states_count(self) -> int:
@@ -42,19 +41,8 @@ class PagedFold:
         not usable any more.
         """
         fold = self._fold
-        used = await fold_page(fold, page, self._source)
-        _forget(fold.runs, used.runs, self._states_max)
-        _forget(fold.sessions, used.sessions, self._states_max)
+        await fold_page(fold, page, self._source)
+        fold.states.shrink()
         for encoder in self._encoders.values():
             encoder.forget()
         return fold.take_rows()
-
-
-def _forget(states: dict[StreamKey, FoldedState], used: Iterable[StreamKey], most: int) -> None:
-    """Keep the `most` states that were used last: a dict is in the order of use."""
-    for key in used:
-        state = states.pop(key, None)
-        if state is not None:
-            states[key] = state
-    for key in list(states)[: max(0, len(states) - most)]:
-        del states[key]

@@ -13,6 +13,7 @@ from typing import Any
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER, RowSpan
 from application.projections.projection import Projection
+from domain.states import STATES_MAX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, ended_columns
@@ -54,8 +55,6 @@ async def copy_rows(
 
 
 PAGE_EVENTS = 5_000
-STATES_MAX = 4_096
-"""How many runs, and how many sessions, a part keeps in memory between two pages."""
 
 
 @dataclass(frozen=True, slots=True)

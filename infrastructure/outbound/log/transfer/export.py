@@ -33,8 +33,9 @@ from infrastructure.outbound.log.transfer.lines import (
     UnknownFileFormat,
     event_line,
 )
-from infrastructure.outbound.log.transfer.verify_file import References, decoded
 from infrastructure.outbound.log.verify.chain import BEGINNING, Link, link_to, walk
+from infrastructure.outbound.log.verify.ranges import mentions_in, sealed_in
+from infrastructure.outbound.log.verify.refold import unfolded
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
     StoredEventRow,
@@ -119,7 +120,8 @@ class _LogExport:
     def __init__(self, connection: ReadConnection, order: ExportOrder) -> None:
         self._connection = connection
         self._order = order
-        self._references = References()
+        self._content_ids: set[UUID] = set()
+        self._sealed_runs: set[UUID] = set()
         self._mapper = EventMapper()
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -303,7 +305,9 @@ class _LogExport:
             return
         for row in rows:
             try:
-                self._references.add([decoded(self._mapper, row)], None)
+                event = unfolded(self._mapper, row)
+                self._content_ids.update(one.ref.id for one in mentions_in([event], None))
+                self._sealed_runs.update(one.run_id for one in sealed_in([event]))
             except (CorruptHistory, ValueError) as error:
                 raise UserError(f"position {row.position} cannot be read: {error}") from error
 
@@ -315,7 +319,7 @@ class _LogExport:
     def _write_keys(self) -> None:
         where, values = "", None
         if not self._is_whole:
-            found = self._connection.execute(_OWNERS, [self._content_ids()], binary=True)
+            found = self._connection.execute(_OWNERS, [list(self._content_ids)], binary=True)
             owners = {row[0] for row in found.fetchall()}
             if self._order.has_transcripts:
                 owners |= set(self._run_owners().values())
@@ -324,13 +328,10 @@ class _LogExport:
             self._add(KeyLine(session_id, bytes(key)).line(self._source))
             self._keys += 1
 
-    def _content_ids(self) -> list[UUID]:
-        return list({one.ref.id for one in self._references.mentions})
-
     def _write_contents(self) -> None:
         where, values = "", None
         if not self._is_whole:
-            where, values = " WHERE c.content_id = ANY(%b)", [self._content_ids()]
+            where, values = " WHERE c.content_id = ANY(%b)", [list(self._content_ids)]
         for row in self._stream(_CONTENTS.format(where=where), values):
             self._add(ContentLine(*row).line(self._source))
             self._contents += 1
@@ -342,7 +343,7 @@ class _LogExport:
         where, values = "starts_with(e.stream, 'run:')", None
         if not self._is_whole:
             where = "e.stream = ANY(%b)"
-            values = [[run_stream(run_id) for run_id in self._references.transcripts]]
+            values = [[run_stream(run_id) for run_id in self._sealed_runs]]
         return dict(self._stream(_RUN_OWNERS.format(where=where), values))
 
     def _write_transcripts(self) -> None:

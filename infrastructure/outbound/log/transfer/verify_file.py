@@ -4,7 +4,8 @@ event, and the texts and transcripts that it holds."""
 import hashlib
 import hmac
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
@@ -14,9 +15,7 @@ from uuid import UUID
 import orjson
 
 from application.ports.transcripts import RecordedEntry
-from domain.run.state import Run
-from domain.session.state import Session
-from domain.values.record import CONFIG_STREAM, run_stream, session_stream
+from domain.values.record import CONFIG_STREAM
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import FileFault
 from infrastructure.contract.operations import (
@@ -26,6 +25,7 @@ from infrastructure.contract.operations import (
 )
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
+from infrastructure.outbound.log.transfer.file_memory import FileMemory
 from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
 from infrastructure.outbound.log.transfer.lines import (
@@ -40,7 +40,7 @@ from infrastructure.outbound.log.transfer.lines import (
 )
 from infrastructure.outbound.log.verify.contents import ContentMention
 from infrastructure.outbound.log.verify.ranges import mentions_in, sealed_in
-from infrastructure.outbound.log.verify.refold import ReadEvent, Refold
+from infrastructure.outbound.log.verify.refold import Refold, unfolded
 from infrastructure.outbound.log.verify.rows import StoredEventRow
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
@@ -82,41 +82,6 @@ def stated_seal(reader: FileReader, line: bytes) -> ExportSeal | None:
 
 
 @dataclass(slots=True)
-class References:
-    """Texts and transcripts that events refer to, until the whole file was read."""
-
-    mentions: list[ContentMention] = field(default_factory=list)
-    transcripts: dict[UUID, RecordedTranscript] = field(default_factory=dict)
-
-    def add(self, events: Sequence[ReadEvent], log_id: UUID | None) -> None:
-        """Add those of the next events. `log_id` is None for events that were not folded."""
-        self.mentions += mentions_in(events, log_id)
-        self.transcripts.update((one.run_id, one) for one in sealed_in(events))
-
-
-class _StatesAsJson:
-    """Implements `StatesBefore` in memory, where a state as JSON takes a fraction of its room."""
-
-    def __init__(self) -> None:
-        self._states: dict[str, bytes] = {}
-
-    def put(self, states: Iterable[tuple[str, Run | Session]]) -> None:
-        for stream, state in states:
-            printed = state.to_json()
-            self._states[stream] = printed
-
-    def runs(self, run_ids: Sequence[UUID], _at: int) -> Iterator[Run]:
-        for run_id in run_ids:
-            if (state := self._states.get(run_stream(run_id))) is not None:
-                yield Run.from_json(state)
-
-    def sessions(self, keys: Sequence[str], _at: int) -> Iterator[Session]:
-        for key in keys:
-            if (state := self._states.get(session_stream(key))) is not None:
-                yield Session.from_json(state)
-
-
-@dataclass(slots=True)
 class FileCheck:
     """One file under way; `total` is how many events its last line states."""
 
@@ -124,17 +89,21 @@ class FileCheck:
     findings: FileFindings
     total: int
     on_progress: OnTransferProgress
-    _refold: Refold = field(default_factory=lambda: Refold(_StatesAsJson(), 0))
+    _memory: FileMemory = field(default_factory=FileMemory)
     _mapper: EventMapper = field(default_factory=EventMapper)
-    _references: References = field(default_factory=References)
+    _refold: Refold = field(init=False)
     _keys: dict[UUID | None, bytes] = field(default_factory=dict)
     _revision: int = 0
     _page_line: int = 2
 
+    def __post_init__(self) -> None:
+        self._refold = Refold(self._memory, 0)
+
     def check(self, lines: Iterator[AnyLine]) -> None:
-        """Go through the lines of the reader. `FileFault` for the first that is wrong."""
-        other = self._check_events(lines)
-        self._check_others(lines if other is None else chain((other,), lines))
+        """Go through the lines of the reader, once. `FileFault` for the first that is wrong."""
+        with closing(self._memory):
+            other = self._check_events(lines)
+            self._check_others(lines if other is None else chain((other,), lines))
 
     def _check_others(self, lines: Iterator[AnyLine]) -> None:
         header = self.reader.header
@@ -159,7 +128,7 @@ class FileCheck:
         """Compare texts with mentions, both in the order of their ids."""
         text = next(lines, None)
         checked: UUID | None = None
-        for mention in sorted(self._references.mentions, key=lambda one: one.ref.id):
+        for mention in self._memory.mentions():
             while text is not None and text.content_id < mention.ref.id:
                 self._check_unmentioned(text, checked)
                 text = next(lines, None)
@@ -206,7 +175,7 @@ class FileCheck:
         self.findings.counts.erased += 1
 
     def _check_transcripts(self, lines: Iterator[EntryLine]) -> None:
-        sealed = iter(sorted(self._references.transcripts.values(), key=attrgetter("run_id")))
+        sealed = self._memory.transcripts()
         expected = next(sealed, None)
         for run_id, entries in groupby(lines, key=attrgetter("run_id")):
             first_line = self.reader.number
@@ -297,7 +266,8 @@ class FileCheck:
             fault = page.difference
             line = self._page_line + fault.position - first
             raise FileFault(line, fault.text, fault.position)
-        self._references.add(page.events, self.reader.header.log_id)
+        self._memory.add_mentions(mentions_in(page.events, self.reader.header.log_id))
+        self._memory.add_transcripts(sealed_in(page.events))
 
     def _require_versions(self, rows: list[StoredEventRow]) -> None:
         """Of the configuration's own stream, which leads to no state that would know."""
@@ -310,18 +280,18 @@ class FileCheck:
 
     def _decode(self, rows: list[StoredEventRow]) -> None:
         """Of a part of a log there is nothing to fold on."""
+        mentions: list[ContentMention] = []
+        sealed: list[RecordedTranscript] = []
         for offset, row in enumerate(rows):
             try:
-                self._references.add([decoded(self._mapper, row)], None)
+                event = [unfolded(self._mapper, row)]
+                mentions += mentions_in(event, None)
+                sealed += sealed_in(event)
             except (CorruptHistory, ValueError):
                 text = f"its bytes are no event of the type {row.type}"
                 raise FileFault(self._page_line + offset, text, row.position) from None
-
-
-def decoded(mapper: EventMapper, row: StoredEventRow) -> ReadEvent:
-    """Return the event of a row without folding it. `CorruptHistory` if it cannot be read."""
-    event = mapper.event(row.stream, row.version, row.type, row.type_version, row.state)
-    return ReadEvent(row.position, row.stream, event)
+        self._memory.add_mentions(mentions)
+        self._memory.add_transcripts(sealed)
 
 
 def _printed_entry(one: EntryLine) -> bytes:

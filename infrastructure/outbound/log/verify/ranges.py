@@ -142,14 +142,13 @@ def mentions_in(events: Sequence[ReadEvent], log_id: UUID | None) -> Iterator[Co
     events were not folded: then the owner is None too.
     """
     identities: set[tuple[int, str, int]] = set()
-    for position, stream, event, run, session in events:
-        about = run or session
+    for (stream, event, stamp), _, about in events:
         owner = about.session_id if about is not None else log_id
         for place, ref in find_references(event):
             identity = (ref.id.int, ref.hmac, ref.bytes)
             if identity not in identities:
                 identities.add(identity)
-                yield ContentMention(position, stream, place, owner, ref)
+                yield ContentMention(stamp.position, stream, place, owner, ref)
 
 
 def sealed_in(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
@@ -157,8 +156,8 @@ def sealed_in(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
 
     `ValueError` for the end of a run in another stream, which only unfolded events can have.
     """
-    for position, stream, event, run, _ in events:
+    for (stream, event, stamp), _, run in events:
         if isinstance(event, RunEnded) and event.transcript is not None:
             run_id = UUID(stream.removeprefix(RUN_PREFIX))
             owner = run.session_id if run is not None else None
-            yield RecordedTranscript(position, run_id, owner, event.transcript)
+            yield RecordedTranscript(stamp.position, run_id, owner, event.transcript)

@@ -118,7 +118,7 @@ async def test_each_event_is_in_one_part(running: RunningLog, connection: LogCon
         for number in range(3)
     ]
     assert all(parts)
-    assert sorted(one.position for part in parts for one in part) == list(range(1, head + 1))
+    assert sorted(one.stamp.position for part in parts for one in part) == list(range(1, head + 1))
     streams = [{one.stream for one in part} for part in parts]
     assert sum(map(len, streams)) == len(set().union(*streams))
 

@@ -1,0 +1,127 @@
+"""What a verification of a file has to know until the end of the file, in bounded memory.
+
+It stands in a temporary database of SQLite, which has some MiB in memory and the rest in a file
+without a name, which is gone with the process.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from domain.run.facts import TranscriptSeal
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.states import MissingStates, State
+from domain.values.record import ContentRef
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.verify.contents import ContentMention
+from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
+
+CACHE_KIB_MAX = 8 * 1024
+_BEGIN = f"""
+PRAGMA temp_store = FILE;
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -{CACHE_KIB_MAX};
+CREATE TABLE states (key BLOB PRIMARY KEY, state BLOB);
+CREATE TABLE mentions (id BLOB, position INTEGER, stream TEXT, place TEXT, owner BLOB, ref BLOB);
+CREATE TABLE transcripts (run_id BLOB PRIMARY KEY, position INTEGER, owner BLOB, seal BLOB);
+"""
+
+
+class FileMemory:
+    """Implements `StatesBefore`, and keeps the texts and transcripts that events refer to.
+
+    `UserError` when the temporary file cannot be written or read. To be closed.
+    """
+
+    def __init__(self) -> None:
+        with _explained():
+            self._database = sqlite3.connect("", isolation_level=None)
+            self._database.executescript(_BEGIN)
+
+    def close(self) -> None:
+        """Let go of the database and its file."""
+        self._database.close()
+
+    def put(self, states: Sequence[State]) -> None:
+        """Keep these states in the place of those before them."""
+        self._insert("states", ((_key(one), one.to_json()) for one in states))
+
+    def load(self, missing: MissingStates, _at: int) -> Iterator[State]:
+        """The states that are kept; a file is read once, so there is one of each."""
+        where = "states WHERE key = ?"
+        for run_id in missing.runs:
+            yield from (Run.from_json(one) for _, one in self._rows(where, run_id.bytes))
+        for key in missing.sessions:
+            yield from (Session.from_json(one) for _, one in self._rows(where, key.encode()))
+
+    def add_mentions(self, mentions: Iterable[ContentMention]) -> None:
+        """Keep these references to texts."""
+        self._insert(
+            "mentions",
+            (
+                (ref.id.bytes, position, stream, place, _bytes_of(owner), ref.to_json())
+                for position, stream, place, owner, ref in mentions
+            ),
+        )
+
+    def add_transcripts(self, transcripts: Iterable[RecordedTranscript]) -> None:
+        """Keep these seals in the place of those before them of the same runs."""
+        self._insert(
+            "transcripts",
+            (
+                (run_id.bytes, position, _bytes_of(owner), seal.to_json())
+                for position, run_id, owner, seal in transcripts
+            ),
+        )
+
+    def mentions(self) -> Iterator[ContentMention]:
+        """All references to texts in the order of the ids of these."""
+        for _, position, stream, place, owner, ref in self._rows("mentions ORDER BY id, rowid"):
+            yield ContentMention(
+                position, stream, place, _uuid_of(owner), ContentRef.from_json(ref)
+            )
+
+    def transcripts(self) -> Iterator[RecordedTranscript]:
+        """All sealed transcripts in the order of their runs."""
+        for run_id, position, owner, seal in self._rows("transcripts ORDER BY run_id"):
+            yield RecordedTranscript(
+                position, UUID(bytes=run_id), _uuid_of(owner), TranscriptSeal.from_json(seal)
+            )
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        values = list(rows)
+        if values:
+            places = ", ".join("?" * len(values[0]))
+            with _explained():
+                self._database.executemany(f"REPLACE INTO {table} VALUES ({places})", values)
+
+    def _rows(self, clauses: str, *values: bytes) -> Iterator[tuple[Any, ...]]:
+        with _explained():
+            yield from self._database.execute(f"SELECT * FROM {clauses}", values)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise UserError(
+            f"a temporary file failed: {error}; have TMPDIR name a folder with more room than the"
+            " file takes"
+        ) from error
+
+
+def _key(state: State) -> bytes:
+    return state.run_id.bytes if isinstance(state, Run) else state.session_key.encode()
+
+
+def _bytes_of(owner: UUID | None) -> bytes | None:
+    return owner.bytes if owner is not None else None
+
+
+def _uuid_of(owner: bytes | None) -> UUID | None:
+    return UUID(bytes=owner) if owner is not None else None
