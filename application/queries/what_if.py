@@ -76,7 +76,6 @@ from domain.what_if.decide_again import (
 from domain.what_if.prompt import compare_prompts, prompt_texts_needed
 from domain.what_if.record import (
     DECIDED_IN,
-    PROMPTED_BY,
     RecordedDecision,
     RecordedStep,
     recorded_decision,
@@ -106,9 +105,6 @@ _DECIDED_BEHIND = tuple(
     one.__name__ for one in DECIDED_IN if one not in (SpawnRequested, MessageReceived)
 )
 _ANSWERED_BY = tuple(one.__name__ for one in (AgentOverridden, SessionCreated, SpawnRefused))
-_PROMPTED_BEHIND = tuple(
-    sorted(one.__name__ for one in PROMPTED_BY if one.__name__ not in _REQUESTS)
-)
 
 
 CONFIG_CHARACTERS_MAX = 512 * 1024
@@ -681,7 +677,8 @@ class WhatIfAnswer(Lines):
         unaffected = await self._unaffected_in(requests)
         is_known = self._counts is None and not self._request.prompts
         needed = [one for one in requests if not (is_known and one.envelope.position in unaffected)]
-        types = _PROMPTED_BEHIND if self._request.prompts else _DECIDED_BEHIND
+        # A prompt is made from the run as it was, which takes all of its events.
+        types = () if self._request.prompts else _DECIDED_BEHIND
         behind = await self._of_streams([one.envelope.stream for one in needed], types)
         others = await self._other_runs(needed)
         items: list[_Item] = []
@@ -691,7 +688,8 @@ class WhatIfAnswer(Lines):
                 items.append(_Item(position, recorded_decision([_step(one)]), None, SAME))
                 continue
             # A request is the first event of its run, and at hand already.
-            events = [one, *behind.get(stream, ())]
+            later = (event for event in behind.get(stream, ()) if event.envelope.version > 1)
+            events = [one, *later]
             items.append(await self._item(one, events, others, is_same=position in unaffected))
         return items
 

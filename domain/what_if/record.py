@@ -2,21 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
 
 from domain.event_types import AnyEvent
 from domain.run.events import (
     AgentOverridden,
-    AnnouncementAcknowledged,
-    ArchiveScheduled,
     ContinuationPlanned,
-    DescendantsSettled,
     MessageReceived,
     RunAnnounced,
-    RunArchived,
-    RunContinued,
-    RunEnded,
-    RunEvent,
     RunStarted,
     ScriptsResolved,
     SessionCreated,
@@ -39,16 +31,6 @@ DECIDED_IN = (
     RunAnnounced,
 )
 """The events of a run that say how it was decided; with its prompt, `RunStarted` too."""
-PROMPTED_BY = frozenset(get_args(RunEvent)) - {
-    RunEnded,
-    DescendantsSettled,
-    AnnouncementAcknowledged,
-    RunArchived,
-    RunContinued,
-    ArchiveScheduled,
-}
-"""The events of a run that say what its prompt was made from: all but those of its end and of what
-comes behind that."""
 
 
 @dataclass(frozen=True, slots=True)

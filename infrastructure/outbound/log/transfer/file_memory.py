@@ -20,6 +20,7 @@ from infrastructure.outbound.log.verify.contents import ContentMention
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
 CACHE_KIB_MAX = 8 * 1024
+PAGE_ROWS = 1_000
 _BEGIN = f"""
 PRAGMA temp_store = FILE;
 PRAGMA journal_mode = OFF;
@@ -101,7 +102,13 @@ class FileMemory:
 
     def _rows(self, clauses: str, *values: bytes) -> Iterator[tuple[Any, ...]]:
         with _explained():
-            yield from self._database.execute(f"SELECT * FROM {clauses}", values)
+            cursor = self._database.execute(f"SELECT * FROM {clauses}", values)
+        while True:
+            with _explained():
+                rows = cursor.fetchmany(PAGE_ROWS)
+            if not rows:
+                return
+            yield from rows
 
 
 @contextlib.contextmanager
