@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from uuid import UUID
 
+import msgspec
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -34,6 +35,9 @@ _EVENT = "spawnlog.event."
 _EXPORT = "spawnlog.export."
 _LENGTH = struct.Struct(">I")
 _ABSENT = 0xFFFFFFFF
+
+
+_NO_DATA = msgspec.Raw()
 
 
 class LineFault(ValueError):
@@ -92,7 +96,7 @@ def _frame(name: str, identity: object, source: str, /, **members: Any) -> dict[
     }
 
 
-def _data_member(data: bytes) -> dict[str, Any]:
+def _data_members(data: bytes) -> tuple[msgspec.Raw, str | None]:
     """The last member of a line: JSON as the very bytes it is, anything else as base64."""
     if b"\n" not in data and b"\r" not in data:
         try:
@@ -100,8 +104,8 @@ def _data_member(data: bytes) -> dict[str, Any]:
         except orjson.JSONDecodeError:
             pass
         else:
-            return {"data": orjson.Fragment(data)}
-    return {"data_base64": b64encode(data).decode()}
+            return msgspec.Raw(data), None
+    return _NO_DATA, b64encode(data).decode()
 
 
 def _data_of(members: Mapping[str, Any], line: bytes) -> bytes:
@@ -130,10 +134,55 @@ def _count(text: Any) -> int:
 
 
 def _number(members: Mapping[str, Any], name: str, most: int = _INT_MAX) -> int:
-    number: int = _member(members, name, int)
+    return _within(_member(members, name, int), most)
+
+
+def _within(number: int, most: int = _INT_MAX) -> int:
     if not 0 <= number <= most:
         raise LineFault(f"the number {number} is too large")
     return number
+
+
+class _EventMembers(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
+    """The members of the line of an event, in the order in which they stand there."""
+
+    specversion: Literal["1.0"]
+    id: UUID
+    source: str
+    type: str
+    subject: str
+    time: str
+    datacontenttype: Literal["application/json"]
+    position: str
+    streamversion: int
+    typeversion: int
+    occurredat: str
+    commandid: UUID
+    actorkind: str
+    actortoken: str | None = None
+    actorsession: str | None = None
+    causationid: UUID | None = None
+    correlationid: str | None = None
+    runid: UUID | None = None
+    traceparent: str | None = None
+    configrevision: int
+    writerversion: str
+    appendlast: str
+    commitend: bool | None = None
+    previoushash: str | None = None
+    chainhash: str
+    data: msgspec.Raw = _NO_DATA
+    data_base64: str | None = None
+
+    def line(self) -> bytes:
+        """Return the line."""
+        return _encode_members(self) + b"\n"
+
+
+_decode_members = msgspec.json.Decoder(_EventMembers).decode
+_encode_members = msgspec.json.Encoder().encode
 
 
 class EventLine(NamedTuple):
@@ -145,40 +194,47 @@ class EventLine(NamedTuple):
     ends_commit: bool
     previous_hash: bytes | None
 
-    def line(self, source: str) -> bytes:
-        """Return its line."""
-        return event_line(
-            source, self.row, ends_commit=self.ends_commit, previous_hash=self.previous_hash
-        )
-
     @classmethod
     def read(cls, members: Mapping[str, Any], line: bytes) -> Self:
-        """Return the event of a line with these members."""
-        uuid, text = _uuid_or_none, members.get
-        state, chain_hash = _data_of(members, line), unhexlify(members["chainhash"])
+        """Return the event of a line. `ValueError` if writing it would not give the same line."""
+        try:
+            one = _decode_members(line)
+        except msgspec.DecodeError as error:
+            raise ValueError from error
+        state, chain_hash = _data_of(members, line), unhexlify(one.chainhash)
+        previous = unhexlify(one.previoushash) if one.previoushash is not None else None
         envelope = Envelope(
-            position=_count(members["position"]),
-            stream=_member(members, "subject", str),
-            version=_number(members, "streamversion"),
-            type=members["type"].removeprefix(_EVENT),
-            type_version=_number(members, "typeversion", _SHORT_MAX),
-            recorded_at=instant_of(members["time"]),
-            occurred_at=instant_of(members["occurredat"]),
-            event_id=UUID(members["id"]),
-            command_id=UUID(members["commandid"]),
+            position=_count(one.position),
+            stream=one.subject,
+            version=_within(one.streamversion),
+            type=one.type.removeprefix(_EVENT),
+            type_version=_within(one.typeversion, _SHORT_MAX),
+            recorded_at=instant_of(one.time),
+            occurred_at=instant_of(one.occurredat),
+            event_id=one.id,
+            command_id=one.commandid,
             provenance=Provenance(
-                Actor(_member(members, "actorkind", str), text("actortoken"), text("actorsession")),
-                text("correlationid"),
-                uuid(text("causationid")),
-                uuid(text("runid")),
-                text("traceparent"),
-                _number(members, "configrevision"),
+                Actor(one.actorkind, one.actortoken, one.actorsession),
+                one.correlationid,
+                one.causationid,
+                one.runid,
+                one.traceparent,
+                _within(one.configrevision),
             ),
-            writer_version=_member(members, "writerversion", str),
-            append_last=_count(members["appendlast"]),
+            writer_version=one.writerversion,
+            append_last=_count(one.appendlast),
             chain_hash=chain_hash,
         )
-        previous = text("previoushash")
+        if len(chain_hash) != 32:
+            raise LineFault("its hash is none")
+        # What has one form only once it is read; the rest is as msgspec writes it.
+        one.position, one.appendlast = str(envelope.position), str(envelope.append_last)
+        one.chainhash, one.commitend = chain_hash.hex(), one.commitend or None
+        one.previoushash = previous.hex() if previous is not None else None
+        if one.data_base64 is not None or bytes(one.data) != state or b"\r" in state:
+            one.data, one.data_base64 = _data_members(state)
+        if one.line() != line:
+            raise ValueError
         row = StoredEventRow(
             *envelope[:5],
             microseconds(envelope.recorded_at),
@@ -189,18 +245,7 @@ class EventLine(NamedTuple):
             chain_hash,
             bytearray(encode_event(envelope, state)),
         )
-        if len(chain_hash) != 32:
-            raise LineFault("its hash is none")
-        return cls(
-            envelope,
-            row,
-            text("commitend") is True,
-            unhexlify(previous) if previous is not None else None,
-        )
-
-
-def _uuid_or_none(text: str | None) -> UUID | None:
-    return UUID(text) if text is not None else None
+        return cls(envelope, row, one.commitend is True, previous)
 
 
 def event_line(
@@ -209,36 +254,36 @@ def event_line(
     """Return the line of a row; `source` is the file's."""
     occurred, _, _, *provenance = _last_fields(row)
     actor, token, session, causation, correlation, run_id, trace, revision, writer = provenance
-    return _printed(
-        {
-            "specversion": "1.0",
-            "id": _uuid_text(row.event_id),
-            "source": source,
-            "type": _EVENT + row.type,
-            "subject": row.stream,
-            "time": _instant_since_1970(row.recorded_at),
-            "datacontenttype": "application/json",
-            "position": str(row.position),
-            "streamversion": row.version,
-            "typeversion": row.type_version,
-            "occurredat": _instant_since_1970(_integer(occurred)),
-            "commandid": _uuid_text(row.command_id),
-            "actorkind": _text(actor),
-            "actortoken": _text(token),
-            "actorsession": _text(session),
-            "causationid": _uuid_text(causation),
-            "correlationid": _text(correlation),
-            "runid": _uuid_text(run_id),
-            "traceparent": _text(trace),
-            "configrevision": _integer(revision),
-            "writerversion": _text(writer),
-            "appendlast": str(row.append_last),
-            "commitend": True if ends_commit else None,
-            "previoushash": previous_hash.hex() if previous_hash is not None else None,
-            "chainhash": row.chain_hash.hex(),
-            **_data_member(row.state),
-        }
-    )
+    data, data_base64 = _data_members(row.state)
+    return _EventMembers(
+        specversion="1.0",
+        id=UUID(bytes=row.event_id),
+        source=source,
+        type=_EVENT + row.type,
+        subject=row.stream,
+        time=_instant_since_1970(row.recorded_at),
+        datacontenttype="application/json",
+        position=str(row.position),
+        streamversion=row.version,
+        typeversion=row.type_version,
+        occurredat=_instant_since_1970(_integer(occurred)),
+        commandid=UUID(bytes=row.command_id),
+        actorkind=_text(actor) or "",
+        actortoken=_text(token),
+        actorsession=_text(session),
+        causationid=_uuid(causation),
+        correlationid=_text(correlation),
+        runid=_uuid(run_id),
+        traceparent=_text(trace),
+        configrevision=_integer(revision),
+        writerversion=_text(writer) or "",
+        appendlast=str(row.append_last),
+        commitend=ends_commit or None,
+        previoushash=previous_hash.hex() if previous_hash is not None else None,
+        chainhash=row.chain_hash.hex(),
+        data=data,
+        data_base64=data_base64,
+    ).line()
 
 
 def _last_fields(row: StoredEventRow) -> list[bytes | None]:
@@ -263,11 +308,8 @@ def _text(field: bytes | None) -> str | None:
     return field.decode() if field is not None else None
 
 
-def _uuid_text(field: bytes | None) -> str | None:
-    if field is None:
-        return None
-    digits = field.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+def _uuid(field: bytes | None) -> UUID | None:
+    return UUID(bytes=field) if field is not None else None
 
 
 def _integer(field: bytes | None) -> int:
@@ -334,6 +376,7 @@ class EntryLine(NamedTuple):
 
     def line(self, source: str) -> bytes:
         """Return its line."""
+        data, data_base64 = _data_members(self.body.encode())
         members = _frame(
             "transcript-entry",
             f"{self.run_id}/{self.sequence}",
@@ -342,7 +385,8 @@ class EntryLine(NamedTuple):
             runid=str(self.run_id),
             entrynumber=self.sequence,
             kind=self.kind,
-            **_data_member(self.body.encode()),
+            data=orjson.Fragment(bytes(data)) if data_base64 is None else None,
+            data_base64=data_base64,
         )
         return _printed(members)
 
@@ -511,7 +555,7 @@ def parse_line(line: bytes, source: str) -> AnyLine:
         raise LineFault("a text holds the character NUL, which no text of a log can")
     try:
         one = read(members, line)
-        right = one.line(source) == line
+        right = isinstance(one, EventLine) or one.line(source) == line
     except LineFault:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error):

@@ -1,0 +1,93 @@
+"""What a verification of a file remembers, however long the file is."""
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing
+from typing import cast
+from uuid import UUID
+
+import pytest
+
+from domain.run.facts import TranscriptSeal
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.states import MissingStates, StreamEvent, states
+from domain.values.record import ContentRef, run_stream, session_stream
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.transfer import file_memory
+from infrastructure.outbound.log.transfer.file_memory import FileMemory
+from infrastructure.outbound.log.verify.contents import ContentMention
+from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
+from tests.support.builders.storytelling import ROOT, observed, requested, run_id, stamp
+
+BYTES_KEPT_MAX = 512 * 1024
+
+
+@pytest.fixture
+def memory() -> Iterator[FileMemory]:
+    """It is closed in the end."""
+    with closing(FileMemory()) as one:
+        yield one
+
+
+def a_run(number: int) -> Run:
+    """A run that was asked for."""
+    event = requested(run_id=run_id(number))
+    (step,) = states([StreamEvent(run_stream(event.run_id), event, stamp(1))])
+    return step.run
+
+
+def a_session() -> Session:
+    """A session that was seen."""
+    (step,) = states([StreamEvent(session_stream(ROOT), observed(), stamp(1))])
+    return cast("Session", step.after)
+
+
+def mention(number: int, text: int) -> ContentMention:
+    """An event refers to a text."""
+    ref = ContentRef(id=run_id(text), bytes=2**63 + text, hmac="ab" * 32)
+    owner = run_id(7) if number % 2 else None
+    return ContentMention(number, run_stream(run_id(1)), "task", owner, ref)
+
+
+def sealed(number: int, count: int) -> RecordedTranscript:
+    """A run ended with a transcript."""
+    seal = TranscriptSeal(count=count, bytes=9, hmac="cd" * 32)
+    return RecordedTranscript(number, run_id(number), None, seal)
+
+
+def test_states_that_left_are_found_again(memory: FileMemory) -> None:
+    old, new = a_run(1), a_run(1).changed({"version": 2})
+    memory.put([old, a_session()])
+    memory.put([new])
+    missing = MissingStates([run_id(1), run_id(2)], [ROOT, "agent:other:main"])
+    assert list(memory.load(missing, 0)) == [new, a_session()]
+
+
+def test_references_come_in_the_order_of_their_texts_and_runs(memory: FileMemory) -> None:
+    memory.add_mentions([mention(1, 3), mention(2, 1)])
+    memory.add_mentions([mention(3, 3), mention(4, 2)])
+    assert list(memory.mentions()) == [mention(2, 1), mention(4, 2), mention(1, 3), mention(3, 3)]
+    memory.add_transcripts([sealed(9, 1), sealed(2, 1)])
+    memory.add_transcripts([sealed(9, 2)])
+    assert list(memory.transcripts()) == [sealed(2, 1), sealed(9, 2)]
+
+
+def test_what_is_remembered_takes_bounded_memory(memory: FileMemory) -> None:
+    run = a_run(1)
+    tracemalloc.start()
+    try:
+        for page in range(4):
+            numbers = range(page * 1_000, page * 1_000 + 1_000)
+            memory.add_mentions(mention(one, one) for one in numbers)
+            memory.add_transcripts(sealed(one, 1) for one in numbers)
+            memory.put([run.changed({"run_id": UUID(int=one)}) for one in numbers])
+        assert tracemalloc.get_traced_memory()[0] < BYTES_KEPT_MAX
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_room_for_the_temporary_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_memory, "_BEGIN", f"PRAGMA max_page_count = 8;{file_memory._BEGIN}")
+    with closing(FileMemory()) as memory, pytest.raises(UserError, match="TMPDIR"):
+        memory.add_mentions(mention(one, one) for one in range(1_000))
