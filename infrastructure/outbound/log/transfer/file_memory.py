@@ -1,7 +1,7 @@
 """What a verification of a file has to know until the end of the file, in bounded memory.
 
 It stands in a temporary database of SQLite, which has some MiB in memory and the rest in a file
-without a name, which is gone with the process.
+without a name, which its owner alone can read and which is gone with the process.
 """
 
 import contextlib
@@ -28,6 +28,7 @@ PRAGMA synchronous = OFF;
 PRAGMA cache_size = -{CACHE_KIB_MAX};
 CREATE TABLE states (key BLOB PRIMARY KEY, state BLOB);
 CREATE TABLE mentions (id BLOB, position INTEGER, stream TEXT, place TEXT, owner BLOB, ref BLOB);
+CREATE TABLE keys (session_id BLOB PRIMARY KEY, key BLOB);
 CREATE TABLE transcripts (run_id BLOB PRIMARY KEY, position INTEGER, owner BLOB, seal BLOB);
 """
 
@@ -49,7 +50,7 @@ class FileMemory:
 
     def put(self, states: Sequence[State]) -> None:
         """Keep these states in the place of those before them."""
-        self._insert("states", ((_key(one), one.to_json()) for one in states))
+        self._insert("states", 2, ((_key(one), one.to_json()) for one in states))
 
     def load(self, missing: MissingStates, _at: int) -> Iterator[State]:
         """The states that are kept; a file is read once, so there is one of each."""
@@ -63,6 +64,7 @@ class FileMemory:
         """Keep these references to texts."""
         self._insert(
             "mentions",
+            6,
             (
                 (ref.id.bytes, position, stream, place, _bytes_of(owner), ref.to_json())
                 for position, stream, place, owner, ref in mentions
@@ -73,11 +75,21 @@ class FileMemory:
         """Keep these seals in the place of those before them of the same runs."""
         self._insert(
             "transcripts",
+            4,
             (
                 (run_id.bytes, position, _bytes_of(owner), seal.to_json())
                 for position, run_id, owner, seal in transcripts
             ),
         )
+
+    def add_keys(self, keys: Iterable[tuple[UUID, bytes]]) -> None:
+        """Keep these keys of sessions."""
+        self._insert("keys", 2, ((session_id.bytes, key) for session_id, key in keys))
+
+    def key_of(self, session_id: UUID | None) -> bytes | None:
+        """The key of a session; None when there is none."""
+        found = self._rows("keys WHERE session_id = ?", session_id.bytes) if session_id else ()
+        return next((key for _, key in found), None)
 
     def mentions(self) -> Iterator[ContentMention]:
         """All references to texts in the order of the ids of these."""
@@ -93,12 +105,10 @@ class FileMemory:
                 position, UUID(bytes=run_id), _uuid_of(owner), TranscriptSeal.from_json(seal)
             )
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        values = list(rows)
-        if values:
-            places = ", ".join("?" * len(values[0]))
-            with _explained():
-                self._database.executemany(f"REPLACE INTO {table} VALUES ({places})", values)
+    def _insert(self, table: str, columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        places = ", ".join("?" * columns)
+        with _explained():
+            self._database.executemany(f"REPLACE INTO {table} VALUES ({places})", rows)
 
     def _rows(self, clauses: str, *values: bytes) -> Iterator[tuple[Any, ...]]:
         with _explained():

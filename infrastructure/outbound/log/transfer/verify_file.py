@@ -92,7 +92,6 @@ class FileCheck:
     _memory: FileMemory = field(default_factory=FileMemory)
     _mapper: EventMapper = field(default_factory=EventMapper)
     _refold: Refold = field(init=False)
-    _keys: dict[UUID | None, bytes] = field(default_factory=dict)
     _revision: int = 0
     _page_line: int = 2
 
@@ -110,7 +109,7 @@ class FileCheck:
         groups = groupby(lines, key=type)
         kind, group = next(groups, (None, iter(())))
         if kind is KeyLine:
-            self._keys.update(one for one in group if isinstance(one, KeyLine))
+            self._memory.add_keys(one for one in group if isinstance(one, KeyLine))
             kind, group = next(groups, (None, iter(())))
         if header.has_contents:
             texts = group if kind is ContentLine else iter(())
@@ -161,7 +160,7 @@ class FileCheck:
     def _require_own_hash(
         self, text: ContentLine, what: str = "the text", position: int | None = None
     ) -> None:
-        key = self._keys.get(text.session_id)
+        key = self._memory.key_of(text.session_id)
         if key is None:
             raise self._fault(f"{what} has no key in the file", position)
         if hmac.digest(key, text.body.encode(), "sha256").hex() != text.hmac:
@@ -169,7 +168,7 @@ class FileCheck:
             raise self._fault(fault, position)
 
     def _require_erased(self, owner: UUID | None, what: str, position: int) -> None:
-        if owner in self._keys:
+        if self._memory.key_of(owner) is not None:
             fault = f"{what} is missing in front of this line, and the key of its session is there"
             raise self._fault(fault, position)
         self.findings.counts.erased += 1
@@ -196,7 +195,7 @@ class FileCheck:
     def _check_entries(
         self, sealed: RecordedTranscript, entries: Iterator[EntryLine], first_line: int
     ) -> None:
-        key = self._keys.get(sealed.owner)
+        key = self._memory.key_of(sealed.owner)
         digest = hmac.new(key or b"", digestmod=hashlib.sha256)
         count = size = 0
         for one in entries:

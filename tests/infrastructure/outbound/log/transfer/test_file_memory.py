@@ -73,6 +73,11 @@ def test_references_come_in_the_order_of_their_texts_and_runs(memory: FileMemory
     assert list(memory.transcripts()) == [sealed(2, 1), sealed(9, 2)]
 
 
+def test_the_key_of_a_session_is_found(memory: FileMemory) -> None:
+    memory.add_keys([(run_id(1), b"one"), (run_id(2), b"two")])
+    assert [memory.key_of(one) for one in (run_id(2), run_id(3), None)] == [b"two", None, None]
+
+
 def test_what_is_remembered_takes_bounded_memory(memory: FileMemory) -> None:
     run = a_run(1)
     tracemalloc.start()
@@ -81,6 +86,7 @@ def test_what_is_remembered_takes_bounded_memory(memory: FileMemory) -> None:
             numbers = range(page * 1_000, page * 1_000 + 1_000)
             memory.add_mentions(mention(one, one) for one in numbers)
             memory.add_transcripts(sealed(one, 1) for one in numbers)
+            memory.add_keys((UUID(int=one), bytes(32)) for one in numbers)
             memory.put([run.changed({"run_id": UUID(int=one)}) for one in numbers])
         assert tracemalloc.get_traced_memory()[0] < BYTES_KEPT_MAX
     finally:
