@@ -12,7 +12,12 @@ from spawnlog.bodies import RequesterBody, SpawnChoices
 from spawnlog.core.async_wait import wait_for_message, wait_for_run
 from spawnlog.core.errors import InvalidSetting, RefusalProblem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import Feed
-from spawnlog.core.stages import WaitUntil, continuing_run_id, require_result
+from spawnlog.core.stages import (
+    WaitUntil,
+    continuing_run_id,
+    require_result,
+    require_wait_seconds,
+)
 
 if TYPE_CHECKING:
     from spawnlog.async_client import AsyncClient
@@ -36,7 +41,7 @@ class AsyncSpawnedRun:
     """A run that was spawned. `view` is its last state that was read, None until then.
 
     A run ends by a stop, its time limit or by itself. Dropping this object, or cancelling a wait,
-    changes nothing.
+    changes nothing. Two objects of one run are not equal: compare their `run_id`.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class AsyncSpawnedRun:
         Raises:
             WaitTimeout: It takes longer. The run continues.
         """
+        require_wait_seconds(seconds)
         began = time.monotonic()
         if self._is_queued and self.child_session_key is not None:
             await wait_for_message(self.client, self.run_id, self.child_session_key, seconds)
@@ -92,6 +98,7 @@ class AsyncSpawnedRun:
             UnsuccessfulRun: Any end but success.
             WaitTimeout: It takes longer than `seconds`. The run continues.
         """
+        require_wait_seconds(seconds)
         began = time.monotonic()
         while True:
             run = await self.wait("announced", seconds=_left(seconds, began))
@@ -152,6 +159,8 @@ class AsyncFamily:
         self.requester: RequesterBody = (
             {"sessionKey": session} if isinstance(session, str) else session
         )
+        if not self.requester.get("sessionKey"):
+            raise InvalidSetting("name the session, such as agent:main:main or current")
         self.stop_on_error = stop_on_error
         self._runs: list[AsyncSpawnedRun] = []
         self._unanswered: dict[str, Mapping[str, Any]] = {}

@@ -12,7 +12,12 @@ from uuid import uuid4
 from spawnlog.bodies import RequesterBody, SpawnChoices
 from spawnlog.core.errors import InvalidSetting, RefusalProblem, ServerUnreachable, SpawnlogError
 from spawnlog.core.feed import Feed
-from spawnlog.core.stages import WaitUntil, continuing_run_id, require_result
+from spawnlog.core.stages import (
+    WaitUntil,
+    continuing_run_id,
+    require_result,
+    require_wait_seconds,
+)
 from spawnlog.core.wait import wait_for_message, wait_for_run
 
 if TYPE_CHECKING:
@@ -37,7 +42,7 @@ class SpawnedRun:
     """A run that was spawned. `view` is its last state that was read, None until then.
 
     A run ends by a stop, its time limit or by itself. Dropping this object, or cancelling a wait,
-    changes nothing.
+    changes nothing. Two objects of one run are not equal: compare their `run_id`.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class SpawnedRun:
         Raises:
             WaitTimeout: It takes longer. The run continues.
         """
+        require_wait_seconds(seconds)
         began = time.monotonic()
         if self._is_queued and self.child_session_key is not None:
             wait_for_message(self.client, self.run_id, self.child_session_key, seconds)
@@ -93,6 +99,7 @@ class SpawnedRun:
             UnsuccessfulRun: Any end but success.
             WaitTimeout: It takes longer than `seconds`. The run continues.
         """
+        require_wait_seconds(seconds)
         began = time.monotonic()
         while True:
             run = self.wait("announced", seconds=_left(seconds, began))
@@ -153,6 +160,8 @@ class Family:
         self.requester: RequesterBody = (
             {"sessionKey": session} if isinstance(session, str) else session
         )
+        if not self.requester.get("sessionKey"):
+            raise InvalidSetting("name the session, such as agent:main:main or current")
         self.stop_on_error = stop_on_error
         self._runs: list[SpawnedRun] = []
         self._unanswered: dict[str, Mapping[str, Any]] = {}

@@ -11,11 +11,13 @@ import pytest
 from spawnlog import (
     AsyncClient,
     Client,
+    InvalidSetting,
     Problem,
     RetryLimits,
     ServerAnswer,
     ServerUnreachable,
     SpawnlogError,
+    WaitTimeout,
 )
 from spawnlog.core.lines import LineReader
 from spawnlog.core.request import LinesRequest, Request
@@ -128,3 +130,40 @@ asyncio.run(main())
 def test_models_are_built_beside_the_event_loop(api: RecordedApi) -> None:
     api.on("GET", "/readyz", Reply({"status": "ready", "head": 7, "tail": 7}))
     subprocess.run([sys.executable, "-c", LOOKING, api.url], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_wait_of_negative_seconds_is_refused(api: RecordedApi, seconds: float) -> None:
+    with Client(api.url) as client:
+        run = client.run(RUN)
+        for wait in (run.wait, run.result):
+            with pytest.raises(InvalidSetting, match="seconds must be 0 or more"):
+                wait(seconds=seconds)
+    assert api.asked == []
+
+
+def test_wait_timeout_names_seconds_that_were_asked_for(api: RecordedApi) -> None:
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "stage": "started"}))
+    with Client(api.url) as client, pytest.raises(WaitTimeout, match=r" after 0\.01 s;"):
+        wait_for_run(client, RUN, "ended", 0.00999998, is_plain=True)
+
+
+@pytest.mark.parametrize("session", ["", {"channel": "x"}])
+def test_family_of_no_session_is_refused(api: RecordedApi, session: Any) -> None:
+    with Client(api.url) as client, pytest.raises(InvalidSetting, match="name the session"):
+        client.session(session)
+
+
+def test_client_without_time_for_answers_is_refused(api: RecordedApi) -> None:
+    with pytest.raises(InvalidSetting, match="answer_seconds must be more than 0"):
+        Client(api.url, answer_seconds=0)
+
+
+def test_unreachable_server_names_arguments_of_client() -> None:
+    with (
+        Client("http://127.0.0.1:1", retries=RetryLimits(attempts_max=1)) as client,
+        pytest.raises(ServerUnreachable) as lost,
+    ):
+        client.get_me()
+    assert "(url or SPAWNLOG_URL, data_dir or SPAWNLOG_DATA_DIR)" in lost.value.message
+    assert "--" not in lost.value.message

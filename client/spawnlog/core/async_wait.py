@@ -74,8 +74,9 @@ async def wait_for_run(
         if has_reached(stage, until):
             return run
         if end is not None and now >= end:
+            took = f"{round(seconds or 0, 3):g} s"
             raise WaitTimeout(
-                f"run {run_id} is {stage}, and not {until}, after {seconds:g} s; it goes on", run
+                f"run {run_id} is {stage}, and not {until}, after {took}; it goes on", run
             )
         if now - asked < min(waits, 1.0):
             # A server that answers at once does not wait; it must not be asked in a hot loop.

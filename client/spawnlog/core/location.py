@@ -29,11 +29,15 @@ ENDED_SHOWN_MAX = 3
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
     """A server to speak to. `url` has no slash at its end; without a `token` none is sent. `origin`
-    says why it is this address, for the error that nobody answers there."""
+    says why it is this address, and `settings` how the caller may give another one, both for the
+    error that nobody answers there."""
 
     url: str
     token: str | None = field(default=None, repr=False)
     origin: str = field(default="", repr=False, compare=False)
+    settings: str = field(
+        default="url or SPAWNLOG_URL, data_dir or SPAWNLOG_DATA_DIR", repr=False, compare=False
+    )
 
     @property
     def is_on_this_machine(self) -> bool:

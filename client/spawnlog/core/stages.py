@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from spawnlog.core.errors import UnsuccessfulRun
+from spawnlog.core.errors import InvalidSetting, UnsuccessfulRun
 
 WaitUntil = Literal["started", "ended", "announced", "archived"]
 POLL_SECONDS = 30.0
@@ -27,6 +27,12 @@ def has_reached(stage: object, until: WaitUntil) -> bool:
     """Return True if a run at this stage has come that far, or never will because it was
     refused."""
     return stage in _REACHED[until]
+
+
+def require_wait_seconds(seconds: float | None) -> None:
+    """Refuse a wait that could not end."""
+    if seconds is not None and not seconds >= 0:
+        raise InvalidSetting("seconds must be 0 or more, or None to wait without limit")
 
 
 def require_result(run: Any) -> str | None:

@@ -33,6 +33,8 @@ class Wire:
         if not (agent.isascii() and agent.isprintable()):
             raise InvalidSetting("agent must be printable ASCII signs")
         self.address = address
+        if not answer_seconds > 0:
+            raise InvalidSetting("answer_seconds must be more than 0")
         self._answer_seconds = answer_seconds
         self._headers = {
             "Host": address.url.partition("://")[2],
@@ -110,8 +112,7 @@ class Wire:
                 origin = f", {self.address.origin}" if self.address.origin else ""
                 return ServerUnreachable(
                     f"no server answers at {url} ({_reason(error)}){origin}: start one with"
-                    " `spawnlog serve`, or say where it is (--url or SPAWNLOG_URL, --data-dir or"
-                    " SPAWNLOG_DATA_DIR)",
+                    f" `spawnlog serve`, or say where it is ({self.address.settings})",
                     key,
                     is_sent=False,
                 )

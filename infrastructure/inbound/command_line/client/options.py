@@ -1,7 +1,7 @@
 """The options that many commands share, and what they open."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,9 @@ from infrastructure.inbound.command_line.display.output import Output
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
+    from spawnlog.core.location import ServerAddress
 
+SETTINGS_OF_ADDRESS = "--url or SPAWNLOG_URL, --data-dir or SPAWNLOG_DATA_DIR"
 
 Url = Annotated[
     str | None,
@@ -84,9 +86,15 @@ class ApiPlace:
         """A client of the server that these flags and the environment name."""
         # Here and not above: `--help` needs no HTTP library.
         from infrastructure.inbound.command_line.client.client import CommandClient
+
+        return CommandClient(self.address())
+
+    def address(self) -> "ServerAddress":
+        """Return where that server is."""
         from spawnlog.core.location import locate_server
 
-        return CommandClient(locate_server(self.url, self.data_dir, os.environ))
+        found = locate_server(self.url, self.data_dir, os.environ)
+        return replace(found, settings=SETTINGS_OF_ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)

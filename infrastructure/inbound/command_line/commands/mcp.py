@@ -32,7 +32,6 @@ def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
     """
     # Here and not above: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.mcp_relay import McpRelay
-    from spawnlog.core.location import locate_server
 
     def write(line: bytes) -> None:
         try:
@@ -42,7 +41,7 @@ def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
             # A client that is gone reads no answers, and nothing is left to be done for it.
             os._exit(0)
 
-    relay = McpRelay(lambda: locate_server(place.url, place.data_dir, os.environ), session, write)
+    relay = McpRelay(place.address, session, write)
     with contextlib.suppress(KeyboardInterrupt):
         if asyncio.run(relay.run(_lines_of_input())):
             raise typer.Exit(1)

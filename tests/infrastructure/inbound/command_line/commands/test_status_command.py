@@ -78,7 +78,9 @@ def test_output_may_stand_before_the_command(
 def test_url_may_stand_before_the_command(spawnlog: Command, server: RecordedApi) -> None:
     nowhere = "http://127.0.0.1:1"
     assert spawnlog("--url", nowhere, "lane", "list").exit_code == 5
-    assert nowhere in spawnlog("--url", nowhere, "lane", "list").stderr
+    told = spawnlog("--url", nowhere, "lane", "list").stderr
+    assert nowhere in told
+    assert "(--url or SPAWNLOG_URL, --data-dir or SPAWNLOG_DATA_DIR)" in told
 
 
 @pytest.mark.parametrize(
