@@ -494,3 +494,10 @@ def test_faults_are_told_once() -> None:
     assert str(whole) == "label: is too long"
     listed = {"detail": "cannot be used: /a: is too long", "errors": errors[:1]}
     assert str(Problem(422, listed)) == "cannot be used: /a: is too long"
+
+
+def test_texts_of_headers_name_arguments() -> None:
+    used = {"detail": "this Idempotency-Key was used for another request; use a new one"}
+    assert str(Problem(422, used)).startswith("this idempotency_key was used")
+    missing = Problem(401, {"detail": "send a token as Authorization: Bearer …"})
+    assert str(missing).startswith("the server needs a token: give token or data_dir")

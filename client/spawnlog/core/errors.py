@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from spawnlog.core.pointers import argument_of
 
 if TYPE_CHECKING:
     from spawnlog.models import RunMetadataView, RunView
+
+_AUTHORIZATION = "Authorization"
+_HEADERS = ("Idempotency-Key", "If-Match")
+"""Headers that a method has an argument for."""
 
 UNREADY_STATUSES = frozenset({502, 503, 504})
 """A server, or a proxy before it, that may answer in a moment."""
@@ -85,7 +90,10 @@ class Problem(SpawnlogError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        parts = list(problem_lines(self.detail or self.title, self.errors, argument_of))
+        text = self.detail or self.title
+        if self.status == HTTPStatus.UNAUTHORIZED and _AUTHORIZATION in text:
+            text = "the server needs a token: give token or data_dir, or set SPAWNLOG_TOKEN"
+        parts = list(problem_lines(text, self.errors, argument_of))
         if self.rule is not None:
             parts.append(f"rule: {self.rule}")
         if self.code is not None:
@@ -140,14 +148,25 @@ def problem_lines(
     text: str, faults: Sequence[Fault], name_of: Callable[[str], str]
 ) -> Iterator[str]:
     """Yield the text of a problem, then a line for each fault that the text does not tell.
-    `name_of` returns the caller's name for the value at a JSON pointer."""
+    `name_of` returns the caller's name for the value at a JSON pointer, which may be itself."""
     details = [one.detail for one in faults]
     first = next((one for one in faults if text in (one.detail, _line(one))), None)
-    yield text if first is None else f"{name_of(first.pointer)}: {first.detail}"
+    if first is None:
+        yield _name_headers(text, name_of)
+    else:
+        yield f"{name_of(first.pointer)}: {first.detail}"
     for fault in faults:
         is_told = text.count(f": {fault.detail}") >= details.count(fault.detail)
         if fault is not first and not is_told and _line(fault) not in text:
             yield f"{name_of(fault.pointer)}: {fault.detail}"
+
+
+def _name_headers(text: str, name_of: Callable[[str], str]) -> str:
+    for header in _HEADERS:
+        pointer = f"/headers/{header}"
+        if (name := name_of(pointer)) != pointer:
+            text = text.replace(header, name)
+    return text
 
 
 def _line(fault: Fault) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,6 +26,7 @@ from infrastructure.inbound.command_line.client.arguments import (
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import Column
 from infrastructure.inbound.command_line.display.output import JsonObject
+from spawnlog.core.pointers import python_name
 from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ class Parameter:
 def identifier_of(name: str) -> str:
     """Return the name that Python has for a parameter: `requester_channel` for
     `requester.channel`."""
-    words = _snake(name).replace(".", "_")
-    return f"given_{words}" if iskeyword(words) else words
+    words = python_name(name).replace(".", "_")
+    return f"given_{words.rstrip('_')}" if words.endswith("_") else words
 
 
 def _choice(names: Sequence[str]) -> Any:
@@ -202,7 +202,7 @@ def columns_of(operation: str) -> tuple[Column, ...]:
 
 
 def _operation(name: str, members: JsonObject) -> DescribedOperation:
-    rest = {_snake(one): value for one, value in members.items()}
+    rest = {python_name(one): value for one, value in members.items()}
     rest["parameters"] = tuple(
         Parameter(**{"place" if key == "in" else key: value for key, value in one.items()})
         for one in rest.get("parameters", ())
@@ -216,10 +216,6 @@ def _column(members: JsonObject) -> Column:
     own = Column.__dataclass_fields__
     traits = {name: value for name, value in members.items() if name not in own}
     return Column(**{name: members[name] for name in members if name in own}, traits=traits)
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from infrastructure.inbound.command_line.display.failures import (
     RequestRefused,
     RunFailed,
     Unreachable,
+    in_words_of_commands,
 )
 from infrastructure.inbound.command_line.display.forms import short_id
 from infrastructure.inbound.command_line.display.output import (
@@ -139,7 +140,7 @@ def follow_run(
     status = printable_line(run.get("status"), 20)
     if run.get("stage") == "refused":
         raise RequestRefused(
-            f"run {printable_line(run_id)}: {printable_line(run.get('error') or 'refused', 2000)}"
+            f"run {printable_line(run_id)}: {printable_line(_why_refused(run), 2000)}"
         )
     if run.get("outcome") != "success":
         reason = printable_line(run.get("error") or "", 2000)
@@ -181,6 +182,10 @@ def _show_progress(client: "CommandClient", run_id: str, label: object) -> None:
         raise
     except CommandFailed:
         return
+
+
+def _why_refused(run: JsonObject) -> str:
+    return in_words_of_commands(str(run.get("error") or "refused"))
 
 
 def _no_note(_: str) -> None:

@@ -28,6 +28,7 @@ _REFUSAL_CODES = frozenset(
 )
 _NOT_READY = frozenset({502, 503, 504})
 _LINES_SHOWN_MAX = 11
+_COMMANDS_OF_TOOLS = {"agents_list": "agent list", "sessions_send(sessionKey=...)": "run send"}
 _name_of_value: ContextVar[Callable[[str], str]] = ContextVar("name_of_value", default=str)
 """What names the value at a JSON pointer of a request as the running command has it."""
 
@@ -112,9 +113,19 @@ def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFail
     return CommandFailed(message, problem)
 
 
+def in_words_of_commands(text: str) -> str:
+    """Return a text of a rule with commands in the place of the tools that it advises."""
+    for tool, command in _COMMANDS_OF_TOOLS.items():
+        text = text.replace(tool, f"`spawnlog {command}`")
+    return text
+
+
 def _message(status: int, problem: Mapping[str, Any]) -> str:
-    text = problem.get("detail") or problem.get("title") or f"the server answered {status}"
-    lines = problem_lines(str(text), faults_of(problem.get("errors")), _name_of_value.get())
+    text = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")
+    if status == 401 and "Authorization" in text:
+        text = "the server needs a token"
+    text = in_words_of_commands(text)
+    lines = problem_lines(text, faults_of(problem.get("errors")), _name_of_value.get())
     parts = list(islice(lines, _LINES_SHOWN_MAX))
     if rule := problem.get("rule"):
         parts.append(f"rule: {rule}")

@@ -137,3 +137,18 @@ def test_requester_me_is_own_session(words: str, own: str, monkeypatch: pytest.M
     arguments = [f"{one.opts[0]}=x" if one.opts[0][0] == "-" else "x" for one in required]
     given = command.make_context(words, [*arguments, "--requester", "me"]).params
     assert own in (given.get("requester"), given.get("filter_requester"))
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "told"),
+    [
+        (422, "this Idempotency-Key was used", "this --idempotency-key was used"),
+        (401, "send a token as Authorization: Bearer …", "the server needs a token; give a token"),
+        (422, "Use agents_list to see allowed ids.", "Use `spawnlog agent list` to see"),
+    ],
+)
+def test_text_of_problem_is_in_words_of_commands(
+    spawnlog: Command, api: RecordedApi, status: int, text: str, told: str
+) -> None:
+    api.on("POST", "/v1/spawns", problem(status, detail=text))
+    assert told in spawnlog("spawn", "x", "--idempotency-key", "k").stderr
