@@ -66,7 +66,7 @@ async def acknowledge_announcement(
     require_session_access(caller, session_key)
     if caller.run_id is None:
         require_scope(caller, "control")
-    run = await services.work.registry.run(run_id_of(id))
+    run = await services.work.registry.run(run_id_of(id, "announcement"))
     if run is None or run.requester.session_key != session_key:
         raise QueryError("not_found", "there is no such announcement in this inbox")
     return await services.announcing.acknowledge(
@@ -107,7 +107,7 @@ async def redrive_announcement(
     command: CommandContext,
 ) -> StoredAnswer:
     """Send an announcement again to the webhooks that it is parked for."""
-    run = await services.work.registry.run(run_id_of(id))
+    run = await services.work.registry.run(run_id_of(id, "announcement"))
     if run is None or not await services.access.covers_run(caller, run):
         raise QueryError("not_found", "there is no such announcement")
     return await services.sending.redrive(

@@ -5,7 +5,7 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.runs import visible_run
-from application.queries.session_reference import UUID_TEXT
+from application.queries.session_reference import UUID_TEXT, unknown_session
 from domain.plan.tools import CONTROL_TOOL
 from domain.run.state import Run
 from domain.session.state import Session
@@ -52,7 +52,7 @@ async def controlled_session(
     """Return a session that is the caller's or below it; refuse that of a child itself."""
     session = await services.work.registry.session(session_key)
     if session is None or not await services.access.covers_session(caller, session_key):
-        raise QueryError("not_found", "there is no such session on record")
+        raise unknown_session(session_key)
     if caller.run_id is not None and caller.run_id == session.run_id:
         raise only_descendants(verb)
     return session

@@ -9,9 +9,8 @@ from application.commands.services import CommandServices
 from application.log.answers import YieldedAnswer
 from application.queries.access import Caller, require_session_access
 from application.queries.command import Command
-from application.queries.errors import QueryError
 from application.queries.operation import operation
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import resolve_session_key, unknown_session
 from domain.session.state import Session
 from domain.values.body import Body
 
@@ -64,5 +63,5 @@ async def yielding_session(services: CommandServices, caller: Caller, spelling: 
     require_session_access(caller, session_key)
     session = await services.work.registry.session(session_key)
     if session is None:
-        raise QueryError("not_found", "there is no such session on record")
+        raise unknown_session(spelling)
     return session

@@ -4,7 +4,7 @@ from typing import get_args
 from uuid import UUID
 
 from application.queries.access import AccessScope, Caller
-from application.queries.command import Command
+from application.queries.command import Column, Command
 from application.queries.operation import operation
 from application.queries.services import QueryServices
 from application.queries.views.view import Answer, View
@@ -35,7 +35,18 @@ class CallerView(View):
         " token may ask. `admin` stands for every scope, and `*` for every session. A child's token"
         " is that of one run, `runId`. Where authentication is switched off `kind` is `anybody`."
     ),
-    command=Command("me", "Show what the token may do, and for which sessions."),
+    command=Command(
+        "me",
+        "Show what the token may do, and for which sessions.",
+        fields=(
+            Column("kind", "kind"),
+            Column("token", "token"),
+            Column("session", "session"),
+            Column("run", "runId"),
+            Column("scopes", "scopes", "words"),
+            Column("sessions", "patterns", "words"),
+        ),
+    ),
 )
 async def get_me(services: QueryServices, caller: Caller) -> Answer[CallerView]:
     """Return what its token lets the caller do."""

@@ -83,10 +83,11 @@ from domain.values.record import run_stream
 SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
 
 
-def run_id_of(text: str) -> UUID:
-    """A run's id out of a path; `QueryError` for what is none."""
+def run_id_of(text: str, noun: str = "run") -> UUID:
+    """Return a run's id out of a path, which may be that of its announcement. Refuse what is no id,
+    by that noun."""
     if not UUID_TEXT.fullmatch(text):
-        raise QueryError("not_found", "there is no such run")
+        raise QueryError("not_found", f"there is no such {noun}")
     return UUID(text)
 
 

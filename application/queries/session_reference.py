@@ -9,6 +9,7 @@ from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
 from domain.configuration.configuration import Configuration
 from domain.values.session_key import InvalidSessionKey, render_session_key, shape_of
+from domain.values.text import quote_name
 
 CURRENT = "current"
 """Stands for the one session that the caller acts for."""
@@ -68,8 +69,15 @@ async def resolve_root(
             "/query/tree", "is a session that was spawned itself: give the root session of its tree"
         )
     if session is None and must_exist:
-        raise QueryError("not_found", "there is no such session on record", position=at)
+        raise unknown_session(spelling, position=at)
     return key
+
+
+def unknown_session(name: str, *, position: int | None = None) -> QueryError:
+    """Return the refusal of a session that the caller may not see, or that is not on record."""
+    return QueryError(
+        "not_found", f"there is no session {quote_name(name)} on record", position=position
+    )
 
 
 async def resolve_session_reference(

@@ -12,7 +12,11 @@ from application.queries.errors import QueryError
 from application.queries.operation import ReadAsOf, Tool, operation
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
-from application.queries.session_reference import KEY_POINTER, resolve_session_key
+from application.queries.session_reference import (
+    KEY_POINTER,
+    resolve_session_key,
+    unknown_session,
+)
 from application.queries.views.session import (
     OwnRunView,
     QueuedMessageView,
@@ -51,7 +55,7 @@ async def visible_session(
     )
     session = await services.work.registry.session(session_key, at=at.position)
     if session is None or not await services.access.covers_session(caller, session.session_key):
-        raise QueryError("not_found", "there is no such session on record", position=at.position)
+        raise unknown_session(spelling, position=at.position)
     return session
 
 

@@ -53,7 +53,7 @@ from application.queries.search.finders import (
 from application.queries.search.pages import SearchedEvents
 from application.queries.search.states import RegistryStates
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_root, resolve_session_key
+from application.queries.session_reference import resolve_root, resolve_session_key, unknown_session
 from application.queries.views.event import EventView, event_view
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import nearest_word
@@ -581,7 +581,7 @@ async def _scope_of(
         requester = await _covered(services, caller, question.session, "/query/session", last)
         session = await services.work.registry.session(requester)
         if session is None:
-            raise QueryError("not_found", "there is no such session", position=moment.position)
+            raise unknown_session(question.session, position=moment.position)
         root = session.root_session_key
     elif tree is not None:
         root = tree = await resolve_root(services, caller, tree, at=last, must_exist=True)

@@ -65,7 +65,7 @@ def read_file(path: Path) -> Document:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
-        message = "there is no such file; name another with --config"
+        message = "there is no such file: check its path"
         raise ConfigurationError([ConfigurationProblem(message, source=source)]) from None
     except (OSError, ValueError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "not a valid path"

@@ -24,6 +24,8 @@ FILE_SIGN = "@"
 
 
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
+_REQUEST = '{"task": "Count the words"}'
+_SHARED = '{"goal": "a web app"}'
 ME = "me"
 SESSION_VARIABLE = "SPAWNLOG_SESSION_KEY"
 
@@ -59,8 +61,8 @@ def read_request(path: Path) -> JsonObject:
     """A whole request from a file. Raises CommandFailed for what is no JSON object."""
     name = f"the file {printable_line(path)} of --file"
     if str(path) == "-":
-        return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input")
-    return _object(_file_text(path, name, REQUEST_BYTES_MAX), name)
+        return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input", _REQUEST)
+    return _object(_file_text(path, name, REQUEST_BYTES_MAX), name, _REQUEST)
 
 
 def parse_json(text: str) -> Any:
@@ -81,7 +83,7 @@ def parse_shared_context(given: Sequence[str]) -> JsonObject:
     object."""
     shared: JsonObject = {}
     for one in given:
-        shared |= _object(*_source(one))
+        shared |= _object(*_source(one), _SHARED)
     return shared
 
 
@@ -110,7 +112,9 @@ def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
     return text
 
 
-def _object(text: str, name: str) -> JsonObject:
+def _object(text: str, name: str, example: str) -> JsonObject:
+    if not text.strip():
+        raise CommandFailed(f"{name} is empty: it must be a JSON object, such as {example}")
     try:
         value = parse_json(text)
     except RepeatedKey as error:
@@ -118,7 +122,7 @@ def _object(text: str, name: str) -> JsonObject:
     except ValueError:
         raise CommandFailed(f"{name} is not JSON") from None
     if not isinstance(value, dict):
-        raise CommandFailed(f'{name} is no JSON object, such as {{"goal": "a web app"}}')
+        raise CommandFailed(f"{name} is no JSON object, such as {example}")
     return value
 
 

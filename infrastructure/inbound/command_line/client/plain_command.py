@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from domain.configuration.problems import render_error
 from infrastructure.inbound.command_line.client.command_groups import UsageError
 from infrastructure.inbound.command_line.client.described import identifier_of
-from infrastructure.inbound.command_line.display.failures import names_of_values
+from infrastructure.inbound.command_line.display.failures import NotFound, names_of_values
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from spawnlog.core.pointers import pointer_parts
 
@@ -51,8 +51,14 @@ class PlainCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a problem that the server answers names the options of this command."""
-        with names_of_values(partial(_name_of, ctx)):
-            return super().invoke(ctx)
+        try:
+            with names_of_values(partial(_name_of, ctx)):
+                return super().invoke(ctx)
+        except NotFound as failure:
+            if (moment := ctx.params.get("at")) is None:
+                raise
+            then = f"{failure.message} as of {printable_line(moment, 80)}"
+            raise NotFound(then, failure.problem) from None
 
 
 def option_name(parameter: Any) -> str:

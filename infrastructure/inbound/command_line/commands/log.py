@@ -29,6 +29,7 @@ from infrastructure.inbound.command_line.display.output import (
     print_note,
     print_object,
 )
+from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.progress import (
     show_rebuild_progress,
     show_transfer_progress,
@@ -230,6 +231,8 @@ def _verify_file(file: Path, output: Output) -> None:
     with show_transfer_progress("verifying events") as on_progress:
         report = verify_exported(file, on_progress)
     fault, counts = report.fault, report.counts
+    if fault is not None and report.scope is None:
+        raise CommandFailed(f"{printable_line(file)} is no file of `spawnlog log export`: {fault}")
     facts = {
         "ok": fault is None,
         "scope": report.scope,

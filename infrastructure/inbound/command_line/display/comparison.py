@@ -5,7 +5,11 @@ from typing import Any
 
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note, print_table
 from infrastructure.inbound.command_line.display.patches import short_value
-from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
+from infrastructure.inbound.command_line.display.plain_text import (
+    printable_block,
+    printable_line,
+    text_of,
+)
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 
 _COMPARE_COLUMNS = (
@@ -70,7 +74,7 @@ def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:
                 compared, other = (side.get("compared") or {} for side in sides)
                 differing = [name for name in compared if compared[name] != other.get(name)]
                 texts = [
-                    ", ".join(f"{name} {side.get(name)}" for name in differing)
+                    ", ".join(f"{name} {text_of(side.get(name))}" for name in differing)
                     for side in (compared, other)
                 ]
             yield _row("decision", one.get("rule"), *texts)

@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from infrastructure.inbound.command_line.display.output import JsonObject, print_table
-from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.plain_text import printable_line, text_of
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 
 SHOWN_MAX = 10
@@ -46,8 +46,8 @@ def print_report(report: WhatIfReport) -> None:
     assert report.totals is not None
     totals = report.totals
     print(
-        f"{totals['decisions']:,} decisions from position {totals['fromPosition']:,} to"
-        f" {totals['toPosition']:,}"
+        f"{totals['decisions']:,} decision{'s' * (totals['decisions'] != 1)} from position"
+        f" {totals['fromPosition']:,} to {totals['toPosition']:,}"
     )
     names = [one for one, count in report.counts.items() if count]
     if not names:
@@ -96,7 +96,8 @@ def reason_of(verdict: Mapping[str, Any]) -> str:
     elif verdict.get("text"):
         parts.append(str(verdict["text"]))
     elif found:
-        parts.append(f"{found.get('field')}: {found.get('recorded')} -> {found.get('decided')}")
+        then, now = (text_of(found.get(one)) for one in ("recorded", "decided"))
+        parts.append(f"{found.get('field')}: {then} -> {now}")
     if verdict.get("assumed"):
         parts.append("assumed: " + "; ".join(verdict["assumed"]))
     return printable_line(". ".join(parts), WHY_CHARACTERS_MAX)

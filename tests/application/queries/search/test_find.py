@@ -539,7 +539,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"when": "active > 1", "agent_id": "main"}, "narrow it by session"),
     ({"when": "running > 1", "tree": ROOT, "session": ROOT}, "one of runId"),
     ({"when": "running > 1", "begin": "pos:3", "end": "pos:2"}, "is behind the end"),
-    ({"when": "running > 1", "session": "agent:main:nobody"}, "no such session"),
+    ({"when": "running > 1", "session": "agent:main:nobody"}, 'no session "agent:main:nobody"'),
 )
 
 

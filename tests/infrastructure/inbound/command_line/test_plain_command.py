@@ -152,3 +152,10 @@ def test_text_of_problem_is_in_words_of_commands(
 ) -> None:
     api.on("POST", "/v1/spawns", problem(status, detail=text))
     assert told in spawnlog("spawn", "x", "--idempotency-key", "k").stderr
+
+
+def test_what_was_not_there_yet_is_missed_as_of_then(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", f"/v1/runs/{RUN}", problem(404, code="not_found", detail="there is no such run"))
+    assert spawnlog("run", "get", RUN).stderr == "error: there is no such run\n"
+    then = spawnlog("run", "get", RUN, "--at", "pos:1")
+    assert (then.exit_code, then.stderr) == (4, "error: there is no such run as of pos:1\n")

@@ -60,7 +60,8 @@ def test_a_key_with_slashes_is_a_name_like_any_other(house: House) -> None:
 
 @pytest.mark.parametrize("name", ["agent:main:nobody", UNKNOWN, "nobody", "agent:none:x"])
 def test_a_session_nobody_has_seen_is_not_found(house: House, name: str) -> None:
-    problem_of(house.http.get(f"/v1/sessions/{name}"), 404, "not_found")
+    problem = problem_of(house.http.get(f"/v1/sessions/{name}"), 404, "not_found")
+    assert problem["detail"] == f'there is no session "{name}" on record'
     assert inbox_of(house, name)["items"] == []
 
 
@@ -136,7 +137,8 @@ def test_only_what_is_in_an_inbox_can_be_acknowledged(house: House) -> None:
     own = run["requesterSessionKey"]
     for session, run_id in ((other, run["runId"]), (own, UNKNOWN), (own, "x")):
         answer = house.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
-        problem_of(answer, 404, "not_found")
+        problem = problem_of(answer, 404, "not_found")
+        assert problem["detail"].startswith("there is no such announcement")
     quiet = house.ended(own, expectsCompletionMessage=False)
     running = house.accepted(own, agentId="slow")
     for run_id in (quiet["runId"], running["runId"]):

@@ -106,10 +106,13 @@ def stop_session(
         run = _wait_for_own_run(client, stopped)
     if print_object(stopped, api.output):
         return
-    closed = " is closed" if stopped.get("closed") else ""
-    print(
-        f"session {printable_line(whole)}{closed or ': all that it has spawned is asked to stop'}"
-    )
+    if stopped.get("closed"):
+        done = " is closed"
+    elif run is None and found.get("pendingDescendants") == 0:
+        done = ": nothing is at work"
+    else:
+        done = ": all that it has spawned is asked to stop"
+    print(f"session {printable_line(whole)}{done}")
     if run is not None:
         print(
             f"run {printable_line(stopped.get('runId'))} is {printable_line(run.get('status'), 20)}"

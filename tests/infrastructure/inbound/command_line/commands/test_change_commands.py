@@ -180,7 +180,7 @@ def test_a_comparison_has_a_line_for_what_differs(spawnlog: Command, api: Record
     assert ["plan", "model", "one", "two"] in rows
     assert ["plan", "task", "erased", "erased"] in rows
     assert ["decision", "depth", "passed:", "depth", "0"] in rows
-    assert ["decision", "workspace", "made", "True", "made", "None"] in rows
+    assert ["decision", "workspace", "made", "true", "made", "null"] in rows
     assert any(row[:1] == ["transcript"] and row[-2:] == ["the", "end"] for row in rows)
     assert "+new\\x1b[2J" in result.stdout
     assert "\x1b" not in result.stdout

@@ -92,6 +92,8 @@ def test_a_session_that_has_no_run_of_its_own_has_those_below_it_stopped(
     open_session.on("POST", STOP, stopped(runId=None, closed=False))
     result = spawnlog("session", "stop", KEY)
     assert result.stdout == f"session {KEY}: all that it has spawned is asked to stop\n"
+    open_session.on("GET", PATH, Reply(session(pendingDescendants=0)))
+    assert spawnlog("session", "stop", KEY).stdout == f"session {KEY}: nothing is at work\n"
 
 
 def test_a_program_gets_the_answer_of_the_server(

@@ -55,7 +55,7 @@ def test_nothing_is_shared_that_was_not_given(spawnlog: Command, accepting: Reco
         ('{"a": 1e999}', "error: --shared is not JSON"),
         ("[" * 100_000, "error: --shared is not JSON"),
         ('["a"]', 'error: --shared is no JSON object, such as {"goal": "a web app"}'),
-        ("", "error: --shared is not JSON"),
+        ("", 'error: --shared is empty: it must be a JSON object, such as {"goal": "a web app"}'),
     ],
 )
 def test_what_is_no_object_is_told_and_nothing_is_asked(

@@ -226,7 +226,7 @@ def test_a_whole_request_comes_from_a_file_and_options_count_more(
     file.write_text("[]", "utf-8")
     wrong = spawnlog("spawn", "--file", str(file))
     assert wrong.exit_code == 2
-    assert "is no JSON object" in wrong.stderr
+    assert 'is no JSON object, such as {"task": ' in wrong.stderr
 
 
 def test_the_result_of_one_that_yields_is_that_of_the_run_in_its_place(

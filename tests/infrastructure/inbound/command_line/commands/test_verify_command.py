@@ -162,3 +162,14 @@ def test_a_verification_that_is_not_on_record_says_so(
     result = spawnlog("log", "verify")
     assert result.exit_code == 0
     assert "the database takes no record of it" in result.stderr
+
+
+@pytest.mark.parametrize("content", ["", "no export\n", '{"id": 1}\n'])
+def test_file_that_is_no_export_is_an_error(
+    spawnlog: Command, tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text(content)
+    result = spawnlog("log", "verify", str(file))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "notes.txt is no file of `spawnlog log export`: line 1: " in result.stderr

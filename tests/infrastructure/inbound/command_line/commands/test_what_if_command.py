@@ -71,6 +71,15 @@ def test_a_build_fails_by_the_verdicts_that_are_named(spawnlog: Command, api: Re
     assert "newly-refused: 1" in found.stdout
 
 
+def test_values_that_differ_are_written_as_json(spawnlog: Command, api: RecordedApi) -> None:
+    difference = {"field": "tools", "recorded": None, "decided": ["read"]}
+    differing = verdict(rule=None, text=None, difference=difference)
+    answers(api, differing, totals(newly_refused=1))
+    found = spawnlog("what-if", *SET)
+    assert 'tools: null -> ["read"]' in found.stdout
+    assert "1 decision from" in found.stdout
+
+
 def test_what_is_set_goes_as_a_patch(spawnlog: Command, api: RecordedApi) -> None:
     answers(api, totals())
     spawnlog("what-if", *SET, "--since", "pos:3", "--cascade")
