@@ -107,7 +107,9 @@ class RunningServer:
 
     def start(self) -> None:
         """Start it and wait until it accepts."""
-        command = ["serve", "--port", "0", "--data-dir", str(self.data_dir), *self._arguments]
+        command = ["serve", "--data-dir", str(self.data_dir), *self._arguments]
+        if "--port" not in command:
+            command += ["--port", "0"]
         if self.config is not None:
             command += ["--config", str(self.config)]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self._environment}
