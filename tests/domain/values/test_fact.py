@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
+from domain.event_types import EVENT_TYPES
 from domain.run.facts import SpawnOptions
-from domain.values.record import ContentRef
-from tests.support.builders.facts import recorded_facts
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import ContentRef, Fact
+from tests.support.builders.facts import any_fact, recorded_facts
 from tests.support.builders.storytelling import ref, run_id
+from tests.support.models.log_invariants import stored_and_read
 
 DEFAULTS = Path(__file__).parents[2] / "data" / "defaults_of_facts.json"
 
@@ -53,9 +57,9 @@ def test_defaults_are_left_out_of_what_is_stored_and_not_of_what_is_told() -> No
     }
 
 
-@given(st.builds(SpawnOptions))
-def test_a_fact_is_the_same_when_it_is_read_again(options: SpawnOptions) -> None:
-    assert SpawnOptions.from_json(options.to_json()) == options
+@given(st.sampled_from((*EVENT_TYPES.values(), Run, Session)).flatmap(any_fact))
+def test_a_fact_is_the_same_when_it_is_read_again(fact: Fact) -> None:
+    assert stored_and_read(fact).members() == fact.members()
 
 
 def test_defaults_of_recorded_fields_stay() -> None:

@@ -1,9 +1,14 @@
 """Facts out of members that a test puts together."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 from msgspec.structs import fields
 
 from domain.event_types import EVENT_TYPES
@@ -56,3 +61,37 @@ def _add_facts_in(hint: Any, found: set[type[Fact]]) -> None:
         found.add(hint)
         for field in fields(hint):
             _add_facts_in(field.type, found)
+
+
+_VALUES: dict[Any, SearchStrategy[Any]] = {
+    str: st.text(max_size=5),
+    int: st.integers(),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    UUID: st.uuids(),
+    datetime: st.datetimes(timezones=st.just(UTC)),
+    bool: st.booleans(),
+    NoneType: st.none(),
+}
+
+
+@cache
+def any_fact(kind: type[F]) -> SearchStrategy[F]:
+    """Return a strategy of facts of a kind, with any values that its fields may have."""
+    return st.builds(kind, **{field.name: _any_value(field.type) for field in fields(kind)})
+
+
+def _any_value(hint: Any) -> SearchStrategy[Any]:
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in _VALUES:
+        return _VALUES[hint]
+    if origin is Literal:
+        return st.sampled_from(parts)
+    if origin is tuple:
+        return st.lists(_any_value(parts[0]), max_size=2).map(tuple)
+    if origin is dict:
+        return st.dictionaries(_any_value(parts[0]), _any_value(parts[1]), max_size=2)
+    if origin is Annotated:
+        return _any_value(parts[0])
+    if origin in (Union, UnionType):
+        return st.one_of(*map(_any_value, parts))
+    return any_fact(hint)
