@@ -1,20 +1,37 @@
 """The plan of a child, from the record and the pinned configuration."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden, Workspaces
 from application.steps.workspace import unusable_workspace_text
 from domain.configuration.configuration import EffectiveAgent
-from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
+from domain.plan.child import (
+    IneligiblePlan,
+    PlannedChild,
+    frame_plan,
+    plan_child,
+    plan_with_hours,
+    settle_workspace,
+)
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.run.events import SpawnRequested
 from domain.run.facts import Plan
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
+
+FRAMES_MAX = 256
+"""So many plans are kept, each without its folder: one for an agent, a revision of the
+configuration, its credentials and a shape of request."""
+
+
+@lru_cache(maxsize=FRAMES_MAX)
+def _frame(request: PlanRequest) -> PlannedChild | IneligiblePlan:
+    return frame_plan(ELIGIBILITY, request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +54,21 @@ def plan_spawn(
     """The plan for the `agent` that will run, whose `credentials` these are, or the rule that
     refuses it."""
     request = PlanRequest(
-        run=run,
+        shape=shape_of(run),
         agent=agent,
         requester_sandboxed=run.requester.sandboxed,
         thinking_argument=texts.thinking,
         credentials=credentials,
-        choose_workspace=lambda: choose_workspace(run, agent, pinned, workspaces, texts.workspace),
     )
-    planned = plan_child(ELIGIBILITY, request)
+    # A text that can be erased is not kept here.
+    is_kept = texts.thinking is None
+    frame = _frame(request) if is_kept else frame_plan(ELIGIBILITY, request)
+    if isinstance(frame, IneligiblePlan):
+        return frame
+    chosen = choose_workspace(run, agent, pinned, workspaces, texts.workspace)
+    planned = settle_workspace(
+        ELIGIBILITY, frame, replace(request, choose_workspace=lambda: chosen)
+    )
     if isinstance(planned, IneligiblePlan):
         return planned
     warnings = (*planned.warnings, *workspace_warnings(run, texts.workspace))
@@ -66,7 +90,7 @@ def plan_continuation(
     folder = last.workspace_dir
     facts = WorkspaceFacts(source=last.workspace_source, recorded=folder, chosen=folder)
     request = PlanRequest(
-        run=run,
+        shape=shape_of(run),
         agent=agent,
         requester_sandboxed=run.requester.sandboxed,
         thinking_argument=thinking,

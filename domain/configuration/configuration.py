@@ -91,6 +91,10 @@ class EffectiveAgent:
     known_models: tuple[str, ...]
     models: Models
 
+    def __hash__(self) -> int:
+        """Agents of one id are told apart by comparing them."""
+        return hash(self.id)
+
     @property
     def delivers_to_origin(self) -> bool:
         """Whether the runtime sends results to the thread of a session itself."""

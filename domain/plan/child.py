@@ -1,6 +1,6 @@
 """The plan of a child: how it will run, or which rule speaks against it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.plan.agent import agent_tool_policy
@@ -36,15 +36,22 @@ class PlannedChild:
 
 def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | IneligiblePlan:
     """The plan of a child that no rule of the table speaks against, or the first that does."""
-    facts, refusal = judge_eligibility(table, request)
+    frame = frame_plan(table, request)
+    return frame if isinstance(frame, IneligiblePlan) else settle_workspace(table, frame, request)
+
+
+def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | IneligiblePlan:
+    """Return the plan without its folder, which the last row of a table judges: it is the same for
+    all requests of one shape, whatever has become of the folder."""
+    facts, refusal = judge_eligibility(table[:-1], request)
     if refusal is not None:
         return IneligiblePlan(refusal, facts)
-    run, agent, model, thinking = request.run, request.agent, request.model, request.thinking
-    workspace, runtime = request.workspace.facts, agent.runtime
+    shape, agent, model, thinking = request.shape, request.agent, request.model, request.thinking
+    runtime = agent.runtime
     assert runtime is not None
-    capabilities = capabilities_at(run.depth, agent.defaults.max_spawn_depth)
+    capabilities = capabilities_at(shape.depth, agent.defaults.max_spawn_depth)
     policy = agent_tool_policy(agent, capabilities.role)
-    requested, configured = run.options.run_timeout_seconds, agent.defaults.run_timeout_seconds
+    requested, configured = shape.options.run_timeout_seconds, agent.defaults.run_timeout_seconds
     cost = agent.models.cost_of(model.provider or "", model.model or "")
     plan = Plan(
         model_provider=model.provider,
@@ -55,8 +62,7 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
         thinking_source=thinking.source,
         run_timeout_seconds=run_timeout_seconds(requested, configured),
         run_timeout_source=run_timeout_source(requested),
-        workspace_dir=workspace.chosen,
-        workspace_source=workspace.source,
+        workspace_source="agent",
         sandboxed=request.sandbox.child_sandboxed,
         tools_allow=policy.allow,
         tools_deny=policy.deny,
@@ -68,6 +74,19 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
     )
     warnings = (*model.warnings, *run_timeout_warnings(requested, configured))
     return PlannedChild(agent, plan, capabilities, warnings, facts)
+
+
+def settle_workspace(
+    table: EligibilityTable, frame: PlannedChild, request: PlanRequest
+) -> PlannedChild | IneligiblePlan:
+    """Return a plan with the folder of a request, or the refusal of that."""
+    looked, refusal = judge_eligibility(table[-1:], request)
+    facts = frame.facts.changed({"workspace": looked.workspace})
+    if refusal is not None:
+        return IneligiblePlan(refusal, facts)
+    chosen = request.workspace.facts
+    folder = {"workspace_dir": chosen.chosen, "workspace_source": chosen.source}
+    return replace(frame, plan=frame.plan.changed(folder), facts=facts)
 
 
 def plan_with_hours(plan: Plan, run: Run, configuration: Configuration) -> Plan:

@@ -104,15 +104,17 @@ def judge_eligibility(
 
 
 def _not_configured(request: PlanRequest) -> Refusal | None:
-    run, agent = request.run, request.agent
+    shape, agent = request.shape, request.agent
     if agent.is_configured:
         return None
     shown = single_line(agent.id, characters_max=AGENT_ID_CHARACTERS_MAX)
     text = f'Agent "{shown}" is not configured, and no context script named a configured one.'
-    if run.requested_agent_id not in (None, agent.id):
-        text = f'Agent "{shown}", named in place of "{run.requested_agent_id}", is not configured.'
+    if shape.requested_agent_id not in (None, agent.id):
+        text = (
+            f'Agent "{shown}", named in place of "{shape.requested_agent_id}", is not configured.'
+        )
     advice = "Use agents_list to discover valid targets, or add it to agents.list."
-    if run.continues is not None:
+    if shape.is_message:
         text = f'Agent "{shown}" is not configured any more.'
         advice = "Add it to agents.list, and send the message again."
     return rules.AGENT_UNKNOWN.refusal(f"{text} {advice}")
@@ -230,7 +232,7 @@ def _thinking(record: PlanRecord) -> RuleFinding | None:
 
 def _timeout_facts(request: PlanRequest) -> Mapping[str, Any]:
     facts = TimeoutFacts(
-        argument=request.run.options.run_timeout_seconds,
+        argument=request.shape.options.run_timeout_seconds,
         configured=request.agent.defaults.run_timeout_seconds,
     )
     return {"run_timeout": facts}
@@ -410,7 +412,7 @@ ELIGIBILITY: EligibilityTable = (
     *_BEFORE_WORKSPACE,
     EligibilityRule(rules.WORKSPACE, _workspace_facts, _workspace, _unusable_workspace),
 )
-"""What a spawn is planned by, in the order in which it is judged."""
+"""What a spawn is planned by, in the order in which it is judged. The folder is the last."""
 
 CONTINUED_ELIGIBILITY: EligibilityTable = (
     *_BEFORE_WORKSPACE,

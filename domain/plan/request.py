@@ -1,7 +1,7 @@
 """What the plan of a run is made from: the run, its agent, and what was found for them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from domain.configuration.configuration import EffectiveAgent
@@ -10,8 +10,10 @@ from domain.plan.agent import plan_agent_model, plan_agent_thinking
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.model import ModelPlan
 from domain.plan.thinking import ThinkingPlan
+from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import SandboxFacts, WorkspaceFacts
 from domain.run.state import Run
+from domain.values.record import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +24,54 @@ class ChosenWorkspace:
     unusable: str | None = None
 
 
+def _choose_nothing() -> ChosenWorkspace:
+    raise AssertionError("the frame of a plan has no folder")
+
+
+class RequestShape(Fact):
+    """What of a run its plan goes by. Requests of one shape have one plan, whatever their tasks and
+    labels are.
+
+    `has_unnamed_model` is whether what was given as the model is no name of one.
+    """
+
+    requested_agent_id: str | None
+    is_message: bool
+    is_of_same_agent: bool
+    depth: int
+    options: SpawnOptions
+    has_unnamed_model: bool
+    requester_model: str | None
+    requester_thinking: str | None
+
+
+def shape_of(run: Run) -> RequestShape:
+    """Return the shape of the request of a run, by the agent that will run."""
+    return RequestShape(
+        requested_agent_id=run.requested_agent_id,
+        is_message=run.continues is not None,
+        is_of_same_agent=run.is_of_same_agent,
+        depth=run.depth,
+        options=run.options,
+        has_unnamed_model=run.model_argument is not None,
+        requester_model=run.requester.model,
+        requester_thinking=run.requester.thinking,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """What the plan of a run is made from. `thinking_argument` is the text of what was asked for
     and is no level; it is kept beside the log. `credentials` are those of the agent. The folder is
-    chosen when nothing else speaks against the child, so that it leaves no trace else."""
+    chosen when nothing else speaks against the child, so that it leaves no trace else; two requests
+    that differ in it alone are equal."""
 
-    run: Run
+    shape: RequestShape
     agent: EffectiveAgent
     requester_sandboxed: bool
     thinking_argument: str | None = None
     credentials: FoundCredentials = NOTHING_FOUND
-    choose_workspace: Callable[[], ChosenWorkspace]
-
-    @cached_property
-    def is_of_same_agent(self) -> bool:
-        """Whether the child is of its requester's agent, and so has its model and level."""
-        return self.run.is_of_same_agent
+    choose_workspace: Callable[[], ChosenWorkspace] = field(default=_choose_nothing, compare=False)
 
     @cached_property
     def sandbox(self) -> SandboxFacts:
@@ -49,19 +82,19 @@ class PlanRequest:
             # The session of a child is nobody's main session.
             child_sandboxed=mode != "off",
             runtime_provides=provides_sandbox(self.agent.runtime),
-            requester_sandboxed=self.requester_sandboxed or self.run.options.requester_sandboxed,
-            required=self.run.options.sandbox == "require",
+            requester_sandboxed=self.requester_sandboxed or self.shape.options.requester_sandboxed,
+            required=self.shape.options.sandbox == "require",
         )
 
     @cached_property
     def model(self) -> ModelPlan:
         """The model that the child runs on."""
-        run = self.run
+        shape = self.shape
         return plan_agent_model(
             self.agent,
-            argument=run.options.model,
-            unnamed_argument=run.model_argument is not None,
-            caller=self._inherited(run.options.active_model or run.requester.model),
+            argument=shape.options.model,
+            unnamed_argument=shape.has_unnamed_model,
+            caller=self._inherited(shape.options.active_model or shape.requester_model),
         )
 
     @cached_property
@@ -74,12 +107,12 @@ class PlanRequest:
     @property
     def requested_thinking(self) -> str | None:
         """The word for a level that was asked for."""
-        return self.thinking_argument or self.run.options.thinking
+        return self.thinking_argument or self.shape.options.thinking
 
     @property
     def inherited_thinking(self) -> str | None:
         """The level of a requester that is the same agent."""
-        return self._inherited(self.run.options.active_thinking or self.run.requester.thinking)
+        return self._inherited(self.shape.options.active_thinking or self.shape.requester_thinking)
 
     @cached_property
     def workspace(self) -> ChosenWorkspace:
@@ -87,4 +120,4 @@ class PlanRequest:
         return self.choose_workspace()
 
     def _inherited(self, value: str | None) -> str | None:
-        return value if self.is_of_same_agent else None
+        return value if self.shape.is_of_same_agent else None

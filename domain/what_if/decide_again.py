@@ -22,7 +22,7 @@ from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_wit
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.plan.model import storable_model_name
-from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
@@ -514,7 +514,7 @@ class _DecisionAgain:
         agent = self._now.effective_agent(agent_id)
         is_message = run.continues is not None
         request = PlanRequest(
-            run=run,
+            shape=shape_of(run),
             agent=agent,
             requester_sandboxed=self._requester_sandboxed(),
             thinking_argument=_UNREAD if run.thinking_argument is not None else None,

@@ -21,7 +21,7 @@ from domain.context.fork import accepted_note
 from domain.context.script_output import ScriptReading, read_script_output
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
 from domain.plan.eligibility import ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -147,7 +147,7 @@ def _finished(
     planned = plan_child(
         ELIGIBILITY,
         PlanRequest(
-            run=run,
+            shape=shape_of(run),
             agent=configuration.effective_agent(agent_id),
             requester_sandboxed=run.requester.sandboxed,
             thinking_argument=argument,

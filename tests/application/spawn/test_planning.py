@@ -1,11 +1,12 @@
 """What speaks against a child, in which order, and where it works."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from application.ports.files import WorkspaceForbidden
+from application.spawn import plan as planning
 from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
 from tests.support.builders.planned_children import (
@@ -212,3 +213,28 @@ def test_a_folder_that_may_not_be_used_refuses_in_the_words_of_who_knows_why(
     refused = unfit(workspaces, asked(), configuration({"id": "main"}), workspace="/etc")
     assert (refused.refusal.rule, refused.refusal.text) == ("workspace", "not below a root")
     assert refused.facts.workspace == WorkspaceFacts(source="requester", recorded=None)
+
+
+def test_requests_of_one_shape_have_one_frame_and_folders_of_their_own(
+    workspaces: Workspaces,
+) -> None:
+    frames = cast("Any", planning)._frame
+    frames.cache_clear()
+    under = configuration({"id": "main"})
+    first = plan_of(workspaces, asked(label="one"), under)
+    inherits = {"workspace_dir": str(workspaces.folder)}
+    second = plan_of(workspaces, asked(asks=inherits, label="two"), under)
+    assert (frames.cache_info().misses, frames.cache_info().hits) == (1, 1)
+    assert second.facts.changed({"workspace": None}) == first.facts.changed({"workspace": None})
+    assert second.plan.workspace_source == "requester" != first.plan.workspace_source
+    plan_of(workspaces, asked(options={"run_timeout_seconds": 5.0}), under)
+    plan_of(workspaces, asked(asks={"model": "p/other"}), under)
+    plan_of(workspaces, asked(), configuration({"id": "main", "model": "p/m"}))
+    assert frames.cache_info().misses == 4
+
+
+def test_a_text_that_can_be_erased_is_in_no_frame(workspaces: Workspaces) -> None:
+    frames = cast("Any", planning)._frame
+    frames.cache_clear()
+    assert unfit(workspaces, asked(), configuration({"id": "main"}), thinking="banana").facts
+    assert frames.cache_info().currsize == 0

@@ -18,7 +18,7 @@ from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_wit
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY, EligibilityTable
 from domain.plan.model import storable_model_name
-from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import ContinuationFacts, RunEvent, SpawnRequested
 from domain.run.facts import (
@@ -342,7 +342,7 @@ class Spawn:
         assert run.agent_id is not None
         assert run.requester.sandboxed is not None
         request = PlanRequest(
-            run=run,
+            shape=shape_of(run),
             agent=under.effective_agent(run.agent_id),
             requester_sandboxed=run.requester.sandboxed,
             thinking_argument=self.thinking if run.thinking_argument is not None else None,

@@ -41,7 +41,7 @@ class Workspaces:
         if requested or recorded:
             return str(requested or recorded)
         made = self.folder / agent.id
-        made.mkdir()
+        made.mkdir(exist_ok=True)
         return str(made)
 
 

@@ -16,7 +16,7 @@ from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
 from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
 from domain.plan.eligibility import ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest
+from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.run.events import SpawnRequested
 from domain.run.evolve import initial_run
 from domain.run.plan_facts import WorkspaceFacts
@@ -133,7 +133,7 @@ class CaseSpawn:
         agent = self.configuration.effective_agent(self.run.agent_id)
         workspace = WorkspaceFacts(source="agent", recorded=None, chosen="/w")
         request = PlanRequest(
-            run=self.run,
+            shape=shape_of(self.run),
             agent=agent,
             requester_sandboxed=self.run.requester.sandboxed,
             thinking_argument=self.texts.of(self.run.thinking_argument),
