@@ -1681,6 +1681,10 @@ class AsyncMethods(AsyncSender):
 
         Args:
             task: With `parallel` a list: a run for each of them, or for none.
+            label: A name for the run, on one line.
+            agent_id: The agent that runs the child, or an alias of it.
+            model: The model, as `provider/name`.
+            thinking: The thinking level.
             run_timeout_seconds: Rounded down to whole seconds; 0, or less, is without
                 limit.
             sandbox: `require` refuses a child that would not be in a sandbox.
@@ -1689,11 +1693,18 @@ class AsyncMethods(AsyncSender):
                 follows `session.threadBindings.defaultSpawnContext`, any other starts
                 `isolated`.
             light_context: Leave the files of the agent's workspace out of the prompt.
+            expects_completion_message: False: nothing is announced when the run has
+                ended.
             thread: Bind the child to a thread of the requester's channel. `mode` is
                 `session` then, unless it is given: the child stays and takes messages until
                 it is stopped.
+            mode: One run, or a session that stays, which needs `thread`.
+            cleanup: `delete`: the session is archived right after the announcement;
+                `keep`, the default: later.
             attachments: Files that are put into the child's workspace, as far as
                 `tools.sessions_spawn.attachments` permits; off unless it is enabled.
+            attach_as: Where the child is told to look for the files.
+            context_preamble: A text that stands in front of the child's system prompt.
             shared_context: Keys with any values, at most 64 KiB of JSON with what the
                 requester's session shares already. The child reads them in its prompt, as do
                 those that are spawned by this session later, and those below it.

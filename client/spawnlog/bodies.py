@@ -103,9 +103,13 @@ class SpawnChoices(TypedDict, total=False):
     """Options of a spawn beside its task and its requester, as `spawn` takes them."""
 
     label: str
+    """A name for the run, on one line."""
     agent_id: str
+    """The agent that runs the child, or an alias of it."""
     model: str
+    """The model, as `provider/name`."""
     thinking: str
+    """The thinking level."""
     run_timeout_seconds: float
     """Rounded down to whole seconds; 0, or less, is without limit."""
     sandbox: Literal["inherit", "require"]
@@ -118,18 +122,25 @@ class SpawnChoices(TypedDict, total=False):
     light_context: bool
     """Leave the files of the agent's workspace out of the prompt."""
     expects_completion_message: bool
+    """False: nothing is announced when the run has ended."""
     thread: bool
     """Bind the child to a thread of the requester's channel. `mode` is `session` then, unless it
     is given: the child stays and takes messages until it is stopped.
     """
     mode: Literal["run", "session"]
+    """One run, or a session that stays, which needs `thread`."""
     cleanup: Literal["delete", "keep"]
+    """`delete`: the session is archived right after the announcement; `keep`, the default:
+    later.
+    """
     attachments: Sequence[AttachmentBody]
     """Files that are put into the child's workspace, as far as
     `tools.sessions_spawn.attachments` permits; off unless it is enabled.
     """
     attach_as: AttachAsBody
+    """Where the child is told to look for the files."""
     context_preamble: str
+    """A text that stands in front of the child's system prompt."""
     shared_context: Mapping[str, Any]
     """Keys with any values, at most 64 KiB of JSON with what the requester's session shares
     already. The child reads them in its prompt, as do those that are spawned by this session

@@ -192,13 +192,27 @@ class Family:
             self._stop_runs(error)
 
     def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> SpawnedRun:
-        """Spawn a child of the session. Raise RefusalProblem, with its rule, if that is not
-        permitted."""
+        """Spawn a child of the session.
+
+        Args:
+            task: What the child is to do.
+            choices: Options of `Client.spawn`, each with its name there: label, agent_id, model,
+                thinking, run_timeout_seconds, attachments, shared_context, depends_on,
+                idempotency_key and so on. `SpawnChoices` lists all of them.
+
+        Raises:
+            RefusalProblem: A rule does not permit it.
+        """
         (run,) = self._spawned({**choices, "task": task})
         return run
 
     def spawn_all(self, tasks: Sequence[str], **choices: Unpack[SpawnChoices]) -> list[SpawnedRun]:
-        """Spawn a child for each task, in parallel: all are accepted, or none is."""
+        """Spawn a child for each task, in parallel: all are accepted, or none is.
+
+        Args:
+            tasks: What each child is to do.
+            choices: Options of every child, as `spawn` takes them.
+        """
         if isinstance(tasks, str):
             raise InvalidSetting("spawn_all takes a list of tasks; spawn takes one")
         return self._spawned({**choices, "task": list(tasks), "parallel": True})

@@ -129,7 +129,9 @@ class GivenOptions(Fact):
     light_context: Annotated[
         bool, Field(description="Leave the files of the agent's workspace out of the prompt.")
     ] = False
-    expects_completion_message: bool = True
+    expects_completion_message: Annotated[
+        bool, Field(description="False: nothing is announced when the run has ended.")
+    ] = True
 
 
 class SpawnOptions(GivenOptions):

@@ -207,10 +207,16 @@ def _trimmed(text: str | None) -> str | None:
 class _AskedFor(Body):
     requester: RequesterBody
     task: TaskField
-    label: Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None = None
-    agent_id: Annotated[str, Field(max_length=4096)] | None = None
-    model: NameField | None = None
-    thinking: NameField | None = None
+    label: Annotated[
+        Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None,
+        Field(description="A name for the run, on one line."),
+    ] = None
+    agent_id: Annotated[
+        Annotated[str, Field(max_length=4096)] | None,
+        Field(description="The agent that runs the child, or an alias of it."),
+    ] = None
+    model: Annotated[NameField | None, Field(description="The model, as `provider/name`.")] = None
+    thinking: Annotated[NameField | None, Field(description="The thinking level.")] = None
 
 
 if TYPE_CHECKING:
@@ -244,8 +250,19 @@ class SpawnRequest(_Given, _AskedFor):
             )
         ),
     ] = False
-    mode: Literal["run", "session"] | None = None
-    cleanup: Literal["delete", "keep"] | None = None
+    mode: Annotated[
+        Literal["run", "session"] | None,
+        Field(description="One run, or a session that stays, which needs `thread`."),
+    ] = None
+    cleanup: Annotated[
+        Literal["delete", "keep"] | None,
+        Field(
+            description=(
+                "`delete`: the session is archived right after the announcement; `keep`, the"
+                " default: later."
+            )
+        ),
+    ] = None
     attachments: Annotated[
         list[AttachmentBody],
         Field(
@@ -256,8 +273,12 @@ class SpawnRequest(_Given, _AskedFor):
             ),
         ),
     ] = Field(default_factory=list)
-    attach_as: AttachAsBody = Field(default_factory=AttachAsBody)
-    context_preamble: str | None = None
+    attach_as: Annotated[
+        AttachAsBody, Field(description="Where the child is told to look for the files.")
+    ] = Field(default_factory=AttachAsBody)
+    context_preamble: Annotated[
+        str | None, Field(description="A text that stands in front of the child's system prompt.")
+    ] = None
     shared_context: Annotated[
         dict[str, Any] | None,
         Field(

@@ -186,3 +186,9 @@ def instants(value: Any) -> Any:
             return datetime.fromisoformat(value)
         case _:
             return value
+
+
+def test_every_argument_of_spawn_is_described() -> None:
+    described = inspect.getdoc(Client.spawn) or ""
+    arguments = set(inspect.signature(Client.spawn).parameters) - {"self", "requester"}
+    assert [one for one in arguments if f"\n    {one}: " not in described] == []
