@@ -19,6 +19,7 @@ from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.memory.served_log import ServedLog
+from tests.support.tiers import stride
 
 EVENTS = 100_000
 EVENTS_OF_A_STREAM = 20
@@ -73,7 +74,7 @@ async def test_several_states_are_those_of_each_alone(
     streams = {one.envelope.stream for one in await running.events()}
     run_ids = [id for id in map(run_id_of, streams) if id is not None]
     keys = [key for key in map(session_key_of, streams) if key is not None]
-    every = range(0, await running.log.head() + 1, 17)
+    every = range(0, await running.log.head() + 1, stride(17))
     for at, found in zip(every, await registry.states(run_ids, keys, at=every), strict=True):
         runs = {id: await registry.run(id, at=at) for id in run_ids}
         sessions = {key: await registry.session(key, at=at) for key in keys}

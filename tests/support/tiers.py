@@ -31,6 +31,12 @@ def share() -> float:
     return default.max_examples / EXAMPLES_OF_ALL
 
 
+def stride(of_gate: int) -> int:
+    """Return from one position to the next of a look at every position: 1 under the profile `all`,
+    `of_gate` under others."""
+    return 1 if share() >= 1 else of_gate
+
+
 def nightly_but(
     cases: Iterable[Case], is_kept: Callable[[Case], bool] | Iterable[Case]
 ) -> list[Any]:

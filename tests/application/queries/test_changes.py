@@ -33,7 +33,7 @@ from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
-from tests.support.tiers import nightly_but
+from tests.support.tiers import nightly_but, stride
 
 ALL: tuple[AccessScope, ...] = ("read", "content")
 STORIES = ("everything", "random")
@@ -270,7 +270,7 @@ async def test_each_diff_applied_to_the_left_gives_the_right(
     await tell(running, story)
     reader, head = caller(*scopes), await running.log.head()
     die = random.Random(head)
-    for _ in range(5):
+    for _ in range(5 // stride(2)):
         left, right = (die.randint(0, head) for _ in range(2))
         monkeypatch.setattr(diff_module, "EVENTS_EXAMINED_MAX", die.choice([3, 20, 5000]))
         monkeypatch.setattr(diff_module, "TEXT_BYTES_MAX", die.choice([1, 10**9]))
