@@ -107,6 +107,7 @@ _PLAIN = {
     "string_sub_type": "must be a string",
     "float_type": "must be a number",
     "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -150,6 +151,14 @@ def render_error(error: Mapping[str, Any]) -> tuple[str, str | None]:
         least = kind == "too_short"
         count = context["min_length" if least else "max_length"]
         return f"must have at {'least' if least else 'most'} {count} item{'s' * (count != 1)}", None
+    if kind == "string_too_short":
+        least = context["min_length"]
+        return (
+            "must not be empty" if least == 1 else f"must be at least {least} characters long",
+            None,
+        )
+    if kind == "string_pattern_mismatch":
+        return f"must match {context['pattern']}", None
     if kind == "string_too_long":
         return f"must be at most {context['max_length']} characters long", None
     # The library writes this before the text of an error that this project raised.

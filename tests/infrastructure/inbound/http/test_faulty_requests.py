@@ -1,5 +1,6 @@
 """Every operation refuses every fault that its row and its models exclude, and says where it is."""
 
+import re
 from collections import defaultdict
 
 import pytest
@@ -36,6 +37,9 @@ LIMITED_BY_RULE = {
     "whatIf": {"/filter/agentId/0"},
 }
 """Values whose limit is in bytes, or is looked at otherwise."""
+WORDS_OF_THE_LIBRARY = re.compile(
+    r"\w+ should \w+ \w+ \w+|Value error|unable to|[Ii]nvalid \w+ tag"
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 METHODS_OF: dict[str, set[str]] = defaultdict(set)
 for one in OPERATIONS:
@@ -55,6 +59,9 @@ def wrong_answer(server: InnerServer, operation: Operation, faulty: FaultyReques
         return f"{faulty.fault}: accepted with {answer.status_code}"
     # Not `problem_of`: the log may be too busy to tell a position in time.
     problem = answer.json()
+    words = WORDS_OF_THE_LIBRARY.search(answer.text)
+    if words is not None:
+        return f"{faulty.fault}: says {words[0]}"
     found = (answer.status_code, problem["code"], tuple(dict.fromkeys(pointers_of(problem))))
     expected = (faulty.status, faulty.code, faulty.pointers)
     return None if found == expected else f"{faulty.fault}: {found}, not {expected}"
