@@ -5,6 +5,7 @@ and a what-if take their states from here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
 from domain.values.record import (
     CONFIG_STREAM,
+    NAMES_MAX,
     Stamp,
     run_id_of,
     run_stream,
@@ -81,6 +83,10 @@ class Step(NamedTuple, Generic[AnyOccurrence]):
 class VersionGap(CorruptHistory):
     """An event is not the next one of its stream."""
 
+    def __init__(self, stream: str, version: int, before: State | None) -> None:
+        last = before.version if before is not None else 0
+        super().__init__(f"version {version} of {stream[:600]} follows version {last}")
+
 
 class MissingStates(NamedTuple):
     """The runs and sessions whose states are needed and are not in memory."""
@@ -111,41 +117,41 @@ class States:
 
     def of(self, stream: str) -> State | None:
         """Return the state of a stream; None if it is not in memory."""
-        run_id = run_id_of(stream)
+        run_id = _run_of(stream)
         if run_id is not None:
             return self.runs.get(run_id)
         return self.sessions.get(session_key_of(stream) or "")
 
-    def take(self, at: AnyOccurrence) -> Step[AnyOccurrence]:
-        """Take the next event in.
+    def take(self, stream: str, event: AnyEvent, stamp: Stamp) -> tuple[State | None, State | None]:
+        """Take the next event in; return the state before and after it.
 
         Raises:
             VersionGap: It is not the next event of its stream.
             CorruptHistory: It does not fit the state before it, or has no place in its stream.
         """
-        stream = at.stream
-        run_id = run_id_of(stream)
+        run_id = _run_of(stream)
         if run_id is not None:
-            # A second spelling of the id is another stream.
-            before = self.runs.get(run_id) if stream == run_stream(run_id) else None
-            _require_next(before, at)
-            run = evolve_run(before, cast("RunEvent", at.event), at.stamp)
-            if before is None and stream != run_stream(run.run_id):
+            before = self.runs.get(run_id)
+            if stamp.version != (1 if before is None else before.version + 1):
+                raise VersionGap(stream, stamp.version, before)
+            run = evolve_run(before, cast("RunEvent", event), stamp)
+            if before is None and run.run_id != run_id:
                 raise CorruptHistory(f"{stream} is of run {run.run_id}")
             self.runs[run_id] = run
-            return Step(at, before, run)
+            return before, run
         key = session_key_of(stream)
         if key is not None:
             known = self.sessions.get(key)
-            _require_next(known, at)
-            session = evolve_session(known, cast("SessionEvent", at.event), at.stamp)
-            if known is None and stream != session_stream(session.session_key):
+            if stamp.version != (1 if known is None else known.version + 1):
+                raise VersionGap(stream, stamp.version, known)
+            session = evolve_session(known, cast("SessionEvent", event), stamp)
+            if known is None and session.session_key != key:
                 raise CorruptHistory(f"{stream} is of session {session.session_key}")
             self.sessions[key] = session
-            return Step(at, known, session)
-        if stream != CONFIG_STREAM or type(at.event) is not ConfigurationActivated:
-            raise CorruptHistory(f"{type(at.event).__name__} has no place in {stream}")
-        return Step(at, None, None)
+            return known, session
+        if stream != CONFIG_STREAM or type(event) is not ConfigurationActivated:
+            raise CorruptHistory(f"{type(event).__name__} has no place in {stream}")
+        return None, None
 
     def missing(self, page: Iterable[tuple[str, int]]) -> MissingStates:
         """Return the states that must be put in before a page of events is taken in.
@@ -158,7 +164,7 @@ class States:
         runs: list[UUID] = []
         sessions: list[str] = []
         for stream, version in first.items():
-            run_id, key = run_id_of(stream), session_key_of(stream)
+            run_id, key = _run_of(stream), session_key_of(stream)
             if run_id is not None:
                 run = self.runs.pop(run_id, None)
                 if run is not None:
@@ -193,11 +199,15 @@ def states(
         CorruptHistory: An event does not fit what is in front of it.
     """
     memory = States() if memory is None else memory
-    return map(memory.take, events)
+    for one in events:
+        yield Step(one, *memory.take(one.stream, one.event, one.stamp))
 
 
-def _require_next(before: State | None, at: Occurrence) -> None:
-    last = before.version if before is not None else 0
-    if at.stamp.version != last + 1:
-        text = f"version {at.stamp.version} of {at.stream[:600]} follows version {last}"
-        raise VersionGap(text)
+@lru_cache(maxsize=NAMES_MAX)
+def _run_of(stream: str) -> UUID | None:
+    """The run of a stream; None for any other stream, and for another spelling of the id."""
+    try:
+        run_id = run_id_of(stream)
+    except ValueError:
+        return None
+    return run_id if run_id is not None and stream == run_stream(run_id) else None

@@ -10,7 +10,7 @@ from application.projections.projection import Projection
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import STATES_MAX, Occurrence, State, States, StreamEvent
+from domain.states import STATES_MAX, Occurrence, State, States
 from domain.values.record import Stamp
 
 FOREVER = 2**62
@@ -155,7 +155,7 @@ class Fold:
 
     def apply(self, stream: str, event: AnyEvent, stamp: Stamp) -> None:
         """Take one event in. `CorruptHistory` when it does not fit the state."""
-        _, before, after = self.states.take(StreamEvent(stream, event, stamp))
+        before, after = self.states.take(stream, event, stamp)
         if isinstance(after, Run):
             _note(self._changed_runs, after.run_id, stamp.position, before)
         elif after is not None:

@@ -19,7 +19,7 @@ from application.ports.configurations import PinnedConfiguration
 from domain.session.events import SessionEvent, SessionObserved
 from domain.session.state import Session
 from domain.spawn.decide import SessionRegistration, find_depth, observe_session
-from domain.states import States, StreamEvent
+from domain.states import States
 from domain.values.record import Stamp, session_stream
 from domain.values.refusals import ConfigurationMoved
 from domain.values.session_key import agent_id_of
@@ -59,8 +59,8 @@ async def submit_to_session(
         if session is None:
             registered = _registered(named, pinned, actor, world)
             before = (registered,)
-            first = StreamEvent(stream, registered, Stamp(0, 1, world.now))
-            session = cast("Session", States().take(first).after)
+            _, after = States().take(stream, registered, Stamp(0, 1, world.now))
+            session = cast("Session", after)
         events = decide(session)
         if not events:
             return Decision(None, answer=answer)

@@ -17,7 +17,7 @@ from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.spawn.cascade import CascadeState, StreamChanges, decide
-from domain.states import State, States, StreamEvent, stream_of
+from domain.states import State, States, stream_of
 from domain.values import rules
 from domain.values.record import Stamp, run_id_of
 from domain.values.refusals import ReadAgain, Rejected
@@ -37,14 +37,15 @@ def speculative_state(
     first."""
     memory = States((*family.runs.values(), *family.sessions.values()))
     for stream, event in changes:
-        memory.take(StreamEvent(stream, event, _provisional(memory.of(stream), at)))
+        memory.take(stream, event, _provisional(memory.of(stream), at))
     return CascadeState(memory.runs, memory.sessions)
 
 
 def speculative(state: AnyState, event: RunEvent | SessionEvent) -> AnyState:
     """The run or session after one more event."""
-    one = StreamEvent(stream_of(state), event, _provisional(state, state.created_at))
-    return cast("AnyState", States((state,)).take(one).after)
+    stamp = _provisional(state, state.created_at)
+    _, after = States((state,)).take(stream_of(state), event, stamp)
+    return cast("AnyState", after)
 
 
 def _provisional(state: State | None, at: datetime) -> Stamp:

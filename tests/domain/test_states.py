@@ -46,7 +46,7 @@ def test_each_event_comes_with_the_states_around_it() -> None:
 def test_an_event_in_another_stream_is_corrupt(stream: str, event: AnyEvent) -> None:
     memory = States()
     with pytest.raises(CorruptHistory):
-        memory.take(StreamEvent(stream, event, stamp(1)))
+        memory.take(stream, event, stamp(1))
     assert memory.runs == {}
     assert memory.sessions == {}
 

@@ -26,7 +26,7 @@ from domain.run.events import RunEvent, SpawnRefused
 from domain.run.state import Run
 from domain.session.events import SessionEvent, SessionObserved
 from domain.session.state import Session
-from domain.states import States
+from domain.states import States, states
 from domain.values.record import session_stream
 
 Values = Mapping[str, JsonValue]
@@ -152,7 +152,7 @@ class FieldFinder:
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
         """The breakpoint at an event."""
-        _, run_before, run = self._states.take(recorded)
+        ((_, run_before, run),) = states((recorded,), self._states)
         if not isinstance(run, Run) or not self._scope.takes(run):
             return []
         read = RUN_FIELDS[self._name]
@@ -207,7 +207,7 @@ class SessionFieldFinder:
             after = await self.value_at(position)
             self._last = (after,)
         elif self._is_own(recorded):
-            step = self._states.take(recorded)
+            (step,) = states((recorded,), self._states)
             read = SESSION_FIELDS[self._name]
             before, after = (
                 field_value(read, cast("Session | None", one)) for one in (step.before, step.after)

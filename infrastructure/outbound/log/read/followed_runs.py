@@ -33,7 +33,7 @@ class FollowedRuns:
         if run_id is None or self._states.missing([(stream, version)]).runs:
             return
         try:
-            self._states.take(recorded)
+            self._states.take(stream, recorded.event, recorded.envelope.stamp)
         except CorruptHistory:
             # An event was left out, or it does not fit: whoever reads it from the record is told.
             self._states.runs.pop(run_id, None)

@@ -109,7 +109,8 @@ class Refold:
                 if row.recorded_at != self._microseconds:
                     self._end_transaction(row.position - 1, runs, sessions)
                     self._microseconds = row.recorded_at
-                step = self._memory.take(self._read(row))
+                event = self._read(row)
+                step = Step(event, *self._memory.take(*event))
                 events.append(step)
                 if step.after is not None:
                     self._open[row.stream] = step
