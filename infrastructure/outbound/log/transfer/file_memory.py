@@ -7,6 +7,7 @@ without a name, which its owner alone can read and which is gone with the proces
 import contextlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
 CACHE_KIB_MAX = 8 * 1024
 PAGE_ROWS = 1_000
+KEYS_MAX = 1_000
 _BEGIN = f"""
 PRAGMA temp_store = FILE;
 PRAGMA journal_mode = OFF;
@@ -28,7 +30,7 @@ PRAGMA synchronous = OFF;
 PRAGMA cache_size = -{CACHE_KIB_MAX};
 CREATE TABLE states (key BLOB PRIMARY KEY, state BLOB);
 CREATE TABLE mentions (id BLOB, position INTEGER, stream TEXT, place TEXT, owner BLOB, ref BLOB);
-CREATE TABLE keys (session_id BLOB PRIMARY KEY, key BLOB);
+CREATE TABLE keys (key BLOB PRIMARY KEY, value BLOB);
 CREATE TABLE transcripts (run_id BLOB PRIMARY KEY, position INTEGER, owner BLOB, seal BLOB);
 """
 
@@ -43,6 +45,10 @@ class FileMemory:
         with _explained():
             self._database = sqlite3.connect("", isolation_level=None)
             self._database.executescript(_BEGIN)
+        # Texts of one session stand near each other.
+        self._key_of = lru_cache(maxsize=KEYS_MAX)(
+            lambda session_id: self._value_of("value FROM keys", session_id.bytes)
+        )
 
     def close(self) -> None:
         """Let go of the database and its file."""
@@ -54,11 +60,12 @@ class FileMemory:
 
     def load(self, missing: MissingStates, _at: int) -> Iterator[State]:
         """The states that are kept; a file is read once, so there is one of each."""
-        where = "states WHERE key = ?"
         for run_id in missing.runs:
-            yield from (Run.from_json(one) for _, one in self._rows(where, run_id.bytes))
+            if (state := self._value_of("state FROM states", run_id.bytes)) is not None:
+                yield Run.from_json(state)
         for key in missing.sessions:
-            yield from (Session.from_json(one) for _, one in self._rows(where, key.encode()))
+            if (state := self._value_of("state FROM states", key.encode())) is not None:
+                yield Session.from_json(state)
 
     def add_mentions(self, mentions: Iterable[ContentMention]) -> None:
         """Keep these references to texts."""
@@ -88,8 +95,7 @@ class FileMemory:
 
     def key_of(self, session_id: UUID | None) -> bytes | None:
         """The key of a session; None when there is none."""
-        found = self._rows("keys WHERE session_id = ?", session_id.bytes) if session_id else ()
-        return next((key for _, key in found), None)
+        return self._key_of(session_id) if session_id is not None else None
 
     def mentions(self) -> Iterator[ContentMention]:
         """All references to texts in the order of the ids of these."""
@@ -110,9 +116,15 @@ class FileMemory:
         with _explained():
             self._database.executemany(f"REPLACE INTO {table} VALUES ({places})", rows)
 
-    def _rows(self, clauses: str, *values: bytes) -> Iterator[tuple[Any, ...]]:
+    def _value_of(self, column: str, key: bytes) -> bytes | None:
         with _explained():
-            cursor = self._database.execute(f"SELECT * FROM {clauses}", values)
+            query = f"SELECT {column} WHERE key = ?"
+            found: tuple[bytes] | None = self._database.execute(query, (key,)).fetchone()
+        return found[0] if found is not None else None
+
+    def _rows(self, clauses: str) -> Iterator[tuple[Any, ...]]:
+        with _explained():
+            cursor = self._database.execute(f"SELECT * FROM {clauses}")
         while True:
             with _explained():
                 rows = cursor.fetchmany(PAGE_ROWS)
