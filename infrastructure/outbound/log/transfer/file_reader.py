@@ -47,6 +47,7 @@ class FileReader:
             self.header: ExportHeader = parse_header(line)
         except LineFault as fault:
             raise FileFault(1, str(fault)) from None
+        self._source = self.header.source
         self.digest.update(line)
         self.bytes_read = len(line)
         self.events = 0
@@ -65,9 +66,8 @@ class FileReader:
     def events_only(self) -> Iterator[EventLine]:
         """The events in front of the first line that is none, or that is not whole: what an export
         goes on behind. What was read of them stands in the attributes."""
-        source = self.header.source
         for line in self._bounded():
-            if not line.endswith(b"\n") or not is_event_line(line, source):
+            if not line.endswith(b"\n") or not is_event_line(line, self._source):
                 return
             self.number += 1
             one = self._parsed(line)
@@ -99,10 +99,10 @@ class FileReader:
 
     def _parsed(self, line: bytes) -> AnyLine:
         try:
-            one = parse_line(line, self.header.source)
+            one = parse_line(line, self._source)
         except LineFault as fault:
             position = self._next_position()
-            if not is_event_line(line, self.header.source) and b'"spawnlog.export.' in line[:160]:
+            if not is_event_line(line, self._source) and b'"spawnlog.export.' in line[:160]:
                 position = None
             raise FileFault(self.number, str(fault), position) from None
         section = _SECTIONS.index(type(one))

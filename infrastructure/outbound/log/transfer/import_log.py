@@ -326,7 +326,7 @@ def _note_unmade_rows(connection: ReadConnection) -> None:
 def _size(one: AnyLine) -> int:
     if isinstance(one, EventLine):
         return len(one.row.state)
-    return len(one.body) if isinstance(one, ContentLine | EntryLine) else 0
+    return len(one.body) if isinstance(one, (ContentLine, EntryLine)) else 0
 
 
 def _insert_events(connection: ReadConnection, page: Sequence[EventLine]) -> None:

@@ -8,7 +8,6 @@ import struct
 from base64 import b64decode, b64encode
 from binascii import unhexlify
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -556,8 +555,10 @@ def parse_line(line: bytes, source: str) -> AnyLine:
     """
     if line.startswith(_event_prefix(source), _SOURCE_AT) and line.isascii() and b"\\u" not in line:
         # By far the most lines are so. One that is wrong is read once more, to say what is wrong.
-        with suppress(*_MISREAD):
+        try:
             return EventLine.read({}, line)
+        except _MISREAD:
+            pass
     members = _members(line)
     kind = members.get("type")
     if not isinstance(kind, str):
