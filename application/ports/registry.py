@@ -121,7 +121,7 @@ class ChangedStreams(NamedTuple):
     examined: int
 
 
-class States(NamedTuple):
+class StatesAsOf(NamedTuple):
     """Runs and sessions as of a position, those that existed."""
 
     runs: Mapping[UUID, Run]
@@ -224,7 +224,7 @@ class Registry(Protocol):
 
     async def states(
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
-    ) -> Sequence[States]:
+    ) -> Sequence[StatesAsOf]:
         """Several runs and sessions, as of each of some positions."""
         ...
 

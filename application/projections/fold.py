@@ -1,6 +1,6 @@
 """The fold of the log into rows: the one used by the writer, by a rebuild and by time travel."""
 
-from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -10,7 +10,7 @@ from application.projections.projection import Projection
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import STATES_MAX, Occurrence, State, States
+from domain.states import STATES_MAX, MissingStates, Occurrence, State, States
 from domain.values.record import Stamp
 
 FOREVER = 2**62
@@ -55,15 +55,11 @@ class RowChanges(Generic[RowKey, AnyRow]):
 
 
 class StateSource(Protocol):
-    """Where states are found that are not in memory: as of position `at`, the last one of a
-    transaction, those that exist."""
+    """Where states are found that are not in memory."""
 
-    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
-        """The states of these runs."""
-        ...
-
-    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
-        """The states of these sessions."""
+    async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
+        """The states of these runs and sessions as of position `at`, the last one of a transaction:
+        those that exist."""
         ...
 
 
@@ -74,11 +70,9 @@ async def load_missing(
 
     The page has all events behind that position, in order, of the streams that are in it.
     """
-    runs, sessions = states.missing((one.stream, one.stamp.version) for one in page)
-    if runs:
-        states.put(await source.runs(runs, after))
-    if sessions:
-        states.put(await source.sessions(sessions, after))
+    missing = states.missing((one.stream, one.stamp.version) for one in page)
+    if missing.runs or missing.sessions:
+        states.put(await source.load(missing, after))
 
 
 class _Change(NamedTuple):

@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 from pydantic import Field
 
-from application.ports.registry import States
+from application.ports.registry import StatesAsOf
 from application.ports.run_bars import ReachedStage
 from application.queries.access import Caller
 from application.queries.as_of import AsOf, resolve_as_of
@@ -353,7 +353,7 @@ async def _pairs(
 
 
 async def _stages(
-    services: QueryServices, sides: Sequence[States], span: _Span
+    services: QueryServices, sides: Sequence[StatesAsOf], span: _Span
 ) -> list[dict[UUID, list[ReachedStage]]]:
     """The stages that each run had come to on either side."""
     versions: dict[UUID, int] = {}

@@ -1,12 +1,9 @@
 """Where a search finds the states that it folds events onto, and how it names events."""
 
-import asyncio
-from collections.abc import Collection, Sequence
-from uuid import UUID
+from collections.abc import Collection, Iterable
 
 from application.ports.registry import Registry
-from domain.run.state import Run
-from domain.session.state import Session
+from domain.states import MissingStates, State
 
 
 class RegistryStates:
@@ -15,15 +12,10 @@ class RegistryStates:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
-        """The states of these runs."""
-        found = await asyncio.gather(*(self._registry.run(one, at=at) for one in run_ids))
-        return [one for one in found if one is not None]
-
-    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
-        """The states of these sessions."""
-        found = await asyncio.gather(*(self._registry.session(one, at=at) for one in keys))
-        return [one for one in found if one is not None]
+    async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
+        """The states of these runs and sessions."""
+        (found,) = await self._registry.states(missing.runs, missing.sessions, at=[at])
+        return (*found.runs.values(), *found.sessions.values())
 
 
 def type_names(types: Collection[type]) -> tuple[str, ...]:

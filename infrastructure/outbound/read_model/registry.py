@@ -20,7 +20,7 @@ from application.ports.registry import (
     Respawn,
     RunCondition,
     RunQuery,
-    States,
+    StatesAsOf,
     StatusRows,
 )
 from application.projections.fold import FOREVER
@@ -347,7 +347,7 @@ class PostgresRegistry:
 
     async def states(
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
-    ) -> Sequence[States]:
+    ) -> Sequence[StatesAsOf]:
         """Several runs and sessions as of some positions."""
         moments = await asyncio.gather(*map(self._moment, at))
         ends = sorted({one.end for one in moments})
@@ -356,7 +356,7 @@ class PostgresRegistry:
             self._sessions_as_of(session_keys, ends),
         )
         return [
-            States(
+            StatesAsOf(
                 {
                     **{run_id: run for (run_id, end), run in runs.items() if end == one.end},
                     **{run_id: one.runs[run_id] for run_id in run_ids if run_id in one.runs},

@@ -17,7 +17,7 @@ from application.ports.registry import (
     Respawn,
     RunCondition,
     RunQuery,
-    States,
+    StatesAsOf,
     StatusRows,
 )
 from application.projections.run_rows import RunRow
@@ -252,14 +252,14 @@ class MemoryRegistry:
 
     async def states(
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
-    ) -> Sequence[States]:
+    ) -> Sequence[StatesAsOf]:
         """Several runs and sessions as of some positions."""
 
-        def found(position: int) -> States:
+        def found(position: int) -> StatesAsOf:
             runs, sessions = self._store.runs_at(position), self._store.sessions_at(position)
             rows = [row for row in map(runs.of, run_ids) if row is not None]
             others = [row for row in map(sessions.of, session_keys) if row is not None]
-            return States(
+            return StatesAsOf(
                 {row.run_id: row.state for row in rows},
                 {row.session_key: row.state for row in others},
             )

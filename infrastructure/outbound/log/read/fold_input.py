@@ -11,7 +11,7 @@ from uuid import UUID
 from application.projections.fold import FOREVER, Fold, StateSource, load_missing
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import StreamEvent, states
+from domain.states import MissingStates, State, StreamEvent, states
 from domain.values.record import Stamp, run_stream
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -188,14 +188,14 @@ class TableStates:
         self._runs = runs_table
         self._sessions = sessions_table
 
-    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
-        """The states of these runs."""
-        found, later = await self._find(self._runs, "run_id", "uuid", run_ids, at)
+    async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
+        """The states of these runs and sessions."""
+        found, later = await self._find(self._runs, "run_id", "uuid", missing.runs, at)
         folded = await runs_folded(self._connection, [(run_id, at) for run_id in later])
-        return [*map(Run.from_json, found), *folded.values()]
+        runs = (*map(Run.from_json, found), *folded.values())
+        return (*runs, *await self._load_sessions(missing.sessions, at))
 
-    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
-        """The states of these sessions."""
+    async def _load_sessions(self, keys: Sequence[str], at: int) -> Iterable[Session]:
         found, later = await self._find(self._sessions, "session_key", "text", keys, at)
         if later:
             rows = await self._connection.execute(
@@ -204,7 +204,7 @@ class TableStates:
                 [later, at, at],
             )
             found += [row[0] for row in await rows.fetchall()]
-        return [Session.from_json(state) for state in found]
+        return map(Session.from_json, found)
 
     async def _find(
         self, table: str, key: str, kind: str, keys: Sequence[_Key], at: int
@@ -213,6 +213,8 @@ class TableStates:
         changed since."""
         found: list[str] = []
         later: list[_Key] = []
+        if not keys:
+            return found, later
         rows = await self._connection.execute(
             f"SELECT {key}, from_position, state::text FROM {table}"
             f" WHERE {key} = ANY(%s::{kind}[]) AND to_position = {FOREVER}",

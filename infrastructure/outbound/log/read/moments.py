@@ -4,7 +4,7 @@ transaction before, and the events of this one up to there folded onto them."""
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from application.projections.fold import Fold
 from application.projections.run_rows import run_row
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import states
+from domain.states import MissingStates, State, states
 from domain.values.record import run_stream
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
@@ -86,14 +86,11 @@ class _PastStates:
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
 
-    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
-        """The states of these runs."""
-        folded = await runs_folded(self._connection, [(run_id, at) for run_id in run_ids])
-        return list(folded.values())
-
-    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
-        """The states of these sessions."""
-        return [one for _, one in await sessions_as_of(self._connection, keys, [at])]
+    async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
+        """The states of these runs and sessions."""
+        runs = await runs_folded(self._connection, [(run_id, at) for run_id in missing.runs])
+        sessions = await sessions_as_of(self._connection, missing.sessions, [at])
+        return (*runs.values(), *(one for _, one in sessions))
 
 
 async def sessions_as_of(

@@ -1,13 +1,12 @@
 """A log of any length is folded page by page, with few states in memory."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from uuid import UUID
 
 import pytest
 
 from application.projections.fold import Fold
-from domain.run.state import Run
-from domain.session.state import Session
+from domain.states import MissingStates, State, States
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.rows import EncodedRow, RowEncoder
@@ -19,7 +18,7 @@ from infrastructure.outbound.log.read.fold_input import (
     fold_page,
     read_page,
 )
-from infrastructure.outbound.log.rebuild.fold_pages import PagedFold
+from infrastructure.outbound.log.rebuild.fold_part import PagedFold
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.servers.running_log import RunningLog
 
@@ -33,13 +32,9 @@ class Noting:
         self._states = TableStates(connection, "runs", "sessions")
         self.asked = 0
 
-    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
-        self.asked += len(run_ids)
-        return await self._states.runs(run_ids, at)
-
-    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
-        self.asked += len(keys)
-        return await self._states.sessions(keys, at)
+    async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
+        self.asked += len(missing.runs) + len(missing.sessions)
+        return await self._states.load(missing, at)
 
 
 async def _whole(connection: LogConnection, head: int) -> FoldPage:
@@ -101,9 +96,9 @@ async def test_states_are_found_as_of_a_position(
         every_key = [
             row[0] for row in await running.ask("SELECT DISTINCT session_key FROM sessions")
         ]
-        assert {run.run_id: run for run in await states.runs(every_run, at)} == fold.runs
-        found = {one.session_key: one for one in await states.sessions(every_key, at)}
-        assert found == fold.sessions
+        found = States(await states.load(MissingStates(every_run, every_key), at))
+        assert found.runs == fold.runs
+        assert found.sessions == fold.sessions
 
 
 @pytest.mark.told("everything")
