@@ -501,3 +501,8 @@ def test_texts_of_headers_name_arguments() -> None:
     assert str(Problem(422, used)).startswith("this idempotency_key was used")
     missing = Problem(401, {"detail": "send a token as Authorization: Bearer …"})
     assert str(missing).startswith("the server needs a token: give token or data_dir")
+
+
+def test_faults_without_end_are_cut() -> None:
+    errors = [{"pointer": f"/task/{number}", "detail": "is wrong"} for number in range(100_000)]
+    assert len(Problem(422, {"detail": "x", "errors": errors}).errors) == 100

@@ -12,6 +12,7 @@ from spawnlog.core.pointers import argument_of
 if TYPE_CHECKING:
     from spawnlog.models import RunMetadataView, RunView
 
+FAULTS_READ_MAX = 100
 _AUTHORIZATION = "Authorization"
 _HEADERS = ("Idempotency-Key", "If-Match")
 """Headers that a method has an argument for."""
@@ -187,6 +188,6 @@ def faults_of(errors: object) -> tuple[Fault, ...]:
         return ()
     return tuple(
         Fault(_text(one.get("pointer")) or "", _text(one.get("detail")) or "is invalid")
-        for one in errors
+        for one in errors[:FAULTS_READ_MAX]
         if isinstance(one, Mapping)
     )

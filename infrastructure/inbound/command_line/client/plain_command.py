@@ -15,6 +15,8 @@ from infrastructure.inbound.command_line.display.failures import NotFound, names
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from spawnlog.core.pointers import pointer_parts
 
+NAME_PARTS_MAX = 4
+INDEX_DIGITS_MAX = 9
 CHANGES = "changes"
 """The member of a respawn that holds a request."""
 _OF_WHOLE_REQUESTS = ("file", "fields")
@@ -55,7 +57,8 @@ class PlainCommand(TyperCommand):
             with names_of_values(partial(_name_of, ctx)):
                 return super().invoke(ctx)
         except NotFound as failure:
-            if (moment := ctx.params.get("at")) is None:
+            moment = ctx.params.get("at")
+            if moment is None or failure.problem is None:
                 raise
             then = f"{failure.message} as of {printable_line(moment, 80)}"
             raise NotFound(then, failure.problem) from None
@@ -78,13 +81,14 @@ def _say_plainly(error: Any) -> None:
 def _name_of(ctx: Any, pointer: str) -> str:
     """Return how the caller gave the value at a JSON pointer of the request."""
     parts = pointer_parts(pointer)
+    is_of_body = len(parts) == pointer.count("/")
     if parts[0] == CHANGES and len(parts) > 1:
         parts = parts[1:]
     parameters = {one.name: one for one in ctx.command.params}
     one, rest = _parameter_of(parameters, parts)
     if one is not None and ctx.params.get(_REPEATED.get(one.name)):
         one = parameters[_REPEATED[one.name]]
-    if one is None or ctx.params.get(one.name) in (None, False, (), []):
+    if is_of_body and (one is None or ctx.params.get(one.name) in (None, False, (), [])):
         given = [name for name in _OF_WHOLE_REQUESTS if ctx.params.get(name)]
         if given:
             one, rest = parameters[given[0]], parts
@@ -108,7 +112,7 @@ def _parameter_of(
     parameters: Mapping[str, Any], parts: tuple[str, ...]
 ) -> tuple[Any, tuple[str, ...]]:
     """Return the parameter for a member of a request, and the rest of the way to the value."""
-    for count in range(len(parts), 0, -1):
+    for count in range(min(len(parts), NAME_PARTS_MAX), 0, -1):
         one = parameters.get(identifier_of(".".join(parts[:count])))
         if one is not None:
             return one, parts[count:]
@@ -117,4 +121,5 @@ def _parameter_of(
 
 def _shown(parts: tuple[str, ...]) -> Iterator[str]:
     for part in parts:
-        yield f"(number {int(part) + 1})" if part.isdecimal() else printable_line(part, 80) or '""'
+        is_index = part.isdecimal() and len(part) <= INDEX_DIGITS_MAX
+        yield f"(number {int(part) + 1})" if is_index else printable_line(part, 80) or '""'

@@ -56,6 +56,8 @@ def test_fault_of_parameter_names_its_option(
         (("spawn", "x", "--shared", "{}"), "/sharedContext/", '--shared ""'),
         (("spawn", "--parallel", "--task", "a", "--task", ""), "/task/1", "--task (number 2)"),
         (("spawn", "x", "--depends-on", "a"), "/dependsOn/0", "--depends-on"),
+        (("spawn", "x", "--shared", "{}"), "/sharedContext/" + "9" * 5000, "--shared 9"),
+        (("spawn", "x"), "/" * 100_000, "/"),
         (("spawn", "x"), "/members/of/later/servers", "/members/of/later/servers"),
         (("run", "respawn", RUN, "--label", "x"), "/changes/label", "--label"),
         (("run", "respawn", RUN, "--set", "label=1"), "/changes/label", "--set label"),
@@ -68,7 +70,12 @@ def test_fault_is_named_as_caller_gave_it(
 ) -> None:
     api.on("POST", "/v1/spawns", fault(pointer))
     api.on("POST", f"/v1/runs/{RUN}/respawn", fault(pointer))
-    assert spawnlog(*arguments).stderr == f"error: {name}: is wrong\n"
+    told = spawnlog(*arguments).stderr
+    if len(pointer) < 1000:
+        assert told == f"error: {name}: is wrong\n"
+    else:
+        assert told.startswith(f"error: {name}")
+        assert len(told) < 3000
 
 
 def test_fault_of_request_in_file_names_the_file(spawnlog: Command, api: RecordedApi) -> None:
@@ -159,3 +166,5 @@ def test_what_was_not_there_yet_is_missed_as_of_then(spawnlog: Command, api: Rec
     assert spawnlog("run", "get", RUN).stderr == "error: there is no such run\n"
     then = spawnlog("run", "get", RUN, "--at", "pos:1")
     assert (then.exit_code, then.stderr) == (4, "error: there is no such run as of pos:1\n")
+    api.on("GET", "/v1/runs", Reply({"items": [], "nextCursor": None}))
+    assert "as of" not in spawnlog("run", "get", "zzz", "--at", "pos:1").stderr
