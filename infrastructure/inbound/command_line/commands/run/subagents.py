@@ -52,7 +52,10 @@ MessageText = Annotated[
 
 
 def list_subagents(requester: RequesterOption = "main", *, api: ApiPlace) -> None:
-    """Those at work, and those that ended in the last 30 minutes."""
+    """Those at work, and those that ended in the last 30 minutes.
+
+    It prints text for people. A program reads `spawnlog run list --requester KEY -o json`.
+    """
     with api.client() as client:
         found = _subagents(client, requester)
     print_block(list_text(found))
