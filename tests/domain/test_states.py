@@ -41,6 +41,7 @@ def test_each_event_comes_with_the_states_around_it() -> None:
         (session_stream(ROOT), requested(run_id=RUN)),
         (CONFIG_STREAM, observed()),
         ("nothing", requested(run_id=RUN)),
+        ("run:x", requested(run_id=RUN)),
     ],
 )
 def test_an_event_in_another_stream_is_corrupt(stream: str, event: AnyEvent) -> None:
@@ -71,6 +72,8 @@ def test_states_used_longest_ago_leave_first() -> None:
     (left,) = memory.shrink()
     assert left.version == 2
     assert list(memory.runs) == [run_id(3), run_id(1)]
+    # An event of a stream that cannot be is refused when it is taken, and nothing is looked for.
+    assert memory.missing([("run:x", 4), ("nothing", 4)]) == ([], [])
     again = [(one.stream, one.stamp.version) for one in lives[2][2:]]
     assert memory.missing([*again, (session_stream(ROOT), 7), (CONFIG_STREAM, 2)]) == (
         [run_id(2)],
