@@ -126,7 +126,7 @@ def tell_webhook(family: Family, line_after: LineAfter) -> None:
     show(f"posted to {post['to']}", post["text"])
     # The server records the delivery when it has the gateway's answer.
     with family.client.follow_events(
-        after=0, types=["DeliveryAttempted"], run_id=run.run_id
+        after=0, types=["EffectAttempted"], run_id=run.run_id
     ) as events:
         next(events)
     show_events(run.run_id)

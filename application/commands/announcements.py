@@ -110,6 +110,6 @@ async def redrive_announcement(
     run = await services.work.registry.run(run_id_of(id, "announcement"))
     if run is None or not await services.access.covers_run(caller, run):
         raise QueryError("not_found", "there is no such announcement")
-    return await services.sending.redrive(
+    return await services.effects.redrive(
         run, body.webhook, body.reason, caller.actor, command.reservation
     )

@@ -18,7 +18,7 @@ from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
 from application.spawn.respawn import CannotRespawn, OriginalErased
 from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon, SteerTooLong
-from domain.run.webhook_delivery import NothingParked
+from domain.run.effects import NothingParked
 from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import CannotDeliver, Rejected, ToolDenied

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from application.delivery.announce import Announcer
-from application.delivery.webhooks import WebhookSender
+from application.delivery.effects import EffectWorker
 from application.execution.external import ExternalRuns
 from application.ports.page_tokens import PageTokens
 from application.ports.verifications import LogVerifications
@@ -32,7 +32,7 @@ class CommandServices(QueryServices):
     continuing: SessionContinuation
     stopping: StopService
     announcing: Announcer
-    sending: WebhookSender
+    effects: EffectWorker
     external: ExternalRuns
     tool_policy: ToolGuard
     verifications: LogVerifications

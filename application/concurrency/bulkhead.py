@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from domain.configuration.hooks import AnyHook
 from domain.configuration.webhooks import WEBHOOKS_MAX
-from domain.run.facts import StepName
 
 AT_ONCE_MAX = 50
 """So many are in one room at a time."""
@@ -21,7 +20,7 @@ COMPARTMENTS_MAX = 5 + WEBHOOKS_MAX
 """Files, the hooks that are told or asked to undo something, and the webhooks."""
 
 
-_UNDO_HOOKS: dict[StepName, AnyHook] = {
+_UNDO_HOOKS: dict[str, AnyHook] = {
     "thread_binding": "subagentEnded",
     "context_engine": "prepareSubagentSpawn",
 }
@@ -54,6 +53,6 @@ class Bulkhead:
             self._calls[name] -= 1
 
 
-def undo_compartment(step: StepName) -> str:
+def undo_compartment(step: str) -> str:
     """The room in which a step is undone."""
     return _UNDO_HOOKS.get(step, "files")

@@ -26,7 +26,7 @@ others about the inbox."""
 
 ANNOUNCEMENTS_EXAMINED_MAX = 1_000
 ANNOUNCEMENTS_AT_ONCE = 200
-ANNOUNCING = ("RunAnnounced", "SpawnRefused", "DeliveryParked")
+ANNOUNCING = ("RunAnnounced", "SpawnRefused", "EffectParked")
 """The events that may put something into an inbox."""
 
 
@@ -170,5 +170,5 @@ def _is_in(run: Run, state: LedgerState | None) -> bool:
     if state in (None, "parked"):
         return True
     if state == "due":
-        return any(one.phase == "due" for one in run.deliveries or ())
+        return any(one.phase == "due" for one in run.effects_of("webhook"))
     return announcement_state(run).state == state

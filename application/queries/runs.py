@@ -480,7 +480,7 @@ async def get_run(
     (shown,) = await _shown(services, (run,), outputs)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     form = RunView if is_full else RunMetadataView
-    view = await read_run(form, shown, work.log, work.contents, services.run_bars, respawns)
+    view = await read_run(form, shown, work.contents, services.run_bars, respawns)
     output = (outputs or {}).get(run.run_id)
     return Answer(with_output(view, output) if output is not None else view, moment.position)
 
@@ -528,7 +528,7 @@ class ListRunEvents(PageAfter, ReadAsOf):
     summary="The events of a run",
     description=(
         "In order, those behind `after`, with their envelopes. Free texts are references. Only why"
-        " something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and why"
+        " an effect failed is told, as `texts.error` of an `EffectAttempted`, and why"
         " context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to a"
         " token with the scope `content`."
     ),

@@ -130,7 +130,8 @@ class StepRunner:
             state = run.step(maker.name)
             if state is None or state.root is None:
                 continue
-            if run.stage == "refused" or state.phase == "undone":
+            undo = run.effect("undo", maker.name)
+            if run.stage == "refused" or (undo is not None and undo.phase == "done"):
                 try:
                     await maker.undo(run, state)
                 except UndoFailed as failure:

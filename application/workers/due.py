@@ -13,13 +13,11 @@ from application.coordination.claims import Claim, Claims
 from application.coordination.coordination import ClaimKind
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
-from application.delivery.hooks import HookNotifier
-from application.delivery.webhooks import WebhookSender
+from application.delivery.effects import EffectWorker
 from application.log.event_log import LogUnavailable
 from application.log.retry import retry_while_unavailable
 from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
-from application.steps.undo import StepUndoer
 
 DUE_BATCH = 50
 """So much of one kind is claimed at a time, and under way if nothing else is said."""
@@ -151,22 +149,6 @@ def wait_work(claims: Claims, depending: DependencyWaits) -> DueWork:
     return DueWork("wait", claims, depending.reevaluate)
 
 
-def effect_work(
-    claims: Claims, undoing: StepUndoer, telling: HookNotifier, sending: WebhookSender
-) -> DueWork:
+def effect_work(claims: Claims, effects: EffectWorker) -> DueWork:
     """What has to be undone, told or sent outside."""
-
-    async def undo_and_tell(run_id: UUID) -> None:
-        await undoing.undo(run_id)
-        await telling.tell(run_id)
-
-    async def carry_out(run_id: UUID) -> None:
-        # Whoever is told nothing now is in the way of nobody who is sent something.
-        came = await asyncio.gather(
-            undo_and_tell(run_id), sending.send(run_id), return_exceptions=True
-        )
-        for failure in came:
-            if failure is not None:
-                raise failure
-
-    return DueWork("effects", claims, carry_out, at_once_max=EFFECTS_AT_ONCE_MAX)
+    return DueWork("effects", claims, effects.perform, at_once_max=EFFECTS_AT_ONCE_MAX)

@@ -16,9 +16,8 @@ from application.coordination.coordination import Coordination
 from application.coordination.holder import Holder
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
-from application.delivery.hooks import HookNotifier
+from application.delivery.effects import EffectWorker
 from application.delivery.transcript_files import TranscriptFileWriter
-from application.delivery.webhooks import WebhookSender
 from application.execution.dispatch import Dispatcher
 from application.execution.execute import RunExecutor
 from application.execution.external import ExternalRuns
@@ -27,7 +26,6 @@ from application.log.event_log import LogUnavailable, Tail
 from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import AwaitedRuns, DependencyWaits
 from application.spawn.prepare import RunPreparer
-from application.steps.undo import StepUndoer
 from application.workers.due import (
     DueWork,
     announcement_work,
@@ -38,12 +36,13 @@ from application.workers.due import (
 )
 from application.workers.recovery import RunRecovery
 from domain.event_types import ConfigurationActivated
+from domain.run.effects import EFFECT_TRIGGERS
 from domain.run.events import (
     ArchiveScheduled,
     ChildrenReported,
     ContinuationFailed,
-    DeliveryRedriven,
     DescendantsSettled,
+    EffectRedriven,
     MessageQueued,
     MessagesDropped,
     RunAnnounced,
@@ -55,7 +54,6 @@ from domain.run.events import (
     StopRequested,
     YieldRequested,
 )
-from domain.run.facts import STEP_ORDER
 from domain.run.state import PAUSES
 from domain.session.events import ChildSettled
 
@@ -69,10 +67,6 @@ FINISH_SECONDS_MAX = 3.0
 FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
 STORED_ANSWER_DAYS = 7
-_UNDONE_AFTER = (RunEnded, RunAnnounced, RunArchived)
-"""What a preparation made may be due for undoing then."""
-
-
 _log = logging.getLogger("spawnlog.conducting")
 
 
@@ -90,9 +84,7 @@ class Workers:
     archiving: Archiver
     depending: DependencyWaits
     recovering: RunRecovery
-    undoing: StepUndoer
-    telling: HookNotifier
-    sending: WebhookSender
+    effects: EffectWorker
     transcript_files: TranscriptFileWriter
     sweeping: Callable[[], Awaitable[object]]
 
@@ -131,7 +123,7 @@ class Supervisor:
         self._wait = wait_work(claims, workers.depending)
         self._continue = continuation_work(claims, workers.continuing)
         self._awaited = AwaitedRuns()
-        self._effect = effect_work(claims, workers.undoing, workers.telling, workers.sending)
+        self._effect = effect_work(claims, workers.effects)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
         self._look = PeriodicTask(
             "running time", self._look_at_time, self._running_time.look_seconds
@@ -222,7 +214,7 @@ class Supervisor:
         event = recorded.event
         if isinstance(event, RunEnded) and run_id is not None:
             self._workers.executing.let_go(run_id)
-        if isinstance(event, _UNDONE_AFTER) or self._workers.telling.is_triggered_by(event):
+        if isinstance(event, (*EFFECT_TRIGGERS, EffectRedriven)):
             run = self._tail.newest(run_id) if run_id is not None else None
             if run is None or run.effects_at is not None:
                 self._effect.notify()
@@ -267,10 +259,6 @@ class Supervisor:
                 self._announce.notify()
             case SpawnRefused() if run_id is not None:
                 self._workers.preparing.interrupt(run_id)
-                if recorded.event.step in STEP_ORDER or recorded.event.webhooks:
-                    self._effect.notify()
-            case DeliveryRedriven():
-                self._effect.notify()
             case ConfigurationActivated():
                 await self._follow_configuration(recorded.event.revision)
             case _:

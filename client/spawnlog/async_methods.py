@@ -1118,9 +1118,9 @@ class AsyncMethods(AsyncSender):
         """The events of a run.
 
         In order, those behind `after`, with their envelopes. Free texts are references. Only
-        why something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and
-        why context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both
-        to a token with the scope `content`.
+        why an effect failed is told, as `texts.error` of an `EffectAttempted`, and why
+        context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to
+        a token with the scope `content`.
 
         Args:
             run_id: The run's id.
@@ -2379,9 +2379,9 @@ class AsyncMethods(AsyncSender):
         """Yield the items of all pages of `list_run_events`, which are requested as needed.
 
         In order, those behind `after`, with their envelopes. Free texts are references. Only
-        why something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and
-        why context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both
-        to a token with the scope `content`.
+        why an effect failed is told, as `texts.error` of an `EffectAttempted`, and why
+        context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to
+        a token with the scope `content`.
 
         Args:
             run_id: The run's id.

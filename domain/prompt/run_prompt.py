@@ -67,7 +67,7 @@ def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
 def attachments_step(run: Run) -> StepState | None:
     """The step that wrote what was attached; None when nothing of it lies in the workspace."""
     step = run.step("attachments")
-    if step is None or step.phase != "taken" or step.undo_at is not None:
+    if step is None or step.phase != "taken" or run.effect("undo", "attachments") is not None:
         return None
     return step if step.manifest else None
 

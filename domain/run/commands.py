@@ -12,6 +12,7 @@ from msgspec import field
 from domain.run.facts import (
     Candidate,
     Disposition,
+    EffectKind,
     ForkFacts,
     HookName,
     Ingredient,
@@ -31,6 +32,10 @@ from domain.values.record import Command, ContentRef
 from domain.values.role import ControlScope, Role
 from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedChange, SharedKey
+
+RETRY_SECONDS_MAX = 3600
+"""The longest pause between two attempts, if the configuration does not say."""
+
 
 # What may be asked of the steps of a preparation.
 
@@ -64,100 +69,60 @@ class TakeStep(Command):
     token: ContentRef | None = None
 
 
-class ConfirmUndo(Command):
-    """It is unmade, by whoever has come to it: no claim is needed."""
-
-    action: ClassVar[str] = "undo a step"
-    step: StepName
-    how: UndoOutcome
+StepCommand = BeginStep | TakeStep
 
 
-class NoteUndoFailure(Command):
-    """It could not be unmade. `attempt` counts from 1; one that is on record is not noted again.
-    `error` is None when nothing can be kept of it any more."""
+# What may be asked of the effects of a run: by whoever attempted them, without a claim.
 
-    action: ClassVar[str] = "note that a step was not undone"
-    step: StepName
+
+class ConfirmEffect(Command):
+    """It succeeded."""
+
+    action: ClassVar[str] = "confirm an effect"
+    kind: EffectKind
+    name: str
+    status_code: int | None = None
+    outcome: UndoOutcome | None = None
+
+
+class NoteEffectFailure(Command):
+    """An attempt failed. `attempt` counts from 1; one that is on record is not noted again. `error`
+    is None when nothing can be kept of it any more. It is attempted again after 1, 2, 4 … seconds,
+    `retry_seconds_max` at most, or after `pause_seconds` if that is later; not any more when it was
+    `refused` for good or `attempts_max` were made, unless effects of its kind never stop."""
+
+    action: ClassVar[str] = "note that an effect failed"
+    kind: EffectKind
+    name: str
     attempt: int
     error: ContentRef | None
-
-
-StepCommand = BeginStep | TakeStep | ConfirmUndo | NoteUndoFailure
-
-
-# What may be asked of the hooks of a run: by whoever has told them, no claim is needed.
-
-
-class ConfirmHook(Command):
-    """It was told, and answered with this status."""
-
-    action: ClassVar[str] = "confirm that a hook was told"
-    hook: HookName
-    status_code: int
-
-
-class NoteHookFailure(Command):
-    """It could not be told. `attempt` counts from 1; one that is on record is not noted again. It
-    is tried again after 1, 2, 4 … seconds, `retry_seconds_max` at most."""
-
-    action: ClassVar[str] = "note that a hook was not told"
-    hook: HookName
-    attempt: int
-    error: ContentRef
-    retry_seconds_max: int
-
-
-class ParkHook(Command):
-    """It is not to be told any more: because the `attempt` just made failed with `error` and was
-    the last one; or, without an error, for another reason than an attempt."""
-
-    action: ClassVar[str] = "park a hook"
-    hook: HookName
-    attempt: int = 0
-    error: ContentRef | None = None
-
-
-HookCommand = ConfirmHook | NoteHookFailure | ParkHook
-
-
-# What may be asked of the deliveries of an announcement: by whoever made them, without a claim.
-
-
-class NoteDelivery(Command):
-    """It was sent to a webhook, or could not be. `attempt` counts from 1; one that is on record is
-    not noted again. Without an `error` it was taken. With one it is sent again after 1, 2, 4 …
-    seconds less up to a half, `retry_seconds_max` at most, or after `pause_seconds` if that is
-    later; not any more when it was `refused` for good or `attempts_max` were made."""
-
-    action: ClassVar[str] = "note what became of a delivery"
-    webhook: str
-    attempt: int
     status_code: int | None = None
-    error: ContentRef | None = None
     refused: bool = False
     attempts_max: int = 1
-    retry_seconds_max: int = 1
+    retry_seconds_max: int = RETRY_SECONDS_MAX
     pause_seconds: int = 0
 
 
-class ParkDelivery(Command):
-    """It is not to be sent any more, for another reason than an attempt."""
+class ParkEffect(Command):
+    """It is not to be attempted any more, for another reason than an attempt."""
 
-    action: ClassVar[str] = "park a delivery"
-    webhook: str
+    action: ClassVar[str] = "park an effect"
+    kind: EffectKind
+    name: str
     reason: Literal["not_configured", "erased"]
 
 
-class RedriveDeliveries(Command):
-    """What is parked is to be sent again: to one webhook, or without its id to each."""
+class RedriveEffects(Command):
+    """What is parked of a kind is to be attempted again: one, or without its `name` each."""
 
-    action: ClassVar[str] = "redrive deliveries"
-    webhook: str | None
+    action: ClassVar[str] = "redrive effects"
+    kind: EffectKind
+    name: str | None
     by: str
     reason: ContentRef
 
 
-DeliveryCommand = NoteDelivery | ParkDelivery | RedriveDeliveries
+EffectCommand = ConfirmEffect | NoteEffectFailure | ParkEffect | RedriveEffects
 
 
 class ResumePreparation(Command):
@@ -383,8 +348,7 @@ RunCommand = (
     | ResolveScripts
     | StartPreparation
     | StepCommand
-    | HookCommand
-    | DeliveryCommand
+    | EffectCommand
     | CreateSession
     | SettleDependencies
     | RefuseSpawn

@@ -22,7 +22,6 @@ from domain.run.events import (
     YieldRequested,
 )
 from domain.run.facts import QueuedMessage
-from domain.run.hook_delivery import hand_over_hooks, initial_hook_states
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.values.record import Stamp
@@ -135,7 +134,8 @@ def continuation_changes(run: Run, event: ContinuationEvent, stamp: Stamp) -> di
         case ContinuationPlanned():
             return _plan_changes(event)
         case RunContinued():
-            return _continued_changes(run, event)
+            # The last run of a session is put away first.
+            return {"continued_by": event.run_id, "archive_at": None, "queue": None}
         case ArchiveScheduled():
             return _schedule_changes(run, stamp)
         case MessageQueued():
@@ -166,16 +166,6 @@ def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
     }
     if event.direct_delivery:
         changes["direct_delivery"] = True
-    if event.hooks:
-        changes["hooks"] = initial_hook_states(event.hooks)
-    return changes
-
-
-def _continued_changes(run: Run, event: RunContinued) -> dict[str, object]:
-    """The last run of a session is put away first; its receivers are told of the session's end."""
-    changes: dict[str, object] = {"continued_by": event.run_id, "archive_at": None, "queue": None}
-    if run.hooks:
-        changes["hooks"] = hand_over_hooks(run.hooks)
     return changes
 
 

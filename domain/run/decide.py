@@ -8,14 +8,11 @@ from domain.run.commands import (
     ArchiveRun,
     BeginStep,
     ClaimRun,
-    ConfirmUndo,
     CreateSession,
-    DeliveryCommand,
     DropMessage,
+    EffectCommand,
     EndRun,
     FailContinuation,
-    HookCommand,
-    NoteUndoFailure,
     QueueMessage,
     RefuseSpawn,
     ResolveScripts,
@@ -36,6 +33,7 @@ from domain.run.continuation import (
     queue_message,
     yield_run,
 )
+from domain.run.effects import decide_effect
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
@@ -56,17 +54,13 @@ from domain.run.events import (
     SpawnRefused,
     StopRequested,
 )
-from domain.run.hook_delivery import decide_hook
 from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING
 from domain.run.preparation_steps import (
     begin_step,
-    confirm_undo,
     must_be_taken,
-    note_undo_failure,
     take_step,
 )
 from domain.run.state import Run, must_hold
-from domain.run.webhook_delivery import decide_delivery
 from domain.values import rules
 from domain.values.refusals import (
     CannotDeliver,
@@ -332,10 +326,6 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return begin_step(run, command)
         case TakeStep():
             return take_step(run, command)
-        case ConfirmUndo():
-            return confirm_undo(run, command)
-        case NoteUndoFailure():
-            return note_undo_failure(run, command)
         case CreateSession():
             return create_session(run, command)
         case SettleDependencies():
@@ -366,10 +356,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return drop_message(run, command)
         case FailContinuation():
             return fail_continuation(command)
-        case _ if isinstance(command, HookCommand):
-            return decide_hook(run, command)
-        case _ if isinstance(command, DeliveryCommand):
-            return decide_delivery(run, command)
+        case _ if isinstance(command, EffectCommand):
+            return decide_effect(run, command)
         case _:
             assert_never(command)
 

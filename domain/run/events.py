@@ -14,6 +14,7 @@ from domain.run.facts import (
     ContextMode,
     Dependency,
     Disposition,
+    EffectKind,
     ForkFacts,
     HookName,
     Ingredient,
@@ -102,74 +103,54 @@ class SpawnRefused(Event):
     webhooks: tuple[str, ...] = ()
 
 
-# What can happen to a hook that is told of a run.
+# What can happen to an effect of a run outside the log.
 
 
-"""The hooks whose answer nothing waits for, in the order in which they are told."""
+class EffectAttempted(Event):
+    """An effect was attempted; `status_code` is that of an answer, if there was one.
 
+    If it succeeded, there is neither an `error` nor `retry_after_seconds`; an undo has an
+    `outcome`: nothing of the step is left, or nothing that is the run's (`left_in_place`), or there
+    is nobody any more who could be asked (`no_hook`). If it failed, it is attempted again
+    `retry_after_seconds` later, or, without them, parked. A failure has no `error` if the texts of
+    the session were erased by then.
+    """
 
-class HookTold(Event):
-    """It has taken what it was told."""
-
-    hook: HookName
-    attempt: int
-    status_code: int
-
-
-class HookFailed(Event):
-    """It could not be told; that is tried again."""
-
-    hook: HookName
-    attempt: int
-    error: ContentRef
-    retry_after_seconds: int
-
-
-class HookParked(Event):
-    """It is not told any more, after so many attempts; `error` is that of the last one."""
-
-    hook: HookName
-    attempts: int
-    error: ContentRef | None = None
-
-
-HookEvent = HookTold | HookFailed | HookParked
-
-
-# What can happen to an announcement that is sent to a webhook.
-
-
-class DeliveryAttempted(Event):
-    """It was sent, or could not be; `status_code` is that of an answer, if there was one. Without
-    an `error` it was taken; with one it is sent again `retry_after_seconds` later, or, without
-    them, not any more."""
-
-    webhook: str
+    kind: EffectKind
+    name: str
     attempt: int
     status_code: int | None = None
+    outcome: UndoOutcome | None = None
     error: ContentRef | None = None
     retry_after_seconds: int | None = None
 
+    @property
+    def has_failed(self) -> bool:
+        """Return True unless the effect is done."""
+        return self.error is not None or self.retry_after_seconds is not None
 
-class DeliveryParked(Event):
-    """It is not sent any more, after so many attempts, until somebody redrives it. `reason` is
+
+class EffectParked(Event):
+    """It is not attempted any more after these `attempts`, unless somebody redrives it. `reason` is
     `attempts` when there were enough of them, `refused` when the receiver's answer was for good,
-    `not_configured` when there is no such webhook any more, `erased` when its texts are gone."""
+    `not_configured` when its configuration is gone, `erased` when its texts are."""
 
-    webhook: str
+    kind: EffectKind
+    name: str
     attempts: int
     reason: ParkReason
 
 
-class DeliveryRedriven(Event):
-    """What was parked is sent again, as often as at first."""
+class EffectRedriven(Event):
+    """A parked effect is attempted again, as often as at first."""
 
-    webhook: str
+    kind: EffectKind
+    name: str
     by: str
     reason: ContentRef
 
 
-DeliveryEvent = DeliveryAttempted | DeliveryParked | DeliveryRedriven
+EffectEvent = EffectAttempted | EffectParked | EffectRedriven
 
 
 # What can happen to a run by which a session goes on, and to the run before it.
@@ -337,28 +318,7 @@ class StepTaken(Event):
     token: ContentRef | None = None
 
 
-class StepUndone(Event):
-    """Nothing of the step is left, or nothing that is the run's: `left_in_place`; or there is
-    nobody any more who could be asked to undo it: `no_hook`."""
-
-    step: StepName
-    how: UndoOutcome
-    attempts: int
-
-
-class StepUndoFailed(Event):
-    """The step could not be undone; it is tried again, for as long as it takes.
-
-    `error` is None when the texts of the session were erased by then.
-    """
-
-    step: StepName
-    attempt: int
-    error: ContentRef | None = None
-    retry_after_seconds: int
-
-
-StepEvent = StepBegun | StepTaken | StepUndone | StepUndoFailed
+StepEvent = StepBegun | StepTaken
 
 
 # What happens to a run that waits for others before it may be queued.
@@ -546,8 +506,7 @@ RunEvent = (
     | StepEvent
     | SessionCreated
     | RunQueued
-    | HookEvent
-    | DeliveryEvent
+    | EffectEvent
     | RunClaimed
     | RunStarted
     | StopRequested

@@ -4,14 +4,14 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from domain.run.continuation import carried_queue, continuation_changes
+from domain.run.effects import EFFECT_TRIGGERS, effect_changes, effects_after
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
     ContinuationEvent,
-    DeliveryEvent,
     DependencyMet,
     DescendantsSettled,
-    HookEvent,
+    EffectEvent,
     MessageReceived,
     PreparationResumed,
     PreparationStarted,
@@ -31,11 +31,9 @@ from domain.run.events import (
     StopRequested,
     WaitingEvent,
 )
-from domain.run.hook_delivery import hook_changes, hooks_due, initial_hook_states
 from domain.run.lifecycle import next_stage
-from domain.run.preparation_steps import step_changes, undos_due
+from domain.run.preparation_steps import step_changes
 from domain.run.state import Inbox, RecordedRefusal, Run
-from domain.run.webhook_delivery import delivery_changes, initial_deliveries
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 
@@ -172,12 +170,8 @@ def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
     if run is None:
         return initial_run(event, stamp)
     changes = _changes(run, event, stamp)
-    if run.steps:
-        changes.update(undos_due(run, event, stamp))
-    if run.hooks:
-        changes.update(hooks_due(run.changed(changes), event, stamp))
-    if "steps" in changes or "hooks" in changes or "deliveries" in changes:
-        changes["effects_at"] = _effects_at(run.changed(changes))
+    if isinstance(event, EFFECT_TRIGGERS):
+        changes.update(effects_after(run, event, stamp))
     changes["stage"] = stage
     changes["version"] = stamp.version
     changes["last_event_id"] = stamp.event_id
@@ -225,10 +219,8 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return continuation_changes(run, event, stamp)
         case _ if isinstance(event, StepEvent):
             return step_changes(run, event, stamp)
-        case _ if isinstance(event, HookEvent):
-            return hook_changes(run, event, stamp)
-        case _ if isinstance(event, DeliveryEvent):
-            return delivery_changes(run, event, stamp)
+        case _ if isinstance(event, EffectEvent):
+            return effect_changes(run, event, stamp)
         case _:
             assert_never(event)
 
@@ -251,13 +243,6 @@ def _acknowledge_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
 
 
-def _effects_at(run: Run) -> datetime | None:
-    undos = (one.undo_at for one in run.steps)
-    hooks = (one.due_at for one in run.hooks)
-    deliveries = (one.due_at for one in run.deliveries or ())
-    return min((at for at in (*undos, *hooks, *deliveries) if at is not None), default=None)
-
-
 def _queue_changes(event: RunQueued, stamp: Stamp) -> dict[str, object]:
     return {
         "holder": None,
@@ -278,8 +263,6 @@ def _creation_changes(event: SessionCreated) -> dict[str, object]:
         "warnings": event.warnings,
         "delivery_origin": event.delivery_origin,
     }
-    if event.hooks:
-        changes["hooks"] = initial_hook_states(event.hooks)
     if event.preamble is not None:
         changes["preamble_sizes"] = event.preamble
     if event.direct_delivery:
@@ -315,7 +298,6 @@ def _runtime_ms(run: Run, until: datetime) -> int | None:
 
 def _announcement_changes(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]:
     return {
-        **initial_deliveries(event.webhooks, stamp),
         "announced_at": stamp.recorded_at,
         "archive_at": archive_due(run, stamp.recorded_at),
         "inbox": Inbox(
@@ -343,7 +325,6 @@ def _refusal_changes(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:
             created_at=stamp.recorded_at,
         )
     return {
-        **initial_deliveries(event.webhooks, stamp),
         "holder": None,
         "refusal": RecordedRefusal(
             rule=event.rule,

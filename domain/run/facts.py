@@ -389,16 +389,14 @@ class StepState(Fact):
 
     `epoch` is the claim under which it was begun last, `limit_seconds` how long from `begun_at` on
     its maker may be at work. `root` is a folder by its real path and `relative` what is made below
-    it. `made` is whether anything was; None until it is taken. `undo_at` is when it is to be
-    undone, not before; None when it is not to be, or is already. `undo_failures` counts the
-    attempts to undo it that failed. `token` is what its maker gave to be told when it is undone,
-    `fork` what was taken over of the requester's conversation. `undone` is what came of undoing it,
-    None until then.
+    it. `made` is whether anything was; None until it is taken. `token` is what its maker gave to be
+    told when it is undone, `fork` what was taken over of the requester's conversation. That it is
+    undone is an `Effect` of the run.
     """
 
     name: StepName
     key: str
-    phase: Literal["begun", "taken", "undone"] = "begun"
+    phase: Literal["begun", "taken"] = "begun"
     epoch: int
     begun_at: datetime
     limit_seconds: float
@@ -411,12 +409,9 @@ class StepState(Fact):
     total_bytes: int | None = None
     fork: ForkFacts | None = None
     token: ContentRef | None = None
-    undo_at: datetime | None = None
-    undo_failures: int = 0
-    undone: UndoOutcome | None = None
 
 
-# The hooks of a run: who outside is told of it, and how far that has come.
+# The hooks that are told of a run.
 
 
 HOOK_ORDER: tuple[HookName, ...] = get_args(HookName)
@@ -431,34 +426,30 @@ def hook_key(run_id: UUID, name: HookName) -> str:
     return f"{run_id}:{name}"
 
 
-class HookState(Fact):
-    """One hook of one run. `due_at` (UTC) is when it is to be told, not before; None when it is
-    not to be, yet or any more; `passed_on` is one of which the run that continues this one tells.
-    `attempts` counts those that were made."""
-
-    name: HookName
-    phase: Literal["waiting", "due", "told", "parked", "passed_on"] = "waiting"
-    attempts: int = 0
-    due_at: datetime | None = None
+# What a run has to do outside the log, and how far each of it has come.
 
 
-# The deliveries of an announcement beyond the inbox, and how far each has come.
-
-
+EffectKind = Literal["undo", "hook", "webhook"]
 ParkReason = Literal["attempts", "refused", "not_configured", "erased"]
 
 
-class DeliveryState(Fact):
-    """The announcement of a run on its way to one webhook. `due_at` (UTC) is when it is to be sent,
-    not before; None when it is not to be, any more. `attempts` counts those that were made,
-    `attempts_before` those of them that were made before it was redriven last. `error` and
-    `status_code` are those of the last attempt, `reason` why it is parked."""
+class Effect(Fact):
+    """One effect of one run outside the log: the undo of a step, a call of a hook, or the
+    announcement on its way to a webhook. `name` is that of the step, hook or webhook.
 
-    webhook: str
-    phase: Literal["due", "delivered", "parked"] = "due"
+    It is attempted from `due_at` (UTC) on while its `phase` is `due`. A hook is `waiting` until
+    its event happens, and `passed_on` if the run that continues this one calls it. `attempts`
+    counts the attempts, `attempts_before` those before the last redrive. `status_code`, `error` and
+    `outcome` are those of the last attempt, `reason` is why it is parked.
+    """
+
+    kind: EffectKind
+    name: str
+    phase: Literal["waiting", "due", "done", "parked", "passed_on"] = "due"
     attempts: int = 0
     attempts_before: int = 0
     due_at: datetime | None = None
-    error: ContentRef | None = None
     status_code: int | None = None
+    error: ContentRef | None = None
+    outcome: UndoOutcome | None = None
     reason: ParkReason | None = None

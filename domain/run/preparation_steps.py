@@ -1,10 +1,9 @@
-"""Decisions about the steps of a preparation, and about undoing them."""
+"""Decisions about the steps of a preparation, and which of them have to be undone."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from domain.run.commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
+from domain.run.commands import BeginStep, TakeStep
 from domain.run.events import (
     RunAnnounced,
     RunArchived,
@@ -14,14 +13,11 @@ from domain.run.events import (
     StepBegun,
     StepEvent,
     StepTaken,
-    StepUndoFailed,
-    StepUndone,
 )
 from domain.run.facts import STEP_ORDER, StepName, StepState, step_key
-from domain.run.retry_delay import retry_after_seconds
 from domain.run.state import PAUSES, Run, must_hold
 from domain.values.record import Stamp
-from domain.values.refusals import CorruptHistory, NotYet, WrongStage
+from domain.values.refusals import CorruptHistory, WrongStage
 
 
 def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
@@ -85,48 +81,7 @@ def must_be_taken(run: Run, action: str) -> None:
             raise WrongStage(action, f"at step {one.name}")
 
 
-def confirm_undo(run: Run, command: ConfirmUndo) -> tuple[StepUndone, ...]:
-    """In the reverse of their order; once."""
-    state = _find_step(run, command.step)
-    if state.phase == "undone":
-        return ()
-    _must_be_next(run, state)
-    return (StepUndone(step=state.name, how=command.how, attempts=state.undo_failures + 1),)
-
-
-def note_undo_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFailed, ...]:
-    """Tried again after 1, 2, 4 … seconds, an hour at most, without end."""
-    state = _find_step(run, command.step)
-    if state.phase == "undone" or command.attempt <= state.undo_failures:
-        return ()
-    _must_be_next(run, state)
-    return (
-        StepUndoFailed(
-            step=state.name,
-            attempt=state.undo_failures + 1,
-            error=command.error,
-            retry_after_seconds=retry_after_seconds(state.undo_failures),
-        ),
-    )
-
-
-def _find_step(run: Run, name: StepName) -> StepState:
-    state = run.step(name)
-    if state is None:
-        raise WrongStage(f"undo step {name}", "one that never began it")
-    return state
-
-
-def _must_be_next(run: Run, state: StepState) -> None:
-    if state.undo_at is None:
-        raise NotYet(f"step {state.name} is not to be undone")
-    place = STEP_ORDER.index(state.name)
-    for one in run.steps:
-        if one.undo_at is not None and STEP_ORDER.index(one.name) > place:
-            raise NotYet(f"step {one.name} is to be undone before step {state.name}")
-
-
-# How events change the steps of a run, and when a step is to be undone. It only grows.
+# How events change the steps of a run, and which steps are to be undone. It only grows.
 
 
 StepStates = tuple[StepState, ...]
@@ -152,31 +107,25 @@ def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
             if event.origin is not None:
                 changes["delivery_origin"] = event.origin
             return changes
-        case StepUndone():
-            undone: dict[str, object] = {"phase": "undone", "undo_at": None, "undone": event.how}
-            return {"steps": _replace_step_state(run, event.step, undone)}
-        case StepUndoFailed():
-            return {"steps": _postpone_undo(run, event, stamp)}
         case _:
             assert_never(event)
 
 
-def undos_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
-    """What has to be undone because of an event of a run with steps."""
-    now = stamp.recorded_at
+def steps_to_undo(run: Run, event: RunEvent) -> tuple[StepState, ...]:
+    """Return the steps that have to be undone because of an event of their run."""
     match event:
         case SpawnRefused():
-            return _schedule_undos(run, _refusal_undo_time(run, event, now), lambda _: True)
+            return run.steps
         case RunEnded() if event.reason in PAUSES:
-            return {}
+            return ()
         case RunEnded() if run.started_at is None or event.reason == "not_executable":
-            return _schedule_undos(run, now, lambda step: _is_in_vain(run, event, step))
+            return tuple(one for one in run.steps if _is_in_vain(run, event, one))
         case RunAnnounced() if run.options.mode == "run" and run.continued_by is None:
-            return _schedule_undos(run, now, lambda step: _is_cleared_away(run, step))
+            return tuple(one for one in run.steps if _is_cleared_away(run, one))
         case RunArchived() if run.options.mode == "session" or run.end_reason in PAUSES:
-            return _schedule_undos(run, now, lambda step: _is_cleared_away(run, step))
+            return tuple(one for one in run.steps if _is_cleared_away(run, one))
         case _:
-            return {}
+            return ()
 
 
 def _begin_changes(run: Run, event: StepBegun, stamp: Stamp) -> StepStates:
@@ -195,20 +144,7 @@ def _begin_changes(run: Run, event: StepBegun, stamp: Stamp) -> StepStates:
     return tuple(sorted((*run.steps, state), key=lambda one: STEP_ORDER.index(one.name)))
 
 
-def _postpone_undo(run: Run, event: StepUndoFailed, stamp: Stamp) -> StepStates:
-    """Tried again later, and what was begun before it no sooner: it may stand on that."""
-    again = stamp.recorded_at + timedelta(seconds=event.retry_after_seconds)
-    steps = _replace_step_state(run, event.step, {"undo_at": again, "undo_failures": event.attempt})
-    place = STEP_ORDER.index(event.step)
-    return tuple(
-        one.changed({"undo_at": max(one.undo_at, again)})
-        if one.undo_at is not None and STEP_ORDER.index(one.name) < place
-        else one
-        for one in steps
-    )
-
-
-def _refusal_undo_time(run: Run, event: SpawnRefused, now: datetime) -> datetime:
+def refusal_undo_time(run: Run, event: SpawnRefused, now: datetime) -> datetime:
     """At once, unless somebody may still be at work: who makes a step looks at its limit, but not
     at the log. The step that the refusal names is one whose maker has come back."""
     under_way = (one for one in run.steps if one.phase == "begun" and one.name != event.step)
@@ -227,18 +163,6 @@ def _is_cleared_away(run: Run, step: StepState) -> bool:
     """Files stay where they are kept with the session. A workspace is the agent's by now."""
     retain = run.attachments is not None and run.attachments.retain
     return step.name == "attachments" and (run.cleanup == "delete" or not retain)
-
-
-def _schedule_undos(
-    run: Run, at: datetime, condition: Callable[[StepState], bool]
-) -> dict[str, object]:
-    """Not before what was made later and is to be undone still: it may stand on that."""
-    steps: list[StepState] = []
-    for one in reversed(run.steps):
-        if one.undo_at is not None:
-            at = max(at, one.undo_at)
-        steps.insert(0, one.changed({"undo_at": at}) if condition(one) else one)
-    return {"steps": tuple(steps)}
 
 
 def _replace_step_state(run: Run, name: StepName, changes: dict[str, object]) -> StepStates:

@@ -10,12 +10,11 @@ from domain.run.facts import (
     BatchFacts,
     Cleanup,
     ContextMode,
-    DeliveryState,
     Dependency,
     Disposition,
+    Effect,
+    EffectKind,
     ForkFacts,
-    HookName,
-    HookState,
     MessageCause,
     Plan,
     QueuedMessage,
@@ -73,7 +72,7 @@ class Run(Fact):
 
     `epoch` is the stream version of the event by which the present holder took the run; every
     write of a holder carries it, so that a holder that was replaced can write no more. `effects_at`
-    is when something outside the log has next to be undone or told, None when nothing has.
+    is when the first of its `effects` is due, None when none is.
 
     Of a run that goes on with a session `continues` is the run before it, `opened_by` the one that
     the session began with, at `opened_at`. `put_away_from` is when it was said that the run is to
@@ -146,8 +145,7 @@ class Run(Fact):
     refusal: RecordedRefusal | None = None
     delivery_origin: ContentRef | None = None
     steps: tuple[StepState, ...] = ()
-    hooks: tuple[HookState, ...] = ()
-    deliveries: tuple[DeliveryState, ...] | None = None
+    effects: tuple[Effect, ...] = ()
     effects_at: datetime | None = None
     continues: UUID | None = None
     opened_by: UUID | None = None
@@ -228,15 +226,15 @@ class Run(Fact):
     @property
     def is_parked(self) -> bool:
         """Whether its announcement is not sent to somebody any more who has not got it."""
-        return any(one.phase == "parked" for one in self.deliveries or ())
+        return any(one.phase == "parked" for one in self.effects_of("webhook"))
 
-    def delivery(self, webhook: str) -> DeliveryState | None:
-        """How far the announcement has come on its way to this webhook, if it is sent there."""
-        return next((one for one in self.deliveries or () if one.webhook == webhook), None)
+    def effects_of(self, kind: EffectKind) -> tuple[Effect, ...]:
+        """Return the effects of a kind, in their order."""
+        return tuple(one for one in self.effects if one.kind == kind)
 
-    def hook(self, name: HookName) -> HookState | None:
-        """The hook of this name, if it is told of the run."""
-        return next((one for one in self.hooks if one.name == name), None)
+    def effect(self, kind: EffectKind, name: str) -> Effect | None:
+        """Return the effect of this kind and name, if the run has it."""
+        return next((one for one in self.effects if (one.kind, one.name) == (kind, name)), None)
 
     @property
     def fork(self) -> ForkFacts | None:

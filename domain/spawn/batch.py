@@ -61,7 +61,7 @@ def is_as_assumed(run: Run, assumed: Run) -> bool:
         "created_at": run.created_at,
         "last_event_id": run.last_event_id,
         "queued_position": run.queued_position,
-        "hooks": run.hooks,
+        "effects": run.effects,
         "effects_at": run.effects_at,
     }
     return run == assumed.changed(recorded)

@@ -18,9 +18,11 @@ from application.coordination.coordination import Coordination
 from application.coordination.holder import Holder
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
-from application.delivery.hooks import HookNotifier
+from application.delivery.effects import EffectWorker
+from application.delivery.hooks import HookPerformer
 from application.delivery.transcript_files import TranscriptFileWriter
-from application.delivery.webhooks import WebhookSender
+from application.delivery.undo import UndoPerformer
+from application.delivery.webhooks import WebhookPerformer
 from application.execution.dispatch import Dispatcher
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
@@ -57,7 +59,6 @@ from application.steps.context_fork import ContextForkStep
 from application.steps.run_steps import StepRunner
 from application.steps.step import StepMaker
 from application.steps.thread_binding import ThreadBindingStep
-from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
 from application.telemetry.measurements import Measurements
 from application.telemetry.trace_context import TraceContexts
@@ -163,7 +164,11 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
     )
     launching = _launch_composer(work, needs)
-    rooms = Bulkhead()
+    performers = (
+        UndoPerformer(makers),
+        HookPerformer(work, needs.hooks),
+        WebhookPerformer(work, needs.webhooks),
+    )
     executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
     dispatching = Dispatcher(work, executing, needs.holder)
     external = ExternalRuns(
@@ -188,9 +193,7 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
             holder=needs.holder,
             lease_seconds=needs.lease_seconds,
         ),
-        undoing=StepUndoer(work, makers, needs.interruption, rooms),
-        telling=HookNotifier(work, needs.hooks, needs.interruption, rooms),
-        sending=WebhookSender(work, needs.webhooks, needs.interruption, rooms),
+        effects=EffectWorker(work, performers, needs.interruption, Bulkhead()),
         transcript_files=files,
         sweeping=lambda: needs.staged.sweep(STAGED_DELETIONS_MAX),
     )
@@ -432,7 +435,7 @@ class ServerProcess:
             stopping=StopService(work, workers.preparing),
             announcing=workers.announcing,
             external=workers.external,
-            sending=workers.sending,
+            effects=workers.effects,
             tool_policy=ToolGuard(work),
             verifications=self._verifications(pool),
             transcripts=transcripts,

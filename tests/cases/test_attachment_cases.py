@@ -58,7 +58,7 @@ async def failed_behind(text: str) -> Answer:
     told = failed.value.refusal
     refusal = refused(rule=told.rule, step="context_engine", text=ref("refusal"))
     run = run_of(*events, refusal)
-    assert next(one.undo_at for one in run.steps if one.name == "attachments")
+    assert run.effect("undo", "attachments") is not None
     run = run_of(*events, refusal, step_undone("context_engine"), step_undone())
     return {
         "status": told.status,

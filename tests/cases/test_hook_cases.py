@@ -8,8 +8,8 @@ import pytest
 from application.delivery.announce import disposition_of
 from domain.context.thread_binding import read_binding_answer
 from domain.delivery.hook_payloads import notification_call
-from domain.run.events import HookTold, RunAnnounced, RunEnded
-from domain.run.facts import HookName, HookState, SpawnOptions
+from domain.run.events import EffectAttempted, RunAnnounced, RunEnded
+from domain.run.facts import Effect, HookName, SpawnOptions
 from domain.values.refusals import Refusal
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import hooked_runs as hooks
@@ -38,17 +38,17 @@ def told_of_an_end(given: Given) -> Answer:
     family.end("a")
     family.announce("a")
     if "handler" in given:
-        family.tell("a", hooks.note_hook_failure(hook=ENDED))
+        family.tell("a", hooks.note_hook_failure(ENDED))
         returned = _told(family) > 0
     else:
-        family.tell("a", hooks.confirm_hook(hook=ENDED))
+        family.tell("a", hooks.confirm_hook(ENDED))
         before = _told(family)
-        family.tell("a", hooks.confirm_hook(hook=ENDED))
+        family.tell("a", hooks.confirm_hook(ENDED))
         returned = _told(family) > before
     state = _state(family)
     return {
         "returned": returned,
-        "endedHookEmittedAt": "set" if state.phase == "told" else None,
+        "endedHookEmittedAt": "set" if state.phase == "done" else None,
         "inFlight": state.phase == "due" and state.due_at is None,
     }
 
@@ -138,14 +138,15 @@ def hooked(**options: Any) -> CaseFamily:
     return family
 
 
-def _state(family: CaseFamily) -> HookState:
-    state = family.run("a").hook(ENDED)
+def _state(family: CaseFamily) -> Effect:
+    state = family.run("a").effect("hook", ENDED)
     assert state is not None
     return state
 
 
 def _told(family: CaseFamily) -> int:
-    return len([one for one in family.recorded if isinstance(one.event, HookTold)])
+    attempts = [one.event for one in family.recorded if isinstance(one.event, EffectAttempted)]
+    return len([one for one in attempts if not one.has_failed])
 
 
 RUNNERS: Mapping[str, Runner] = {

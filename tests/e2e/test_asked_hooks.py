@@ -52,7 +52,7 @@ def test_a_child_is_bound_to_a_thread_and_its_result_goes_there(
     server: Hooked, outside: HookServer
 ) -> None:
     run_id = server.asked_for(threaded("bound", label="scout"))
-    story = server.comes_to(run_id, "HookTold:subagentEnded", "RunAnnounced")
+    story = server.comes_to(run_id, "hook:subagentEnded:done", "RunAnnounced")
     child = server.run(run_id)["childSessionKey"]
     assert story[:9] == [
         "SpawnRequested",
@@ -65,9 +65,9 @@ def test_a_child_is_bound_to_a_thread_and_its_result_goes_there(
         "SessionCreated",
         "RunQueued",
     ]
-    assert [one for one in story if one.startswith("Hook")] == [
-        "HookTold:subagentSpawned",
-        "HookTold:subagentEnded",
+    assert [one for one in story if one.startswith("hook:")] == [
+        "hook:subagentSpawned:done",
+        "hook:subagentEnded:done",
     ]
     assert [call.hook for call in outside.calls()] == [
         "subagentSpawning",
@@ -142,9 +142,9 @@ def test_a_spawn_whose_thread_is_not_bound_is_refused(
     outside.replies("subagentSpawning", reply)
     name = f"unbound-{request.node.callspec.id}".replace(" ", "-")
     run_id = server.refused(threaded(name), "thread_binding", text)
-    server.comes_to(run_id, "StepUndone:thread_binding")
-    (undone,) = server.recorded(run_id, "StepUndone")
-    assert undone["how"] == ("undone" if tells_of_it else "nothing_there")
+    server.comes_to(run_id, "undo:thread_binding:done")
+    (undone,) = server.recorded(run_id, "EffectAttempted")
+    assert undone["outcome"] == ("undone" if tells_of_it else "nothing_there")
     told = [(call.hook, call.key) for call in outside.calls()]
     spawning = ("subagentSpawning", f"{run_id}:thread_binding")
     failed = ("subagentEnded", f"{run_id}:thread_binding:undo")
@@ -160,7 +160,7 @@ def test_a_channel_may_bind_no_sub_agents(server: Hooked, outside: HookServer) -
     body["requester"]["channel"] = "quiet"
     run_id = server.refused(body, "thread_binding", NO_THREADS)
     assert outside.calls() == []
-    assert server.told(run_id)[-1] == "SpawnRefused"
+    assert server.steps(run_id)[-1] == "SpawnRefused"
 
 
 def test_an_engine_that_does_not_prepare_undoes_the_thread(
@@ -170,12 +170,13 @@ def test_an_engine_that_does_not_prepare_undoes_the_thread(
     outside.replies("rollbackSubagentSpawn", Reply(410))
     text = f"{ENGINE}the hook answered HTTP 503"
     run_id = server.refused(threaded("engine"), "context_engine", text)
-    server.comes_to(run_id, "StepUndone:thread_binding")
+    server.comes_to(run_id, "undo:thread_binding:done")
     assert explained(server, run_id) == [
         ("thread_binding", "a thread is bound for the child", "passed"),
         ("context_engine", "the context engine did not prepare the child", "refused"),
     ]
-    hows = {one["step"]: one["how"] for one in server.recorded(run_id, "StepUndone")}
+    undone = server.recorded(run_id, "EffectAttempted")
+    hows = {one["name"]: one["outcome"] for one in undone}
     assert hows == {"context_engine": "nothing_there", "thread_binding": "undone"}
     assert [(call.hook, call.key.partition(":")[2]) for call in outside.calls()] == [
         ("subagentSpawning", "thread_binding"),
@@ -192,8 +193,8 @@ def test_what_an_engine_prepared_is_rolled_back_when_the_child_never_starts(
     outside.replies("prepareSubagentSpawn", Reply(204), Reply(said={"rollback": "take-back-7"}))
     outside.replies("rollbackSubagentSpawn", Reply(500), Reply(204))
     run_id = server.stopped_in_its_lane(threaded("rolled-back", runTimeoutSeconds=9))
-    story = server.comes_to(run_id, "StepUndone:thread_binding", "HookTold:subagentSpawned")
-    assert "StepUndoFailed:context_engine" in story
+    story = server.comes_to(run_id, "undo:thread_binding:done", "hook:subagentSpawned:done")
+    assert "undo:context_engine:failed" in story
     _, prepare = outside.calls("prepareSubagentSpawn")
     first, second = outside.calls("rollbackSubagentSpawn")
     assert prepare.event["ttlMs"] == 9000
@@ -210,7 +211,7 @@ def test_an_engine_that_wants_no_rollback_is_not_asked_for_one(
 ) -> None:
     outside.replies("prepareSubagentSpawn", Reply(said={"rollback": False}))
     run_id = server.stopped_in_its_lane(threaded("kept", thread=False))
-    server.comes_to(run_id, "HookTold:subagentEnded")
+    server.comes_to(run_id, "hook:subagentEnded:done")
     assert outside.calls("rollbackSubagentSpawn") == []
     (ended,) = (call for call in outside.calls("subagentEnded") if run_id in call.key)
     assert (ended.event["reason"], ended.event["outcome"]) == ("subagent-killed", "killed")
@@ -230,8 +231,8 @@ def test_a_spawn_that_is_stopped_while_its_thread_is_bound_gives_it_up(
     answer = aside.answer()
     assert answer is not None
     assert (answer.status_code, answer.json()["rule"]) == (422, "stopped")
-    story = server.comes_to(run_id, "StepUndone:thread_binding")
-    assert story[-3:] == ["StepBegun:thread_binding", "SpawnRefused", "StepUndone:thread_binding"]
+    story = server.comes_to(run_id, "undo:thread_binding:done")
+    assert story[-3:] == ["StepBegun:thread_binding", "SpawnRefused", "undo:thread_binding:done"]
     # It may have been bound, so it is told once the hook can answer no more.
     assert [call.key for call in outside.calls()] == [
         spawning.key,

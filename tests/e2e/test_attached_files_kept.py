@@ -38,10 +38,10 @@ def announced(server: Porter, key: str, cleanup: str) -> str:
 
 def removed(server: Porter, run_id: str) -> None:
     """Its files are removed after it was announced, and its folder is left to its agent."""
-    undone = wait_for("the files to be undone", lambda: server.recorded(run_id, "StepUndone"))
-    assert [(one["step"], one["how"]) for one in undone] == [("attachments", "undone")]
+    undone = wait_for("the files to be undone", lambda: server.recorded(run_id, "EffectAttempted"))
+    assert [(one["name"], one["outcome"]) for one in undone] == [("attachments", "undone")]
     steps = server.steps(run_id)
-    assert steps.index("StepUndone:attachments") > steps.index("RunAnnounced")
+    assert steps.index("undo:attachments:done") > steps.index("RunAnnounced")
     assert not (server.places.desk() / ".openclaw" / "attachments" / run_id).exists()
     assert server.places.desk().is_dir()
 
@@ -76,5 +76,5 @@ def test_files_that_are_retained_stay_with_a_session_that_is_kept(retaining: Por
     folder = retaining.places.desk() / ".openclaw" / "attachments" / kept
     files = {one.name: one.read_bytes() for one in folder.iterdir() if one.name in CONTENTS}
     assert files == CONTENTS
-    assert "StepUndone:attachments" not in retaining.steps(kept)
+    assert "undo:attachments:done" not in retaining.steps(kept)
     assert retaining.run(kept)["stage"] == "announced"

@@ -52,7 +52,7 @@ def test_each_child_of_a_batch_gets_a_thread(server: Hooked, outside: HookServer
     answer = server.spawn(**batch("each-a-thread"))
     assert answer.status_code == 201, answer.text
     for one in answer.json()["runs"]:
-        assert "StepTaken:thread_binding" in server.told(one["runId"])
+        assert "StepTaken:thread_binding" in server.steps(one["runId"])
         server.run(one["runId"], "announced")
     for hook in ASKING:
         assert len(outside.calls(hook)) == 3
@@ -83,8 +83,8 @@ def test_what_was_made_for_the_others_is_undone(
     assert problem["errors"][0]["pointer"] == f"/task/{runs.index(culprit)}"
     assert server.session(body["requester"]["sessionKey"])["activeChildren"] == 0
     for one in runs:
-        begun = [name for name in server.told(one["runId"]) if name.startswith("StepBegun:")]
-        undone = [name.replace("StepBegun", "StepUndone") for name in begun]
+        begun = [name for name in server.steps(one["runId"]) if name.startswith("StepBegun:")]
+        undone = [f"undo:{name.removeprefix('StepBegun:')}:done" for name in begun]
         server.comes_to(one["runId"], *undone)
         assert server.run(one["runId"])["undoing"] == []
     must_be_asked_once(outside, hook)
@@ -99,5 +99,5 @@ def test_a_hook_that_hangs_does_not_hold_up_the_refusal(
     assert server.spawn(**body).json()["rule"] == "thread_binding"
     outside.let_go()
     for one in runs_of(server, body):
-        if "StepBegun:thread_binding" in server.told(one["runId"]):
-            server.comes_to(one["runId"], "StepUndone:thread_binding")
+        if "StepBegun:thread_binding" in server.steps(one["runId"]):
+            server.comes_to(one["runId"], "undo:thread_binding:done")

@@ -58,7 +58,7 @@ STORIES: dict[str, tuple[list[list[str]], list[str]]] = {
         ["result: slept for 0 s", "skipped, error, it was steered"],
     ),
     "A result that is posted in a chat": (
-        [[*PREPARED, *RUN, "DeliveryAttempted"]],
+        [[*PREPARED, *RUN, "EffectAttempted"]],
         ["posted to channel:7: Status: success", "data/tides.txt: 3 lines, 9 words, 51 bytes"],
     ),
     "Other ends": (

@@ -69,7 +69,7 @@ def test_another_takes_over_after_one_lease_however_long_the_hook_may_take(
     # Far less than the hook may take.
     first, second = outside.called(hook, 2)
     assert first.key == second.key
-    server.comes_to(run_id, "HookTold:subagentSpawned", "RunAnnounced")
+    server.comes_to(run_id, "hook:subagentSpawned:done", "RunAnnounced")
     assert len(outside.calls(hook)) == 2
 
 
@@ -90,5 +90,5 @@ def test_nobody_else_asks_while_an_answer_takes_longer_than_a_lease(
         wait_for("a claim of more than two leases", is_prolonged)
         assert len(outside.calls(hook)) == 1
         outside.let_go()
-        server.comes_to(run_id, "HookTold:subagentSpawned", "RunAnnounced")
+        server.comes_to(run_id, "hook:subagentSpawned:done", "RunAnnounced")
     assert len(outside.calls(hook)) == 1

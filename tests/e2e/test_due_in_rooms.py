@@ -65,7 +65,7 @@ def test_files_are_removed_once_a_run_is_announced_whoever_hangs(
     hangs = server.asked_for(threaded("hangs", thread=False))
     body = threaded("quick", thread=False, attachments=ATTACHED)
     quick = server.asked_for(body)
-    server.comes_to(quick, "RunAnnounced", "StepUndone:attachments")
-    assert "HookTold:subagentSpawned" not in server.told(hangs)
+    server.comes_to(quick, "RunAnnounced", "undo:attachments:done")
+    assert "hook:subagentSpawned:done" not in server.steps(hangs)
     place = server.folder / "work" / ".openclaw" / "attachments" / quick
     wait_for("the files to be gone", lambda: not place.exists())

@@ -48,7 +48,7 @@ def test_a_run_in_a_thread_is_announced_told_of_and_put_away(
     story = server.comes_to(late, "RunArchived")
     assert "RunQueued" not in story
     assert "RunStarted" not in story
-    assert "HookTold:subagentSpawned" not in story
+    assert "hook:subagentSpawned:done" not in story
     (announced,) = told(server, "waits", late)
     assert text in announced
     assert "Status: error" in announced
@@ -62,7 +62,7 @@ def test_a_run_without_a_thread_is_told_of_with_its_error(
 ) -> None:
     body = threaded("plainly", thread=False, cleanup="delete")
     late, text = ended_in_vain(server, "plainly", body)
-    server.comes_to(late, "HookTold:subagentEnded", "RunArchived")
+    server.comes_to(late, "hook:subagentEnded:done", "RunArchived")
     assert [one for one in outside.calls("subagentSpawned") if one.event["runId"] == late] == []
     (ended,) = [one for one in outside.calls("subagentEnded") if one.event["runId"] == late]
     assert (ended.event["outcome"], ended.event["error"]) == ("error", text)

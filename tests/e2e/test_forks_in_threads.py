@@ -73,7 +73,7 @@ def test_a_child_in_a_thread_begins_with_the_conversation(
     assert (mode, answer["warnings"], answer["note"]) == ("fork", [], INBOX_NOTE)
     entries = entries_of(server.http, answer["runId"])
     assert entries[1 : len(KEPT) + 1] == KEPT
-    story = [one for one in server.told(answer["runId"]) if one.startswith("Step")]
+    story = [one for one in server.steps(answer["runId"]) if one.startswith("Step")]
     assert story == [
         f"{event}:{step}"
         for step in ("thread_binding", "context_fork", "context_engine")

@@ -20,7 +20,7 @@ REST = [
     "RunEnded",
     "RunAnnounced",
 ]
-UNDONE = "StepUndone:attachments"
+UNDONE = "undo:attachments:done"
 RESUMED = ["PreparationResumed"]
 AT_THE_REQUEST = [*RESUMED, *STARTED, *WORKSPACE, *FILES]
 AT_THE_WORKSPACE = [*STARTED, *WORKSPACE, *RESUMED, *WORKSPACE, *FILES]

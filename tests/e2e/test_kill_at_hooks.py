@@ -37,15 +37,16 @@ MADE = [
     ),
     "after SessionCreated",
 ]
+WHEN = ("before", "after")
 TELLING = [
     f"{moment}:{hook}"
     for hook in TOLD
-    for moment in ("before hook", "after hook", "before HookTold", "after HookTold")
+    for moment in (f"{when} {what}hook" for when in WHEN for what in ("", "EffectAttempted:"))
 ]
 UNDOING = [
     f"{moment}:{step}"
     for step in reversed(STEPS)
-    for moment in ("before undo", "after undo", "before StepUndone", "after StepUndone")
+    for moment in (f"{when} {what}undo" for when in WHEN for what in ("", "EffectAttempted:"))
 ]
 
 
@@ -85,12 +86,12 @@ def goes_on(server: Hooked, outside: HookServer, moment: str) -> None:
     answer = server.answer_again(key=moment, **body)
     assert answer.status_code == 201, answer.text
     run_id = str(answer.json()["runId"])
-    story = server.comes_to(run_id, "HookTold:subagentEnded")
-    assert Counter(one for one in story if one.startswith(("StepTaken", "HookTold"))) == {
+    story = server.comes_to(run_id, "hook:subagentEnded:done")
+    assert Counter(one for one in story if one.startswith(("StepTaken", "hook:"))) == {
         **{f"StepTaken:{step}": 1 for step in STEPS},
-        **{f"HookTold:{hook}": 1 for hook in TOLD},
+        **{f"hook:{hook}:done": 1 for hook in TOLD},
     }
-    assert not [one for one in story if one.startswith("StepUndo")]
+    assert not [one for one in story if one.startswith("undo:")]
     called_once(
         outside,
         run_id,
@@ -129,8 +130,8 @@ def test_what_others_made_is_undone_when_the_server_is_killed_meanwhile(
     answer = server.answer_again(key=moment, **body)
     assert (answer.status_code, answer.json()["rule"]) == (422, "context_engine")
     run_id = str(answer.json()["runId"])
-    story = server.comes_to(run_id, *(f"StepUndone:{step}" for step in STEPS))
-    assert story[-2:] == [f"StepUndone:{step}" for step in reversed(STEPS)]
+    story = server.comes_to(run_id, *(f"undo:{step}:done" for step in STEPS))
+    assert story[-2:] == [f"undo:{step}:done" for step in reversed(STEPS)]
     called_once(
         outside,
         run_id,

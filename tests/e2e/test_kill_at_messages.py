@@ -40,12 +40,12 @@ CLOSING = [
     "after RunArchived",
     "before hook:subagentEnded",
     "after hook:subagentEnded",
-    "before HookTold:subagentEnded",
-    "after HookTold:subagentEnded",
+    "before EffectAttempted:hook:subagentEnded",
+    "after EffectAttempted:hook:subagentEnded",
     "before undo:attachments",
     "after undo:attachments",
-    "before StepUndone:attachments",
-    "after StepUndone:attachments",
+    "before EffectAttempted:undo:attachments",
+    "after EffectAttempted:undo:attachments",
 ]
 STOPPING = [
     "before SessionClosed",
@@ -103,7 +103,7 @@ def nothing_is_left(
     assert {run["stage"] for run in session["ownRuns"]} == {"archived"}
     assert session["stage"] == "closed"
     assert server.session(f"agent:main:{name}")["activeChildren"] == 0
-    server.comes_to(runs[-1], "StepUndone:attachments")
+    server.comes_to(runs[-1], "undo:attachments:done")
     assert not (server.folder / "work" / ".openclaw" / "attachments" / runs[-1]).exists()
     wait_for("the files that were set aside to go", lambda: server.places.staged() == 0)
     paths = [server.run(run_id)["transcriptPath"] for run_id in runs]
@@ -114,7 +114,7 @@ def nothing_is_left(
         "the files of the transcripts, and no others",
         lambda: set(folder.rglob(f"{session['sessionId']}*")) == set(names),
     )
-    server.comes_to(runs[0], "HookTold:subagentEnded")
+    server.comes_to(runs[0], "hook:subagentEnded:done")
     calls = [call for call in outside.calls("subagentEnded") if call.key.split(":")[0] in runs]
     counted = Counter(call.key for call in calls)
     assert list(counted) == [f"{runs[0]}:subagentEnded"]
@@ -146,7 +146,7 @@ def test_a_message_is_taken_once_when_its_server_is_killed(
     if run["outcome"] == "error":
         assert run["error"].startswith("interrupted")
     assert server.runs_of(key) == [second, first]
-    assert server.told(second).count("MessageReceived") == 1
+    assert server.steps(second).count("MessageReceived") == 1
     assert [one["runId"] for one in server.inbox(f"agent:main:{name}")] == [first, second]
     third = server.goes_on(second, "and at last?")
     said = server.said(third)

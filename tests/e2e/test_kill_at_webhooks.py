@@ -24,8 +24,8 @@ SENDING = (
     "after RunAnnounced",
     "before webhook:all",
     "after webhook:all",
-    "before DeliveryAttempted",
-    "after DeliveryAttempted",
+    "before EffectAttempted:webhook",
+    "after EffectAttempted:webhook",
 )
 
 
@@ -61,12 +61,12 @@ def test_a_result_arrives_when_its_server_is_killed_while_it_is_sent(
     assert 1 <= len(calls) <= 2
     assert len({call.sent for call in calls}) == 1
     assert [one["runId"] for one in server.inbox(key)] == [run_id]
-    assert len(server.recorded(run_id, "DeliveryAttempted")) == 1
+    assert len(server.recorded(run_id, "EffectAttempted")) == 1
 
 
 @pytest.mark.parametrize(
     "moment",
-    nightly_but(["before DeliveryParked", "after DeliveryParked"], ["after DeliveryParked"]),
+    nightly_but(["before EffectParked", "after EffectParked"], ["after EffectParked"]),
 )
 def test_what_is_parked_is_told_once_when_its_server_is_killed_meanwhile(
     server: Announcing, outside: HookServer, moment: str
@@ -78,14 +78,14 @@ def test_what_is_parked_is_told_once_when_its_server_is_killed_meanwhile(
     run_id = str(server.answer_again(key=moment, **body).json()["runId"])
     key = body["requester"]["sessionKey"]
     entry = server.delivery(key, "all", "parked")
-    assert len(server.recorded(run_id, "DeliveryParked")) == 1
+    assert len(server.recorded(run_id, "EffectParked")) == 1
     assert [one["runId"] for one in server.inbox(key)] == [run_id]
     assert entry["deliveries"][0]["attempts"] == 1 < ATTEMPTS_MAX
 
 
 @pytest.mark.parametrize(
     "moment",
-    nightly_but(["before DeliveryRedriven", "after DeliveryRedriven"], ["after DeliveryRedriven"]),
+    nightly_but(["before EffectRedriven", "after EffectRedriven"], ["after EffectRedriven"]),
 )
 def test_what_is_redriven_arrives_when_its_server_is_killed_meanwhile(
     server: Announcing, outside: HookServer, moment: str
@@ -104,5 +104,5 @@ def test_what_is_redriven_arrives_when_its_server_is_killed_meanwhile(
         # Nothing was recorded, and nobody was told that it was.
         assert server.http.post(path, json={"reason": "it is back"}).is_success
     server.delivery(key, "all", "delivered")
-    assert len(server.recorded(run_id, "DeliveryRedriven")) == 1
+    assert len(server.recorded(run_id, "EffectRedriven")) == 1
     assert {call.key for call in outside.calls("all")} == {f"announcement-{run_id}"}

@@ -22,7 +22,7 @@ BEGUN = ["StepBegun:context_fork"]
 RESUMED = ["PreparationResumed"]
 TAKEN = ["StepTaken:context_fork"]
 REST = ["SessionCreated", "RunQueued", "RunClaimed", "RunStarted", "RunEnded", "RunAnnounced"]
-UNDONE = ["StepUndone:attachments", "StepUndone:context_fork"]
+UNDONE = ["undo:attachments:done", "undo:context_fork:done"]
 AT_THE_FORK = [*STARTED, *BEGUN, *RESUMED, *BEGUN, *TAKEN, *REST]
 MOMENTS = {
     "before StepBegun:context_fork": [*RESUMED, *STARTED, *BEGUN, *TAKEN, *REST],
@@ -38,7 +38,7 @@ DEATHS = (
     "after SpawnRefused",
     "before undo:context_fork",
     "after undo:context_fork",
-    "before StepUndone:context_fork",
+    "before EffectAttempted:undo:context_fork",
 )
 
 

@@ -149,7 +149,7 @@ def test_a_message_and_a_stop_leave_a_closed_session_with_nothing_at_work(
     session = server.session(key)
     assert (session["stage"], session["pendingDescendants"]) == ("closed", 0)
     assert server.session(f"agent:main:{name}")["activeChildren"] == 0
-    server.comes_to(runs[0], "HookTold:subagentEnded")
+    server.comes_to(runs[0], "hook:subagentEnded:done")
     assert len(ends_of(outside, key)) == 1
 
 

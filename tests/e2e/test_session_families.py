@@ -154,7 +154,7 @@ def test_a_stop_of_an_earlier_run_does_not_reach_the_children_of_a_later_one(
     for run_id in (first, refused):
         answer = server.http.post(f"/v1/runs/{run_id}/stop", json={})
         assert answer.json() == {"runId": run_id, "wasOver": True}
-    assert "StopRequested" not in server.told(two)
+    assert "StopRequested" not in server.steps(two)
     server.let_go(two)
     assert server.run(two, "announced")["outcome"] == "success"
     server.run(second, "announced")
@@ -171,7 +171,7 @@ def test_a_session_whose_run_waits_for_its_child_is_stopped_with_it(
     assert (answer["runId"], answer["wasOver"], answer["closed"]) == (first, True, True)
     below = server.run(paint, "announced")
     assert (below["outcome"], below["announcement"]["state"]) == ("stopped", "skipped")
-    server.comes_to(first, "RunArchived", "HookTold:subagentEnded")
+    server.comes_to(first, "RunArchived", "hook:subagentEnded:done")
     assert server.run(first)["outcome"] == "success"
     assert ends_of(outside, key) == [(first, "session-delete")]
     session = server.session(key)
@@ -189,7 +189,7 @@ def test_a_message_takes_a_place_among_the_children_of_its_requester(server: Tal
         assert (refused.status_code, refused.json()["rule"]) == (403, "active_children")
         assert (refused.json()["current"], refused.json()["limit"]) == (1, 1)
         run_id = refused.json()["runId"]
-        assert server.told(run_id) == ["MessageReceived", "SpawnRefused"]
+        assert server.steps(run_id) == ["MessageReceived", "SpawnRefused"]
         server.let_go(other)
         server.run(other, "announced")
         again = server.send(first, "is there room?", key="crowded")

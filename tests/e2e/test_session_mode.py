@@ -35,7 +35,7 @@ def test_a_session_goes_on_with_messages_until_it_is_stopped(
     assert server.said(third)["history"][1:] == ["the second chapter"]
     run = server.run(third)
     assert (run["continues"], run["childSessionKey"]) == (second, child)
-    assert server.told(third)[:4] == [
+    assert server.steps(third)[:4] == [
         "MessageReceived",
         "ContinuationPlanned",
         "RunQueued",

@@ -64,11 +64,11 @@ def test_files_stay_through_a_session_and_go_when_it_is_put_away(server: Talking
     first, second = talked(server, "files")
     assert server.places.staged() == 0
     server.closes(server.run(first)["childSessionKey"])
-    server.comes_to(first, "RunArchived", "StepUndone:attachments")
-    story = server.told(first)
-    assert story.index("StepUndone:attachments") > story.index("RunArchived")
+    server.comes_to(first, "RunArchived", "undo:attachments:done")
+    story = server.steps(first)
+    assert story.index("undo:attachments:done") > story.index("RunArchived")
     assert not folder_of(server, first).exists()
-    assert not [one for one in server.told(second) if one.startswith("Step")]
+    assert not [one for one in server.steps(second) if one.startswith("Step")]
 
 
 def test_retained_files_stay_when_their_session_is_put_away(server: Talking) -> None:
@@ -79,7 +79,7 @@ def test_retained_files_stay_when_their_session_is_put_away(server: Talking) -> 
         # Whatever is due after it is done, and theirs is not.
         other, _ = talked(server, "not kept")
         assert server.run(other)["cleanup"] == "keep"
-    assert "StepUndone:attachments" not in server.told(first)
+    assert "undo:attachments:done" not in server.steps(first)
     assert sorted(one.name for one in folder_of(server, first).iterdir()) == NAMES
 
 
@@ -93,7 +93,7 @@ def test_a_child_that_does_not_stay_finds_its_files_again_if_they_are_retained(
         )
         assert server.said(first)["attachments"] == NAMES
         if not retained:
-            server.comes_to(first, "StepUndone:attachments")
+            server.comes_to(first, "undo:attachments:done")
         second = server.goes_on(first, "again")
         assert server.said(second)["attachments"] == (NAMES if retained else None)
         shown = prompt(server, second)["systemPrompt"]
@@ -197,7 +197,7 @@ def test_a_session_whose_first_run_could_not_be_launched_goes_on_once_it_can(
     desk.write_text("no folder", "utf-8")
     server.let_go(other)
     run = server.run(first, "announced")
-    assert (run["outcome"], "RunStarted" in server.told(first)) == ("error", False)
+    assert (run["outcome"], "RunStarted" in server.steps(first)) == ("error", False)
     key = run["childSessionKey"]
     assert server.session(key)["stage"] == "open"
     assert [one["runId"] for one in server.inbox("agent:main:late")] == [first]
@@ -208,6 +208,6 @@ def test_a_session_whose_first_run_could_not_be_launched_goes_on_once_it_can(
     assert ends_of(outside, key) == []
     server.closes(key)
     server.comes_to(first, "RunArchived")
-    server.comes_to(second, "HookTold:subagentEnded")
+    server.comes_to(second, "hook:subagentEnded:done")
     assert ends_of(outside, key) == [(second, "session-delete")]
     assert server.session(key)["stage"] == "closed"

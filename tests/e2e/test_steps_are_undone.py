@@ -18,7 +18,7 @@ ALL_MADE = [
     "StepBegun:attachments",
 ]
 RESUMED = ["PreparationResumed", "StepBegun:attachments"]
-UNDONE = ["StepUndone:attachments", "StepUndone:workspace"]
+UNDONE = ["undo:attachments:done", "undo:workspace:done"]
 UNWRITTEN = "attachments_materialization_failed"
 GONE = f"{UNWRITTEN} (what was attached is not kept any more; ask again with the files)"
 IN_THE_WAY = (
@@ -54,9 +54,9 @@ def refused(server: Porter, key: str, text: str) -> str:
 def undone(server: Porter, run_id: str) -> list[tuple[str, int]]:
     """How each step was undone and at which attempt, once the last one is."""
     wait_for("all to be undone", lambda: server.steps(run_id)[-1] == UNDONE[-1])
-    recorded = server.recorded(run_id, "StepUndone")
-    assert [one["step"] for one in recorded] == ["attachments", "workspace"]
-    return [(one["how"], one["attempts"]) for one in recorded]
+    recorded = server.recorded(run_id, "EffectAttempted")
+    assert [one["name"] for one in recorded] == ["attachments", "workspace"]
+    return [(one["outcome"], one["attempt"]) for one in recorded]
 
 
 NOTHING: list[str] = []
@@ -70,10 +70,10 @@ DEATHS = [
     ("after SpawnRefused", True, FOLDER, "SpawnRefused"),
     ("before undo:attachments", True, FOLDER, "SpawnRefused"),
     ("after undo:attachments", False, FOLDER, "SpawnRefused"),
-    ("before StepUndone:attachments", False, FOLDER, "SpawnRefused"),
-    ("after StepUndone:attachments", False, FOLDER, "StepUndone"),
-    ("before undo:workspace", False, FOLDER, "StepUndone"),
-    ("after undo:workspace", False, NOTHING, "StepUndone"),
+    ("before EffectAttempted:undo:attachments", False, FOLDER, "SpawnRefused"),
+    ("after EffectAttempted:undo:attachments", False, FOLDER, "EffectAttempted"),
+    ("before undo:workspace", False, FOLDER, "EffectAttempted"),
+    ("after undo:workspace", False, NOTHING, "EffectAttempted"),
 ]
 
 

@@ -73,8 +73,8 @@ def test_another_server_takes_over_from_one_that_died_before_the_child_existed(
 
 def nothing_is_undone_twice(server: Porter, run_id: str) -> None:
     """The files are removed once, and nothing is left."""
-    wait_for("the files to be undone", lambda: "StepUndone:attachments" in server.steps(run_id))
-    assert server.steps(run_id).count("StepUndone:attachments") == 1
+    wait_for("the files to be undone", lambda: "undo:attachments:done" in server.steps(run_id))
+    assert server.steps(run_id).count("undo:attachments:done") == 1
     nothing_is_left(server)
 
 

@@ -56,14 +56,14 @@ def test_a_session_at_rest_is_put_away_with_all_its_runs(
     }
     put_away(server, key, second, first)
     outside.called("subagentEnded")
-    server.comes_to(second, "HookTold:subagentEnded")
+    server.comes_to(second, "hook:subagentEnded:done")
     assert ends_of(outside, key) == [(second, "session-delete")]
     assert server.closes(key) == answer
     # What was answered before is answered so still.
     again = server.send(first, "and then?", key="at-rest")
     assert (again.status_code, again.content) == (201, sent.content)
-    assert "ArchiveScheduled" in server.told(first)
-    assert server.told(second).count("ArchiveScheduled") == 1
+    assert "ArchiveScheduled" in server.steps(first)
+    assert server.steps(second).count("ArchiveScheduled") == 1
 
 
 @pytest.mark.parametrize("at", ["queued", "running"])
@@ -89,7 +89,7 @@ def test_a_session_at_work_is_closed_and_stopped(
     assert (run["outcome"], run["announcement"]["state"]) == ("stopped", "delivered")
     put_away(server, key, second, first)
     assert (server.folder / f"{second}.began").exists() is (at == "running")
-    server.comes_to(second, "HookTold:subagentEnded")
+    server.comes_to(second, "hook:subagentEnded:done")
     assert ends_of(outside, key) == [(second, "subagent-killed")]
     assert server.session("agent:main:busy-" + at)["activeChildren"] == 0
     if other is not None:
@@ -121,7 +121,7 @@ def test_a_stop_of_one_run_of_a_session_puts_the_whole_away(
     assert answer.json() == {"runId": second, "wasOver": False}
     put_away(server, key, second, first)
     assert server.run(second)["outcome"] == "stopped"
-    server.comes_to(second, "HookTold:subagentEnded")
+    server.comes_to(second, "hook:subagentEnded:done")
     assert ends_of(outside, key) == [(second, "subagent-killed")]
 
 

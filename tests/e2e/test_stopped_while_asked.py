@@ -44,7 +44,7 @@ def test_a_spawn_that_is_stopped_while_a_hook_is_asked_is_answered_at_once(
     assert answer is not None
     assert (answer.status_code, answer.json()["rule"]) == (422, "stopped")
     # Whoever was asked may still be at it, so it is undone later.
-    assert server.told(run_id)[-2:] == [f"StepBegun:{step}", "SpawnRefused"]
+    assert server.steps(run_id)[-2:] == [f"StepBegun:{step}", "SpawnRefused"]
     undoing: list[dict[str, Any]] = server.run(run_id)["undoing"]
     assert step in {one["step"] for one in undoing}
     outside.let_go()

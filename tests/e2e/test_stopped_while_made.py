@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.run.events import StepUndoFailed, StepUndone
+from domain.run.events import EffectAttempted
 from domain.run.state import Run
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.step_workshop import WaitingStep, Workshop
@@ -78,7 +78,7 @@ async def test_a_spawn_that_is_stopped_while_a_step_is_made_leaves_nothing(
     assert await released(workshop, run) == 1
     (refused,) = await workshop.recorded(run, "SpawnRefused")
     assert refused.rule == "stopped"
-    assert [one.step for one in await workshop.recorded(run, "StepUndone")] == steps
+    assert [one.name for one in await workshop.recorded(run, "EffectAttempted")] == steps
 
 
 @pytest.mark.parametrize("ends_by", ["itself", "a stop"])
@@ -130,14 +130,14 @@ async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_tim
     told = [
         (one.event, one.envelope.recorded_at)
         for one in await workshop.running.events()
-        if isinstance(one.event, StepUndoFailed | StepUndone)
+        if isinstance(one.event, EffectAttempted)
     ]
-    failed = [event for event, _ in told if isinstance(event, StepUndoFailed)]
+    failed = [event for event, _ in told if event.has_failed]
     assert [(one.attempt, one.retry_after_seconds) for one in failed] == [(1, 1), (2, 2)]
     texts = [await workshop.work.contents.text(one.error) for one in failed if one.error]
     assert texts == ["the 1. attempt fails", "the 2. attempt fails"]
-    done = [event for event, _ in told[2:] if isinstance(event, StepUndone)]
-    assert [(one.step, one.attempts) for one in done] == [("attachments", 3), ("workspace", 1)]
+    done = [event for event, _ in told[2:]]
+    assert [(one.name, one.attempt) for one in done] == [("attachments", 3), ("workspace", 1)]
     first, second, third, _ = (at for _, at in told)
     assert (second - first).total_seconds() >= 1
     assert (third - second).total_seconds() >= 2

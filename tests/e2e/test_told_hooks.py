@@ -32,7 +32,7 @@ def server(one_hooked: Hooked, outside: HookServer) -> Iterator[Hooked]:
 
 def test_a_child_that_fails_is_told_with_its_error(server: Hooked, outside: HookServer) -> None:
     run_id = server.asked_for(threaded("failing", agentId="failing", thread=False))
-    server.comes_to(run_id, "HookTold:subagentEnded")
+    server.comes_to(run_id, "hook:subagentEnded:done")
     (ended,) = outside.calls("subagentEnded")
     event = {one: ended.event[one] for one in ("reason", "outcome", "error")}
     assert event == {
@@ -47,14 +47,14 @@ def test_a_hook_that_fails_is_told_again_until_it_takes_it(
 ) -> None:
     outside.replies("subagentSpawned", Reply(500), Reply(is_held=True), Reply(204))
     run_id = server.asked_for(threaded("again", thread=False))
-    story = server.comes_to(run_id, "HookTold:subagentEnded")
-    assert [one for one in story if one.startswith("Hook")] == [
-        "HookFailed:subagentSpawned",
-        "HookFailed:subagentSpawned",
-        "HookTold:subagentSpawned",
-        "HookTold:subagentEnded",
+    story = server.comes_to(run_id, "hook:subagentEnded:done")
+    assert [one for one in story if one.startswith("hook:")] == [
+        "hook:subagentSpawned:failed",
+        "hook:subagentSpawned:failed",
+        "hook:subagentSpawned:done",
+        "hook:subagentEnded:done",
     ]
-    (told,) = server.recorded(run_id, "HookTold")[:1]
+    told = server.recorded(run_id, "EffectAttempted")[2]
     assert (told["attempt"], told["statusCode"]) == (3, 204)
     calls = outside.calls("subagentSpawned")
     assert [call.key for call in calls] == [f"{run_id}:subagentSpawned"] * 3
@@ -67,12 +67,10 @@ def test_a_hook_that_goes_on_failing_is_parked_and_fails_nothing(
     outside.replies("subagentSpawned", Reply(500, b"why"))
     run_id = server.asked_for(threaded("parked", thread=False))
     assert server.run(run_id, "announced")["outcome"] == "success"
-    story = server.comes_to(run_id, "HookParked:subagentSpawned", "HookTold:subagentEnded")
-    assert [one for one in story if one.startswith("HookFailed")] == [
-        "HookFailed:subagentSpawned"
-    ] * 2
-    (parked,) = server.recorded(run_id, "HookParked")
-    assert parked["attempts"] == 3
+    story = server.comes_to(run_id, "hook:subagentSpawned:parked", "hook:subagentEnded:done")
+    assert story.count("hook:subagentSpawned:failed") == 3
+    (parked,) = server.recorded(run_id, "EffectParked")
+    assert (parked["attempts"], parked["reason"]) == (3, "attempts")
     assert (
         "hook subagentSpawned: the hook answered HTTP 500; there is no further attempt"
         in server.log()
@@ -83,7 +81,7 @@ def test_a_child_that_is_stopped_is_told_as_killed(server: Hooked, outside: Hook
     run_id = server.asked_for(threaded("stopped", agentId="waiter"))
     server.note(f"{run_id}.began")
     server.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"})
-    server.comes_to(run_id, "HookTold:subagentEnded")
+    server.comes_to(run_id, "hook:subagentEnded:done")
     (ended,) = outside.calls("subagentEnded")
     event = {one: ended.event[one] for one in ("reason", "outcome", "error")}
     assert event == {"reason": "subagent-killed", "outcome": "killed", "error": "enough"}
@@ -136,7 +134,7 @@ def test_nobody_is_asked_where_the_result_of_a_stopped_or_unexpected_run_goes(
     server: Hooked, outside: HookServer
 ) -> None:
     run_id = server.asked_for(threaded("unexpected", thread=False, expectsCompletionMessage=False))
-    story = server.comes_to(run_id, "HookTold:subagentEnded", "RunAnnounced")
+    story = server.comes_to(run_id, "hook:subagentEnded:done", "RunAnnounced")
     assert outside.calls("subagentDeliveryTarget") == []
     # Nobody waits for an announcement, so the end is told at once.
-    assert story.index("RunEnded") < story.index("HookTold:subagentEnded")
+    assert story.index("RunEnded") < story.index("hook:subagentEnded:done")

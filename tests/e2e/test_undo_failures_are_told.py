@@ -42,11 +42,11 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     await workshop.undone(2)
     work = workshop.work
     events = await work.log.read(limit=500, run_id=run_id)
-    failed = [one for one in events if one.envelope.type == "StepUndoFailed"]
+    failed = [one for one in events if one.envelope.type == "EffectAttempted"][:2]
     for number, event in enumerate(failed, start=1):
         run = await work.registry.run(run_id, at=event.envelope.position)
         assert run is not None
-        views = pending_undo_views(run, await undo_errors(run, work.log, work.contents))
+        views = pending_undo_views(run, await work.contents.texts(undo_errors(run)))
         assert [one.error for one in views if one.failures] == [f"the {number}. attempt fails"]
     assert pending_undo_views(await work.run(run_id), {}) == []
     shown = await events_with_texts(events, work.contents)

@@ -31,6 +31,6 @@ async def test_a_failure_without_a_text_is_recorded_and_tried_again(
         run.session_id,
     )
     await workshop.undone(2)
-    (failed,) = await workshop.recorded(run, "StepUndoFailed")
+    failed, *_ = await workshop.recorded(run, "EffectAttempted")
     assert (failed.attempt, failed.error, failed.retry_after_seconds) == (1, None, 1)
     assert workshop.left() == []

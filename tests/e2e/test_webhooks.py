@@ -60,7 +60,7 @@ def attempts(server: Announcing, run_id: str, name: str) -> list[dict[str, Any]]
     return [
         {"type": one["type"], **one["payload"]}
         for one in items
-        if one["type"].startswith("Delivery") and one["payload"]["webhook"] == name
+        if one["type"].startswith("Effect") and one["payload"]["name"] == name
     ]
 
 
@@ -85,10 +85,12 @@ def test_a3_a40_a_result_is_sent_where_its_asker_is_and_to_nobody_else(
     assert sent["position"] == entry["position"]
     assert attempts(server, run_id, "discord") == [
         {
-            "type": "DeliveryAttempted",
-            "webhook": "discord",
+            "type": "EffectAttempted",
+            "kind": "webhook",
+            "name": "discord",
             "attempt": 1,
             "statusCode": 204,
+            "outcome": None,
             "error": None,
             "retryAfterSeconds": None,
         }
@@ -144,7 +146,7 @@ def test_a_receiver_that_asks_for_a_pause_is_left_alone_for_it(
 
     outside.called("all")
     entry = server.delivery(key, "all", "due")
-    server.comes_to(run_id, "DeliveryAttempted")
+    server.comes_to(run_id, "webhook:all:failed")
     (first,) = failed()
     assert first["retryAfterSeconds"] == 3600
     assert entry["deliveries"][0]["state"] == "due"
@@ -162,8 +164,9 @@ def test_what_was_not_taken_often_enough_is_parked_told_and_redriven_with_a_reas
     assert len(outside.calls("all")) == ATTEMPTS_MAX
     story = attempts(server, run_id, "all")
     assert story[-1] == {
-        "type": "DeliveryParked",
-        "webhook": "all",
+        "type": "EffectParked",
+        "kind": "webhook",
+        "name": "all",
         "attempts": ATTEMPTS_MAX,
         "reason": "attempts",
     }

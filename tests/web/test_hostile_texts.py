@@ -89,7 +89,7 @@ VIEWS = {
     "lanes": "holds a slot",
     "configuration": VISIBLE,
     "what-if?try=text": "Begin again",
-    "log": "DeliveryRedriven",
+    "log": "EffectRedriven",
 }
 
 

@@ -170,7 +170,7 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(window.get_by_text("No announcement is parked.")).to_be_visible()
     (call,) = state.outside.calls("gateway")[2:]
     assert call.body["data"]["runId"] == state.child
-    reasons = state.server.http.get("/v1/events", params={"types": "DeliveryRedriven"}).json()
+    reasons = state.server.http.get("/v1/events", params={"types": "EffectRedriven"}).json()
     parked_then = reasons["items"][-2]["position"] - 1
     window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
     expect(way).to_contain_text("parked (attempts)")

@@ -42,7 +42,6 @@ from application.queries.runs import visible_run
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_root
 from application.queries.sessions import get_session, visible_session
-from application.queries.views.run import undo_errors
 from application.queries.views.session import session_record_view
 from application.queries.views.view import Answer, View
 from domain.run.state import Run
@@ -329,8 +328,7 @@ async def _pairs(
     async def document(run: Run | None, number: int) -> StateDocument | None:
         if run is None:
             return None
-        errors = await undo_errors(run, services.work.log, contents) if is_full else {}
-        return run_document(run, inner, errors, stages[number][run.run_id], is_full=is_full)
+        return run_document(run, inner, stages[number][run.run_id], is_full=is_full)
 
     pairs: list[_Pair] = []
     for stream, position in touched:

@@ -19,9 +19,9 @@ from application.queries.views.run import (
     RunView,
     attachment_list,
     summary_texts,
+    undo_errors,
     view_of_run,
 )
-from domain.run.facts import StepName
 from domain.run.state import Run
 from domain.values.record import ContentRef
 
@@ -42,7 +42,6 @@ PatchOperation = Annotated[
 """An operation of RFC 6902; `remove` has no value."""
 
 StateDocument = Mapping[str, Any]
-UndoErrors = Mapping[tuple[StepName, int], str | None]
 # No text that is recorded has a NUL in it.
 _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
 _PRINTED_REFERENCE = re.compile(rb'"\\u0000text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)"')
@@ -55,18 +54,18 @@ _WITH_TEXTS = frozenset({str, dict, list})
 def run_document(
     run: Run,
     texts: Mapping[UUID, str],
-    errors: UndoErrors,
     stages: Sequence[ReachedStage],
     *,
     is_full: bool,
 ) -> StateDocument:
     """Return a run as it reads, with its texts or with previews of them. `texts` are those that a
-    view looks into (`inner_texts`), `errors` why steps could not be undone, `stages` those it has
+    view looks into (`inner_texts`), `stages` those it has
     come to. The runs made from it (`respawns`) are not part of its states."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
+    replaced += undo_errors(run) if is_full else []
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
     form = RunView if is_full else RunMetadataView
-    view = view_of_run(form, run, shown, errors if is_full else {}, stages)
+    view = view_of_run(form, run, shown, stages)
     document = orjson.loads(view.json_bytes())
     # By whom it was respawned is told by the other runs, and changes without an event of its own.
     document.pop(SET_BY_NO_EVENT, None)

@@ -20,7 +20,6 @@ from application.queries.changes.documents import (
     PatchOperation,
     StateDocument,
     inner_texts,
-    reference_to,
     references_in,
     run_document,
     texts_of,
@@ -36,8 +35,6 @@ from application.queries.views.event import ActorView
 from application.queries.views.run import RunMetadataView, RunView
 from application.queries.views.view import Answer, View
 from domain.configuration.problems import parts_of, pointer_of
-from domain.run.events import StepUndoFailed
-from domain.run.facts import StepName
 from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.states import states
 
@@ -157,7 +154,6 @@ async def get_run_history(
         raise QueryError("invalid_request", detail, position=moment.position)
     contents = services.work.contents
     inner = await contents.texts(inner_texts(run)) if is_full else {}
-    errors = _undo_error_references(events)
     limit = query.limit
     page: list[tuple[RecordedEvent, list[Operation]]] = []
     set_by: dict[FieldPath, RecordedEvent] = {}
@@ -166,7 +162,7 @@ async def get_run_history(
     for number, step in enumerate(states(events)):
         recorded, state = step.at, step.run
         stages += _reached(recorded)
-        document = run_document(state, inner, errors, stages, is_full=is_full)
+        document = run_document(state, inner, stages, is_full=is_full)
         changed = _changed_fields(before, document, wanted)
         set_by |= dict.fromkeys(changed, recorded)
         is_behind = recorded.envelope.version > query.after
@@ -263,16 +259,6 @@ def _about(operations: list[Operation], wanted: Sequence[FieldPath]) -> list[Ope
 def _is_about(place: FieldPath, path: FieldPath) -> bool:
     length = min(len(place), len(path))
     return place[:length] == path[:length]
-
-
-def _undo_error_references(
-    events: Sequence[RecordedEvent],
-) -> dict[tuple[StepName, int], str | None]:
-    return {
-        (one.event.step, one.event.attempt): reference_to(one.event.error)
-        for one in events
-        if isinstance(one.event, StepUndoFailed) and one.event.error is not None
-    }
 
 
 def _change_view(

@@ -10,15 +10,12 @@ from application.log.texts import Contents
 from application.queries.views.view import View
 from domain.run.events import (
     ContinuationFailed,
-    DeliveryAttempted,
-    HookFailed,
-    HookParked,
+    EffectAttempted,
     ScriptsResolved,
-    StepUndoFailed,
 )
 from domain.values.record import ContentRef
 
-_FAILURES = (StepUndoFailed, HookFailed, HookParked, DeliveryAttempted, ContinuationFailed)
+_FAILURES = (EffectAttempted, ContinuationFailed)
 
 
 class ActorView(View):

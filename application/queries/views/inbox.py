@@ -64,7 +64,9 @@ async def announcement_views(
     """The announcements of these runs; `with_text` when the caller may see free texts whole, and
     addresses at all."""
     refs = [run.inbox.text for run in runs if run.inbox and run.inbox.text]
-    refs += [one.error for run in runs for one in run.deliveries or () if one.error is not None]
+    refs += [
+        one.error for run in runs for one in run.effects_of("webhook") if one.error is not None
+    ]
     texts = await (contents.texts(refs) if with_text else contents.previews(refs))
     origins: Mapping[UUID, str] = {}
     if with_text:
@@ -90,12 +92,13 @@ def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> A
         deliveries=[
             DeliveryView.from_source(
                 one,
-                state=one.phase,
+                webhook=one.name,
+                state="delivered" if one.phase == "done" else one.phase,
                 error=texts.get(one.error.id) if one.error is not None else None,
                 next_attempt_at=one.due_at,
                 parked_for=one.reason,
             )
-            for one in run.deliveries or ()
+            for one in run.effects_of("webhook")
         ],
     )
 

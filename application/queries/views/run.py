@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from application.delivery.announce import estimated_cost_usd
 from application.log.answers import AttachmentsReceipt
-from application.log.event_log import EventLog
 from application.log.texts import Contents
 from application.ports.registry import StatusRows
 from application.ports.run_bars import ReachedStage, RunBar, RunBars
@@ -20,17 +19,16 @@ from application.queries.views.rule import RuleName
 from application.queries.views.run_totals import RunTotalsView
 from application.queries.views.view import View, selection
 from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
-from domain.run.events import StepUndoFailed
 from domain.run.facts import (
     Cleanup,
     ContextMode,
     DependencyNeeds,
     DependencyVia,
+    Effect,
     MessageCause,
     RunOutcome,
     SpawnMode,
     StepName,
-    StepState,
 )
 from domain.run.lifecycle import PREPARING, RunStage
 from domain.run.state import Run
@@ -261,9 +259,6 @@ class RunListView(View):
     totals: RunTotalsView | None = None
 
 
-FAILURES_AT_ONCE = 500
-
-
 def attachment_list(run: Run) -> ContentRef | None:
     """The list of the files that were written; None when none ever were."""
     step = run.step("attachments")
@@ -278,7 +273,10 @@ def attachments_view(
     step = run.step("attachments")
     if step is None or step.manifest is None:
         return None
-    receipt = {"rel_dir": relative_dir(run.run_id), "state": _attachments_state(step)}
+    receipt = {
+        "rel_dir": relative_dir(run.run_id),
+        "state": _attachments_state(run.effect("undo", step.name)),
+    }
     try:
         listed = parse_file_list(texts[step.manifest.id])
     except (KeyError, FilesMismatch):
@@ -287,54 +285,33 @@ def attachments_view(
     return ListedAttachmentsView.from_source(listed, count=len(listed.files), **receipt)
 
 
-def _attachments_state(step: StepState) -> AttachmentsState:
-    if step.phase == "undone":
-        return "left_in_place" if step.undone == "left_in_place" else "removed"
-    return "written" if step.undo_at is None else "removing"
+def _attachments_state(undo: Effect | None) -> AttachmentsState:
+    if undo is None:
+        return "written"
+    if undo.phase != "done":
+        return "removing"
+    return "left_in_place" if undo.outcome == "left_in_place" else "removed"
 
 
-def pending_undo_views(
-    run: Run, errors: Mapping[tuple[StepName, int], str | None]
-) -> list[PendingUndoView]:
-    """The steps that are to be undone and are not yet; `errors` as `undo_errors` gives them."""
+def pending_undo_views(run: Run, texts: Mapping[UUID, str]) -> list[PendingUndoView]:
+    """The steps that are to be undone and are not yet; `texts` are those of `undo_errors`."""
     return [
         PendingUndoView.from_source(
             step,
             step=step.name,
-            failures=step.undo_failures,
-            next_attempt_at=step.undo_at,
-            error=errors.get((step.name, step.undo_failures)),
+            failures=undo.attempts,
+            next_attempt_at=undo.due_at,
+            error=text_of(undo.error, texts),
         )
         for step in run.steps
-        if step.undo_at is not None
+        if (undo := run.effect("undo", step.name)) is not None and undo.due_at is not None
     ]
 
 
-async def undo_errors(
-    run: Run, log: EventLog, contents: Contents
-) -> dict[tuple[StepName, int], str | None]:
-    """Why the last attempt to undo each step failed, by the step and the number of the attempt."""
-    failures = {
-        (step.name, step.undo_failures)
-        for step in run.steps
-        if step.undo_at is not None and step.undo_failures
-    }
-    errors: dict[tuple[StepName, int], str | None] = {}
-    after = 0
-    while failures:
-        events = await log.read(
-            after=after, limit=FAILURES_AT_ONCE, types=("StepUndoFailed",), run_id=run.run_id
-        )
-        for recorded in events:
-            assert isinstance(recorded.event, StepUndoFailed)
-            failure = (recorded.event.step, recorded.event.attempt)
-            if failure in failures and recorded.event.error is not None:
-                errors[failure] = await contents.text(recorded.event.error)
-            failures.discard(failure)
-        if len(events) < FAILURES_AT_ONCE:
-            break
-        after = events[-1].envelope.position
-    return errors
+def undo_errors(run: Run) -> list[ContentRef]:
+    """Return the texts that say why the last attempt to undo a step failed."""
+    undos = run.effects_of("undo")
+    return [one.error for one in undos if one.due_at is not None and one.error is not None]
 
 
 STATUS_BY_OUTCOME: Mapping[RunOutcome, RunStatus] = {
@@ -411,7 +388,7 @@ async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) 
         bars.stages({run.run_id: run.version for run in runs}),
         contents.previews([ref for run in runs for ref in summary_texts(run)]),
     )
-    return [view_of_run(RunSummary, run, texts, {}, stages[run.run_id]) for run in runs]
+    return [view_of_run(RunSummary, run, texts, stages[run.run_id]) for run in runs]
 
 
 R = TypeVar("R", bound=RunView)
@@ -420,7 +397,6 @@ R = TypeVar("R", bound=RunView)
 async def read_run(
     form: type[R],
     run: Run,
-    log: EventLog,
     contents: Contents,
     bars: RunBars,
     respawns: Sequence[UUID] = (),
@@ -432,15 +408,13 @@ async def read_run(
         bars.stages({run.run_id: run.version}),
         contents.texts(view_texts(run)) if is_full else contents.previews(summary_texts(run)),
     )
-    errors = await undo_errors(run, log, contents) if is_full else {}
-    return view_of_run(form, run, texts, errors, stages[run.run_id], respawns)
+    return view_of_run(form, run, texts, stages[run.run_id], respawns)
 
 
 def view_of_run(
     form: type[R],
     run: Run,
     texts: Mapping[UUID, str],
-    errors: Mapping[tuple[StepName, int], str | None],
     stages: Sequence[ReachedStage],
     respawns: Sequence[UUID] = (),
 ) -> R:
@@ -450,7 +424,6 @@ def view_of_run(
         form: `RunView` or a selection of its fields.
         run: The run.
         texts: Its texts or previews (`view_texts`, `summary_texts`) that are there, by id.
-        errors: Errors of steps as `undo_errors` returns them.
         stages: The stages that the run has come to.
         respawns: The runs that were made from it.
     """
@@ -461,7 +434,7 @@ def view_of_run(
         "task_preview": task,
         "task_bytes": run.task.bytes,
         "attachments": attachments_view(run, texts),
-        "undoing": pending_undo_views(run, errors),
+        "undoing": pending_undo_views(run, texts),
         "stages": stages,
         "error": text_of(error_text(run), texts),
         "depends_on": [*dependency_views(run), *_unbound_views(run, texts)],
@@ -482,6 +455,7 @@ def view_texts(run: Run) -> list[ContentRef]:
         run.requester.origin,
         run.dependencies_argument,
         attachment_list(run),
+        *undo_errors(run),
     ]
     return [ref for ref in refs if ref is not None]
 

@@ -7,19 +7,15 @@ from benchmarks.history.world.scheduler import Life, Wait, ask
 from benchmarks.history.world.society import OPERATOR, Society
 from domain.run.commands import (
     BeginStep,
-    ConfirmHook,
-    ConfirmUndo,
-    NoteDelivery,
-    NoteHookFailure,
-    NoteUndoFailure,
-    ParkHook,
-    RedriveDeliveries,
+    ConfirmEffect,
+    NoteEffectFailure,
+    RedriveEffects,
     RefuseSpawn,
     RunCommand,
     StartPreparation,
     TakeStep,
 )
-from domain.run.facts import HOOK_ORDER, STEP_ORDER, HookName, HookState, StepState
+from domain.run.facts import HOOK_ORDER, Effect, EffectKind, HookName
 from domain.run.state import Run
 
 LIMIT_SECONDS = 5.0
@@ -83,27 +79,26 @@ def not_written(child: Child, run: Run, text_store: TextStore) -> RefuseSpawn | 
 
 def undone(society: Society, child: Child, run: Run) -> Life[None]:
     """All that is to be undone, the last step first; of a refused spawn not at the first try."""
-    while (state := _last(run)) is not None:
-        assert state.undo_at is not None
-        yield Wait(max(0.05, (state.undo_at - society.scheduler.now).total_seconds()))
+    while (effect := _due(run, "undo")) is not None:
+        assert effect.due_at is not None
+        yield Wait(max(0.05, (effect.due_at - society.scheduler.now).total_seconds()))
         run = society.log.runs[run.run_id]
         text_store = child.text_store(society)
-        command: RunCommand = ConfirmUndo(step=state.name, how="undone")
-        if run.stage == "refused" and state.name == "attachments" and not state.undo_failures:
+        command: RunCommand = ConfirmEffect(kind="undo", name=effect.name, outcome="undone")
+        if run.stage == "refused" and effect.name == "attachments" and not effect.attempts:
             error = text_store.store("undoError", _NOT_REMOVED)
-            command = NoteUndoFailure(step=state.name, attempt=1, error=error)
+            command = NoteEffectFailure(kind="undo", name=effect.name, attempt=1, error=error)
         run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
 
 
-def _last(run: Run) -> StepState | None:
-    due = [one for one in run.steps if one.undo_at is not None]
-    return max(due, key=lambda one: STEP_ORDER.index(one.name), default=None)
+def _due(run: Run, kind: EffectKind) -> Effect | None:
+    return next((one for one in run.effects_of(kind) if one.due_at is not None), None)
 
 
 ATTEMPTS_MAX = 3
 RETRY_SECONDS_MAX = 300
 TELLING_SECONDS = 0.03
-FAILURES: dict[Fate, dict[HookName, int]] = {
+FAILURES: dict[Fate, dict[str, int]] = {
     Fate.HEARD: {},
     Fate.BOUND: {},
     Fate.UNHEARD: {"subagentSpawned": 1, "subagentEnded": ATTEMPTS_MAX},
@@ -121,25 +116,27 @@ def hooks_of(child: Child) -> tuple[HookName, ...]:
 
 def told(society: Society, child: Child, run: Run) -> Life[None]:
     """All that is due is told, or tried often enough."""
-    while (state := next((one for one in run.hooks if one.due_at is not None), None)) is not None:
-        assert state.due_at is not None
-        left = (state.due_at - society.scheduler.now).total_seconds()
+    while (effect := _due(run, "hook")) is not None:
+        assert effect.due_at is not None
+        left = (effect.due_at - society.scheduler.now).total_seconds()
         yield Wait(max(0.0, left) + TELLING_SECONDS)
         run = society.log.runs[run.run_id]
         text_store = child.text_store(society)
-        command = _outcome(child, state, text_store)
+        command = _outcome(child, effect, text_store)
         run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
 
 
-def _outcome(child: Child, state: HookState, text_store: TextStore) -> RunCommand:
-    attempt = state.attempts + 1
-    if attempt > FAILURES.get(child.fate, {}).get(state.name, 0):
-        return ConfirmHook(hook=state.name, status_code=204)
-    error = text_store.store("hookError", _ERROR)
-    if attempt == ATTEMPTS_MAX:
-        return ParkHook(hook=state.name, attempt=attempt, error=error)
-    return NoteHookFailure(
-        hook=state.name, attempt=attempt, error=error, retry_seconds_max=RETRY_SECONDS_MAX
+def _outcome(child: Child, effect: Effect, text_store: TextStore) -> RunCommand:
+    attempt = effect.attempts + 1
+    if attempt > FAILURES.get(child.fate, {}).get(effect.name, 0):
+        return ConfirmEffect(kind="hook", name=effect.name, status_code=204)
+    return NoteEffectFailure(
+        kind="hook",
+        name=effect.name,
+        attempt=attempt,
+        error=text_store.store("hookError", _ERROR),
+        attempts_max=ATTEMPTS_MAX,
+        retry_seconds_max=RETRY_SECONDS_MAX,
     )
 
 
@@ -156,25 +153,28 @@ def webhooks_of(child: Child) -> tuple[str, ...]:
 def delivered(society: Society, child: Child, run: Run) -> Life[None]:
     """The announcement is taken by its webhook; of those that nobody hears not before it was
     parked, and redriven by an operator."""
-    while (state := run.delivery(WEBHOOK)) is not None and state.phase != "delivered":
+    while (effect := run.effect("webhook", WEBHOOK)) is not None and effect.phase != "done":
         text_store = child.text_store(society)
         command: RunCommand
-        if state.phase == "parked":
+        fails = child.fate is Fate.UNHEARD and not effect.attempts_before
+        if effect.phase == "parked":
             yield Wait(TELLING_SECONDS)
             reason = text_store.store("redriveReason", _REDRIVEN)
-            command = RedriveDeliveries(webhook=WEBHOOK, by=OPERATOR.name, reason=reason)
+            command = RedriveEffects(kind="webhook", name=WEBHOOK, by=OPERATOR.name, reason=reason)
         else:
-            assert state.due_at is not None
-            left = (state.due_at - society.scheduler.now).total_seconds()
+            assert effect.due_at is not None
+            left = (effect.due_at - society.scheduler.now).total_seconds()
             yield Wait(max(0.0, left) + TELLING_SECONDS)
-            fails = child.fate is Fate.UNHEARD and not state.attempts_before
-            command = NoteDelivery(
-                webhook=WEBHOOK,
-                attempt=state.attempts + 1,
-                status_code=503 if fails else 204,
-                error=text_store.store("deliveryError", _REFUSED) if fails else None,
-                attempts_max=ATTEMPTS_MAX,
-                retry_seconds_max=RETRY_SECONDS_MAX,
-            )
+            command = ConfirmEffect(kind="webhook", name=WEBHOOK, status_code=204)
+            if fails:
+                command = NoteEffectFailure(
+                    kind="webhook",
+                    name=WEBHOOK,
+                    attempt=effect.attempts + 1,
+                    status_code=503,
+                    error=text_store.store("deliveryError", _REFUSED),
+                    attempts_max=ATTEMPTS_MAX,
+                    retry_seconds_max=RETRY_SECONDS_MAX,
+                )
         run = society.log.runs[run.run_id]
         run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]

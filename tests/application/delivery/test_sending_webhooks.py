@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from application.concurrency.bulkhead import Bulkhead
-from application.delivery.webhooks import WebhookSender
+from application.delivery.effects import EffectWorker
+from application.delivery.webhooks import WebhookPerformer
 from application.ports.configurations import PinnedConfiguration
 from application.ports.webhooks import WebhookAnswer
 from domain.delivery.webhook import WebhookMessage
@@ -50,8 +51,9 @@ async def test_webhook_is_sent_at_once_when_clocks_differ(
         await family.begin("a")
         await family.end("a")
         await family.tell("a", ask.announce(webhooks=("gateway",)))
-        sender = WebhookSender(work, receiver, uninterrupted, Bulkhead())
-        await sender.send(family.id("a"))
+        performer = WebhookPerformer(work, receiver)
+        worker = EffectWorker(work, [performer], uninterrupted, Bulkhead())
+        await worker.perform(family.id("a"))
         assert len(receiver.taken) == 1
-        await sender.send(family.id("a"))
+        await worker.perform(family.id("a"))
         assert len(receiver.taken) == 1

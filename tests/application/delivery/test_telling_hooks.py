@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
-from application.delivery.hooks import ERROR_BYTES_MAX, HookNotifier
+from application.delivery.effects import EffectWorker
+from application.delivery.hooks import ERROR_BYTES_MAX, HookPerformer
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
-from domain.run.events import HookParked
-from domain.run.facts import HOOK_ORDER, HookName
+from domain.run.events import EffectAttempted
+from domain.run.facts import HOOK_ORDER
 from tests.support.builders import run_commands as ask
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.storytelling import ref
@@ -35,7 +36,8 @@ class Story:
 
     def __init__(self, family: KeptFamily, work: UnitOfWork, hooks: ScriptedHooks) -> None:
         self.family, self.work, self.hooks = family, work, hooks
-        self.telling = HookNotifier(work, hooks, uninterrupted, Bulkhead())
+        performer = HookPerformer(work, hooks)
+        self.effects = EffectWorker(work, [performer], uninterrupted, Bulkhead())
 
     async def queued(self, **request: Any) -> None:
         await self.family.spawn("a", **request)
@@ -47,11 +49,11 @@ class Story:
         await self.family.end("a", **end)
 
     async def tell(self) -> None:
-        await self.telling.tell(self.family.id("a"))
+        await self.effects.perform(self.family.id("a"))
 
-    async def phases(self) -> dict[HookName, tuple[str, int]]:
+    async def phases(self) -> dict[str, tuple[str, int]]:
         run = await self.work.run(self.family.id("a"))
-        return {one.name: (one.phase, one.attempts) for one in run.hooks}
+        return {one.name: (one.phase, one.attempts) for one in run.effects}
 
     def told(self) -> list[str]:
         return [call.name for call in self.hooks.calls]
@@ -75,7 +77,7 @@ async def test_each_hook_is_told_once_and_in_turn(running: RunningLog, tmp_path:
     await a.tell()
     await a.tell()
     assert a.told() == list(HOOK_ORDER)
-    assert await a.phases() == dict.fromkeys(HOOK_ORDER, ("told", 1))
+    assert await a.phases() == dict.fromkeys(HOOK_ORDER, ("done", 1))
 
 
 async def test_of_the_end_is_told_after_the_beginning_was_taken(
@@ -95,9 +97,9 @@ async def test_of_the_end_is_told_after_the_beginning_was_taken(
     await a.tell()
     assert a.told() == ["subagentSpawned", *HOOK_ORDER]
     assert await a.phases() == {
-        "subagentSpawned": ("told", 2),
-        "subagentEnded": ("told", 1),
-        "onSubagentEnded": ("told", 1),
+        "subagentSpawned": ("done", 2),
+        "subagentEnded": ("done", 1),
+        "onSubagentEnded": ("done", 1),
     }
 
 
@@ -113,13 +115,12 @@ async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
     assert a.told() == ["subagentSpawned", "subagentSpawned", "subagentEnded", "onSubagentEnded"]
     assert await a.phases() == {
         "subagentSpawned": ("parked", 2),
-        "subagentEnded": ("told", 1),
-        "onSubagentEnded": ("told", 1),
+        "subagentEnded": ("done", 1),
+        "onSubagentEnded": ("done", 1),
     }
-    (recorded,) = [one.event for one in await running.events() if one.envelope.type == "HookParked"]
-    assert isinstance(recorded, HookParked)
-    assert recorded.error is not None
-    assert await a.work.contents.text(recorded.error) == str(FAILS)
+    failed = [one.event for one in await running.events()]
+    errors = [one.error for one in failed if isinstance(one, EffectAttempted) and one.error]
+    assert [await a.work.contents.text(one) for one in errors] == [str(FAILS)] * 2
 
 
 async def test_too_many_calls_of_our_own_are_no_attempt(
@@ -148,7 +149,7 @@ async def test_two_that_tell_at_once_record_it_once(
     a.hooks.may_answer.set()
     await asyncio.gather(*tellers)
     assert len({call.key for call in a.hooks.calls}) == 1
-    recorded = [one for one in await running.events() if one.envelope.type.startswith("Hook")]
+    recorded = [one for one in await running.events() if one.envelope.type.startswith("Effect")]
     assert len(recorded) == 1
     assert (await a.phases())["subagentSpawned"][1] == 1
 

@@ -139,7 +139,7 @@ async def test_the_registry_as_it_was_has_all_the_runs_there_were_as_they_were(
     for now in list(past.some)[::5]:
         stages: Any = now.stages
         expected = [
-            json_of(view_of_run(RunSummary, run, previews, {}, stages[run.run_id]))
+            json_of(view_of_run(RunSummary, run, previews, stages[run.run_id]))
             for run in reversed(now.by_creation)
         ]
         found: list[Any] = []
@@ -293,15 +293,15 @@ def announcement_of(past: GeneratedPast, run: Run) -> dict[str, Any]:
         "acknowledgedAt": instant(inbox.acknowledged_at),
         "deliveries": [
             {
-                "webhook": one.webhook,
-                "state": one.phase,
+                "webhook": one.name,
+                "state": "delivered" if one.phase == "done" else one.phase,
                 "attempts": one.attempts,
                 "statusCode": one.status_code,
                 "error": past.texts[one.error.id] if one.error is not None else None,
                 "nextAttemptAt": instant(one.due_at),
                 "parkedFor": one.reason,
             }
-            for one in run.deliveries or ()
+            for one in run.effects_of("webhook")
         ],
     }
 

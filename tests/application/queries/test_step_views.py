@@ -73,8 +73,8 @@ def test_files_that_were_never_written_are_not_told_of(events: tuple[RunEvent, .
         (OVER, "removing"),
         ((*OVER, undo_failed()), "removing"),
         ((*OVER, step_undone()), "removed"),
-        ((*OVER, step_undone(how="nothing_there")), "removed"),
-        ((*OVER, step_undone(how="left_in_place")), "left_in_place"),
+        ((*OVER, step_undone(outcome="nothing_there")), "removed"),
+        ((*OVER, step_undone(outcome="left_in_place")), "left_in_place"),
     ],
     ids=[
         "taken",

@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.run.events import HookEvent, HookFailed, HookParked, HookTold, SessionCreated
+from domain.run.commands import NoteEffectFailure
+from domain.run.events import EffectAttempted, EffectEvent, EffectParked, SessionCreated
 from domain.run.facts import HOOK_ORDER, HookName, SpawnOptions, hook_key
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
 from tests.support.builders import hooked_runs as hooked
@@ -12,7 +13,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
-from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of
+from tests.support.builders.storytelling import START, given, requested, run_id, run_of
 
 RAN = (past.claimed(), past.started())
 TOLD = past.announced()
@@ -22,15 +23,14 @@ def at(position: int) -> datetime:
     return START + timedelta(seconds=position)
 
 
-def hooks(*events: past.History) -> dict[HookName, tuple[str, datetime | None]]:
+def hooks(*events: past.History) -> dict[str, tuple[str, datetime | None]]:
     """How far it has come with each hook after these histories."""
     run = run_of(*(event for history in events for event in history))
-    due = [one.due_at for one in run.hooks if one.due_at is not None]
+    due = [one.due_at for one in run.effects if one.due_at is not None]
     assert run.effects_at == min(due, default=None)
-    assert [one.name for one in run.hooks] == sorted(
-        (one.name for one in run.hooks), key=HOOK_ORDER.index
-    )
-    return {one.name: (one.phase, one.due_at) for one in run.hooks}
+    names = [one.name for one in run.effects]
+    assert names == [one for one in HOOK_ORDER if one in names]
+    return {one.name: (one.phase, one.due_at) for one in run.effects}
 
 
 def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.History:
@@ -102,7 +102,7 @@ def test_of_an_end_is_told_once(
 def test_of_an_end_that_was_told_nothing_is_told_again() -> None:
     run = queued(("subagentEnded",), expects_completion_message=False)
     told = (*run, *RAN, past.ended(), hooked.hook_told("subagentEnded"))
-    assert hooks(told, (TOLD, past.archived())) == {"subagentEnded": ("told", None)}
+    assert hooks(told, (TOLD, past.archived())) == {"subagentEnded": ("done", None)}
 
 
 @pytest.mark.parametrize("outcome", ["stopped", "error"])
@@ -115,13 +115,13 @@ def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcom
     assert state.effects_at == at(len(never_started))
     # A context engine is told of the end all the same: it is nobody's thread.
     engine = "due" if outcome == "stopped" else "waiting"
-    assert [one.phase for one in state.hooks] == ["told", "waiting", engine]
+    assert [one.phase for one in state.effects_of("hook")] == ["done", "waiting", engine]
     undone = (*never_started, past.step_undone("thread_binding"), TOLD)
-    assert [one.phase for one in run_of(*undone).hooks] == ["told", "waiting", "due"]
+    assert [one.phase for one in run_of(*undone).effects_of("hook")] == ["done", "waiting", "due"]
     engine_told = (*undone, hooked.hook_told("onSubagentEnded"))
     assert run_of(*engine_told).effects_at is None
     ran = (*told, *RAN, past.ended(outcome=outcome), TOLD)
-    assert [one.phase for one in run_of(*ran).hooks] == ["told", "due", "due"]
+    assert [one.phase for one in run_of(*ran).effects_of("hook")] == ["done", "due", "due"]
 
 
 def test_what_is_to_be_undone_and_what_is_to_be_told_are_looked_for_by_one_time() -> None:
@@ -137,7 +137,7 @@ def test_what_is_to_be_undone_and_what_is_to_be_told_are_looked_for_by_one_time(
 
 def test_a_hook_that_took_it_is_told_no_more() -> None:
     story = given(*hooked.a_run_with_hooks()).when(ask_told := hooked.confirm_hook())
-    after = story.then(HookTold(hook="subagentSpawned", attempt=1, status_code=204))
+    after = story.then(hooked.hook_told())
     after.when(ask_told).then()
     after.when(hooked.note_hook_failure()).then()
     after.when(hooked.park_hook()).then()
@@ -148,65 +148,69 @@ def test_a_hook_that_failed_is_told_again_later_and_later_still() -> None:
     waits = []
     for attempt in range(1, 8):
         command = hooked.note_hook_failure(attempt=attempt, retry_seconds_max=20)
-        story = story.when(command).then(HookFailed)
+        story = story.when(command).then(EffectAttempted)
         story.when(command).then()
         (failed,) = story.events[-1:]
-        assert isinstance(failed, HookFailed)
+        assert isinstance(failed, EffectAttempted)
         assert failed.attempt == attempt
-        waits.append(failed.retry_after_seconds)
+        waits.append(failed.retry_after_seconds or 0)
         assert story.state is not None
         assert story.state.effects_at == at(len(story.events) + waits[-1])
     assert waits == [1, 2, 4, 8, 16, 20, 20]
-    story.when(hooked.confirm_hook()).then(
-        HookTold(hook="subagentSpawned", attempt=8, status_code=204)
-    )
+    story.when(hooked.confirm_hook()).then(hooked.hook_told(attempt=8))
+
+
+def last_failure(attempt: int) -> NoteEffectFailure:
+    """An attempt after which there is no other."""
+    return hooked.note_hook_failure(attempt=attempt, attempts_max=attempt)
 
 
 def test_a_hook_is_parked_by_the_attempt_that_was_its_last_and_by_that_alone() -> None:
-    story = given(*hooked.a_run_with_hooks()).when(hooked.note_hook_failure()).then(HookFailed)
-    story.when(hooked.park_hook(attempt=1)).then()
-    parked = HookParked(hook="subagentSpawned", attempts=2, error=ref("HTTP 500"))
-    after = story.when(hooked.park_hook(attempt=2)).then(parked)
+    story = given(*hooked.a_run_with_hooks()).when(hooked.note_hook_failure()).then(EffectAttempted)
+    story.when(last_failure(1)).then()
+    attempted = hooked.hook_failed(attempt=2, retry_after_seconds=None)
+    after = story.when(last_failure(2)).then(attempted, hooked.hook_parked(attempts=2))
     assert after.state is not None
     assert after.state.effects_at is None
-    for command in (hooked.confirm_hook(), hooked.park_hook(attempt=3), hooked.park_hook()):
+    for command in (hooked.confirm_hook(), last_failure(3), hooked.park_hook()):
         after.when(command).then()
-    story.when(hooked.park_hook(attempt=0, error=None)).then(
-        HookParked(hook="subagentSpawned", attempts=1)
-    )
+    parked = hooked.hook_parked(attempts=1, reason="not_configured")
+    story.when(hooked.park_hook()).then(parked)
 
 
 def test_of_an_end_nobody_is_told_before_the_beginning() -> None:
     run = (*hooked.a_run_with_hooks(), hooked.hook_failed(retry_after_seconds=60))
     story = given(*run, past.ended(outcome="stopped"))
     assert story.state is not None
-    assert {one.due_at for one in story.state.hooks} == {at(len(run) + 60)}
+    assert {one.due_at for one in story.state.effects} == {at(len(run) + 60)}
     ended: HookName = "subagentEnded"
     for command in (
-        hooked.confirm_hook(hook=ended),
-        hooked.note_hook_failure(hook=ended),
-        hooked.park_hook(hook=ended),
+        hooked.confirm_hook(ended),
+        hooked.note_hook_failure(ended),
+        hooked.park_hook(ended),
     ):
-        story.when(command).refused(NotYet, "subagentSpawned is to be told before")
-    soon = story.when(hooked.note_hook_failure(attempt=2, retry_seconds_max=1)).then(HookFailed)
+        story.when(command).refused(NotYet, "hook subagentSpawned comes before")
+    soon = story.when(hooked.note_hook_failure(attempt=2, retry_seconds_max=1)).then(
+        EffectAttempted
+    )
     assert soon.state is not None
     # The end waits as long as it had to; it may come later than the beginning, but not before it.
     assert soon.state.effects_at == at(len(soon.events) + 1)
-    parked = story.when(hooked.park_hook(attempt=2)).then(HookParked)
-    parked.when(hooked.confirm_hook(hook=ended)).then(HookTold)
+    parked = story.when(last_failure(2)).then(EffectAttempted, EffectParked)
+    parked.when(hooked.confirm_hook(ended)).then(EffectAttempted)
 
 
 def test_what_is_not_to_be_told_yet_cannot_be_confirmed() -> None:
     story = given(*hooked.a_run_with_hooks())
-    story.when(hooked.confirm_hook(hook="subagentEnded")).refused(NotYet, "not to be told yet")
+    story.when(hooked.confirm_hook("subagentEnded")).refused(NotYet, "not due yet")
 
 
 def test_a_hook_that_the_run_does_not_have_is_refused_and_its_events_are_corrupt() -> None:
     given(*past.a_queued_run()).when(hooked.confirm_hook()).refused(WrongStage)
-    events: tuple[HookEvent, ...] = (
+    events: tuple[EffectEvent, ...] = (
         *(hooked.hook_told(), hooked.hook_failed()),
         hooked.hook_parked(),
     )
     for event in events:
-        with pytest.raises(CorruptHistory, match="none of the run"):
+        with pytest.raises(CorruptHistory, match="the run has no hook"):
             run_of(*past.a_queued_run(), event)

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from domain.run.commands import RunCommand
-from domain.run.events import HookTold
-from domain.run.facts import HOOK_ORDER, HookName, HookState, SpawnOptions
+from domain.run.commands import ConfirmEffect, NoteEffectFailure, RunCommand
+from domain.run.events import EffectAttempted
+from domain.run.facts import HOOK_ORDER, Effect, HookName, SpawnOptions
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.run_story import AskedRun
-from tests.support.builders.storytelling import given, requested
+from tests.support.builders.storytelling import given, ref, requested
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
@@ -42,8 +42,8 @@ class Hooks(AskedRun, RuleBasedStateMachine):
             *(past.created(hooks=names), past.queued()),
         )
         self.names = names
-        self.tellers: list[tuple[HookState, bool]] = []
-        self.heard: set[HookName] = set()
+        self.tellers: list[tuple[Effect, bool]] = []
+        self.heard: set[str] = set()
 
     @rule()
     def claim(self) -> None:
@@ -76,7 +76,7 @@ class Hooks(AskedRun, RuleBasedStateMachine):
     @rule(takes=st.booleans())
     def tell(self, takes: bool) -> None:
         """Somebody tells the first that is due; nothing of it is on record yet."""
-        state = next((one for one in self.run.hooks if one.phase == "due"), None)
+        state = next((one for one in self.run.effects_of("hook") if one.phase == "due"), None)
         if state is not None:
             self.tellers.append((state, takes))
             if takes:
@@ -90,18 +90,22 @@ class Hooks(AskedRun, RuleBasedStateMachine):
         state, took = self.tellers.pop(which)
         self.note_one(state, took)
 
-    def note_one(self, state: HookState, took: bool) -> None:
+    def note_one(self, state: Effect, took: bool) -> None:
         attempt = state.attempts + 1
-        command: RunCommand = hooked.note_hook_failure(hook=state.name, attempt=attempt)
+        command: RunCommand = NoteEffectFailure(
+            kind="hook",
+            name=state.name,
+            attempt=attempt,
+            error=ref("HTTP 500"),
+            attempts_max=ATTEMPTS_MAX,
+        )
         if took:
-            command = hooked.confirm_hook(hook=state.name)
-        elif attempt >= ATTEMPTS_MAX:
-            command = hooked.park_hook(hook=state.name, attempt=attempt)
-        before = self.run.hook(state.name)
+            command = ConfirmEffect(kind="hook", name=state.name, status_code=204)
+        before = self.run.effect("hook", state.name)
         assert before is not None
         events = self.ask(command)
         assert events is not None
-        settled = before.phase in ("told", "parked")
+        settled = before.phase in ("done", "parked")
         assert bool(events) == (not settled and (took or attempt > before.attempts))
 
     @rule()
@@ -111,28 +115,32 @@ class Hooks(AskedRun, RuleBasedStateMachine):
 
     @rule(hook=HOOKS)
     def nothing_can_be_noted_of_what_is_not_due(self, hook: HookName) -> None:
-        state = self.run.hook(hook)
+        state = self.run.effect("hook", hook)
         if state is None or state.phase == "waiting":
-            assert self.ask(hooked.confirm_hook(hook=hook)) is None
-            assert self.ask(hooked.note_hook_failure(hook=hook)) is None
-            assert self.ask(hooked.park_hook(hook=hook)) is None
+            assert self.ask(hooked.confirm_hook(hook)) is None
+            assert self.ask(hooked.note_hook_failure(hook)) is None
+            assert self.ask(hooked.park_hook(hook)) is None
 
     @invariant()
     def the_record_is_true(self) -> None:
         if not hasattr(self, "story"):
             return
         run = self.run
-        assert tuple(one.name for one in run.hooks) == self.names
-        told = [event.hook for event in self.story.events if isinstance(event, HookTold)]
+        assert tuple(one.name for one in run.effects_of("hook")) == self.names
+        told = [
+            event.name
+            for event in self.story.events
+            if isinstance(event, EffectAttempted) and event.kind == "hook" and not event.has_failed
+        ]
         assert len(told) == len(set(told))
         assert set(told) <= self.heard
-        assert set(told) == {one.name for one in run.hooks if one.phase == "told"}
-        for one in run.hooks:
+        assert set(told) == {one.name for one in run.effects_of("hook") if one.phase == "done"}
+        for one in run.effects_of("hook"):
             assert (one.phase == "due") == (one.due_at is not None)
             assert one.attempts <= ATTEMPTS_MAX
-        times = [one.due_at for one in run.hooks if one.due_at is not None]
+        times = [one.due_at for one in run.effects_of("hook") if one.due_at is not None]
         assert times == sorted(times)
-        undos = [one.undo_at for one in run.steps if one.undo_at is not None]
+        undos = [one.due_at for one in run.effects_of("undo") if one.due_at is not None]
         assert run.effects_at == min([*times, *undos], default=None)
 
     def teardown(self) -> None:
@@ -153,11 +161,10 @@ class Hooks(AskedRun, RuleBasedStateMachine):
             self.tellers.clear()
         run = self.run
         assert run.effects_at is None
-        for one in run.hooks:
-            step = run.step("thread_binding")
-            is_undone = step is not None and step.phase == "undone"
-            by_undo = one.name == "subagentEnded" and is_undone
-            assert one.phase in (("waiting",) if by_undo else ("told", "parked"))
+        for one in run.effects_of("hook"):
+            undo = run.effect("undo", "thread_binding")
+            by_undo = one.name == "subagentEnded" and undo is not None and undo.phase == "done"
+            assert one.phase in (("waiting",) if by_undo else ("done", "parked"))
 
 
 TestHooks = Hooks.TestCase

@@ -65,7 +65,7 @@ def next_one(options: SpawnOptions, outcome: str = "success", **plan: object) ->
 def told(*events: RunEvent) -> tuple[str, datetime | None]:
     """How far it has come with telling of the end."""
     run = run_of(*events)
-    state = run.hook(ENDED)
+    state = run.effect("hook", ENDED)
     assert state is not None
     assert run.effects_at == state.due_at
     return state.phase, state.due_at
@@ -107,7 +107,7 @@ def test_a_message_is_the_beginning_of_a_run() -> None:
         run_id(6),
         run_id(5),
     )
-    assert (run.continued_by, run.put_away_from, run.steps, run.hooks) == (None, None, (), ())
+    assert (run.continued_by, run.put_away_from, run.steps, run.effects) == (None, None, (), ())
     assert dedupe_key(run) == f"announce:v1:{CHILD}:{run_id(2)}"
 
 
@@ -126,7 +126,7 @@ def test_a_plan_of_a_message_is_kept_like_that_of_a_spawn() -> None:
     run = run_of(*sent.a_planned_run(role="leaf", control_scope="none", warnings=("w",)))
     assert (run.role, run.control_scope, run.warnings) == ("leaf", "none", ("w",))
     assert run.plan == sent.planned().plan
-    assert (run.hooks, run.direct_delivery, run.stage) == ((), None, "session-created")
+    assert (run.effects, run.direct_delivery, run.stage) == ((), None, "session-created")
 
 
 @pytest.mark.parametrize("expects", [True, False])
@@ -169,7 +169,7 @@ def test_of_a_session_that_is_stopped_is_told_once_with_the_stop() -> None:
     two = next_one(SESSION, "stopped")
     assert told(*two) == due_at(*two[:-1])
     gone = (*two[:-1], hooked.hook_told(ENDED), two[-1], past.archived())
-    assert told(*gone) == ("told", None)
+    assert told(*gone) == ("done", None)
 
 
 def test_of_a_session_that_is_closed_is_told_when_it_is_put_away() -> None:
@@ -184,8 +184,8 @@ def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
     assert told(*one) == due_at(*one)
     assert told(*one, sent.continued()) == due_at(*one)
     once = (*one, hooked.hook_told(ENDED), sent.continued())
-    assert told(*once) == ("told", None)
-    assert told(*once, sent.scheduled(), past.archived()) == ("told", None)
+    assert told(*once) == ("done", None)
+    assert told(*once, sent.scheduled(), past.archived()) == ("done", None)
     two = next_one(SpawnOptions())
     assert told(*two) == due_at(*two)
     silent = next_one(SpawnOptions(expects_completion_message=False))
@@ -197,18 +197,18 @@ def test_a_beginning_that_is_still_to_be_told_is_told_though_the_session_went_on
     told_of = one.index(hooked.hook_told())
     late = (*one[:told_of], *one[told_of + 1 :], sent.continued())
     run = run_of(*late)
-    assert [hook.phase for hook in run.hooks] == ["due", "passed_on", "passed_on"]
+    assert [hook.phase for hook in run.effects] == ["due", "passed_on", "passed_on"]
     given(*late).when(hooked.confirm_hook()).then(hooked.hook_told())
 
 
 def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
     story = given(*first(SESSION), sent.continued())
     for command in (
-        hooked.confirm_hook(hook=ENDED),
-        hooked.note_hook_failure(hook=ENDED),
-        hooked.park_hook(hook=ENDED),
+        hooked.confirm_hook(ENDED),
+        hooked.note_hook_failure(ENDED),
+        hooked.park_hook(ENDED),
     ):
-        story.when(command).refused(WrongStage, "continued by another, which tells it")
+        story.when(command).refused(WrongStage, "continued by another, which does it")
 
 
 @pytest.mark.parametrize("mode", ["run", "session"])
@@ -233,10 +233,9 @@ def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
         past.archived(),
     ):
         events = (*events, event)
-        step = run_of(*events).step("attachments")
-        assert step is not None
+        undo = run_of(*events).effect("undo", "attachments")
         is_due = goes and (mode == "run" or event == past.archived())
-        assert (step.undo_at is not None) == is_due, type(event).__name__
+        assert (undo is not None) == is_due, type(event).__name__
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_nobody_is_told_of_the_end_of_one_that_is_replaced() -> None:
         past.announced(disposition="skipped"),
     )
     run = run_of(*hooked)
-    assert [one.phase for one in run.hooks] == ["due", "passed_on", "passed_on"]
+    assert [one.phase for one in run.effects_of("hook")] == ["due", "passed_on", "passed_on"]
     assert (run.stage, run.archive_at, run.is_replaced) == ("announced", None, True)
 
 

@@ -5,18 +5,17 @@ from uuid import UUID
 
 import pytest
 
+from domain.run.commands import RETRY_SECONDS_MAX
 from domain.run.events import (
+    EffectAttempted,
     RunQueued,
     SessionCreated,
     SpawnRefused,
     StepBegun,
     StepTaken,
-    StepUndoFailed,
-    StepUndone,
 )
 from domain.run.evolve import evolve
 from domain.run.facts import STEP_ORDER, AttachmentsRequest, SpawnOptions, StepName, step_key
-from domain.run.retry_delay import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
@@ -34,9 +33,9 @@ def at(position: int) -> datetime:
 def undos(*events: past.History) -> dict[StepName, datetime | None]:
     """When each step is to be undone after these histories."""
     run = run_of(*(event for history in events for event in history))
-    due = [one.undo_at for one in run.steps if one.undo_at is not None]
-    assert run.effects_at == min(due, default=None)
-    return {one.name: one.undo_at for one in run.steps}
+    due = {one.name: one.due_at for one in run.effects}
+    assert run.effects_at == min((one for one in due.values() if one is not None), default=None)
+    return {one.name: due.get(one.name) for one in run.steps}
 
 
 def kept(*, retain: bool, **options: object) -> past.History:
@@ -61,7 +60,7 @@ def test_a_step_is_on_record_before_anything_is_made_and_again_once_it_is() -> N
     state = after.state.step("workspace")
     assert state is not None
     assert (state.phase, state.made, state.begun_at) == ("taken", True, at(4))
-    assert (state.root, state.relative, state.undo_at) == ("/srv/work", "made/by/workspace", None)
+    assert (state.root, state.relative) == ("/srv/work", "made/by/workspace")
 
 
 @pytest.mark.parametrize("name", STEP_ORDER)
@@ -138,7 +137,7 @@ def test_a_refusal_long_after_the_step_was_begun_waits_for_nobody() -> None:
     refused_at = 99
     run = run_of(*past.a_run_at_a_step())
     refused = evolve(run, past.refused(), stamp(refused_at))
-    assert {one.undo_at for one in refused.steps} == {at(refused_at)}
+    assert {one.due_at for one in refused.effects} == {at(refused_at)}
 
 
 @pytest.mark.parametrize(
@@ -197,30 +196,27 @@ def test_what_was_made_last_is_undone_first() -> None:
         ask.confirm_undo(step="workspace"),
         ask.note_undo_failure(step="workspace"),
     ):
-        story.when(command).refused(NotYet, "attachments is to be undone before step workspace")
-    story = story.when(ask.confirm_undo()).then(
-        StepUndone(step="attachments", how="undone", attempts=1)
-    )
+        story.when(command).refused(NotYet, "undo attachments comes before workspace")
+    story = story.when(ask.confirm_undo()).then(past.step_undone())
     story = story.when(ask.confirm_undo(step="workspace", how="left_in_place")).then(
-        StepUndone(step="workspace", how="left_in_place", attempts=1)
+        past.step_undone("workspace", outcome="left_in_place")
     )
     assert story.state is not None
     assert story.state.effects_at is None
-    assert [one.phase for one in story.state.steps] == ["undone", "undone"]
-    assert [one.undone for one in story.state.steps] == ["left_in_place", "undone"]
+    assert [one.phase for one in story.state.effects] == ["done", "done"]
+    assert [one.outcome for one in story.state.effects] == ["undone", "left_in_place"]
     story.when(ask.confirm_undo()).then()
     story.when(ask.note_undo_failure(attempt=2)).then()
 
 
 def test_an_undo_that_fails_is_tried_again_and_what_it_stands_on_waits_for_it() -> None:
-    failed = StepUndoFailed(step="attachments", attempt=1, error=ref("busy"), retry_after_seconds=1)
     refused = given(*past.a_run_with_steps(), past.refused())
-    once = refused.when(ask.note_undo_failure()).then(failed)
+    once = refused.when(ask.note_undo_failure()).then(past.undo_failed())
     assert undos(once.events) == {"workspace": at(10), "attachments": at(10)}
     once.when(ask.note_undo_failure()).then()
-    twice = once.when(ask.note_undo_failure(attempt=2)).then(StepUndoFailed)
+    twice = once.when(ask.note_undo_failure(attempt=2)).then(EffectAttempted)
     assert undos(twice.events) == {"workspace": at(12), "attachments": at(12)}
-    twice.when(ask.confirm_undo()).then(StepUndone(step="attachments", how="undone", attempts=3))
+    twice.when(ask.confirm_undo()).then(past.step_undone(attempt=3))
 
 
 def test_what_becomes_due_later_waits_for_what_was_made_after_it() -> None:
@@ -234,18 +230,30 @@ def test_what_becomes_due_later_waits_for_what_was_made_after_it() -> None:
 
 
 def test_it_is_tried_for_as_long_as_it_takes_once_an_hour_in_the_end() -> None:
-    waits = [retry_after_seconds(failures) for failures in range(14)]
-    assert waits[:12] == [2**number for number in range(12)]
-    assert waits[12:] == [RETRY_SECONDS_MAX] * 2
-    assert retry_after_seconds(10**9) == RETRY_SECONDS_MAX
+    story = given(*past.a_run_with_steps(), past.refused())
+    for attempt in range(1, 15):
+        story = story.when(ask.note_undo_failure(attempt=attempt)).then(EffectAttempted)
+    failed = [one for one in story.events if isinstance(one, EffectAttempted)]
+    waits = [one.retry_after_seconds for one in failed]
+    assert waits == [*(2**number for number in range(12)), RETRY_SECONDS_MAX, RETRY_SECONDS_MAX]
+
+
+def test_what_was_undone_is_not_undone_again_when_the_run_is_archived() -> None:
+    story = given(
+        *past.a_run_with_steps(),
+        *(past.created(), past.queued(), past.claimed(), past.started()),
+        *(past.ended(reason="yielded"), past.announced(), past.step_undone(), past.archived()),
+    )
+    assert story.state is not None
+    assert story.state.effects_at is None
 
 
 @pytest.mark.parametrize("event", [past.step_taken(), past.step_undone(), past.undo_failed()])
 def test_what_happens_to_a_step_that_was_never_begun_is_corrupt(
-    event: StepTaken | StepUndone | StepUndoFailed,
+    event: StepTaken | EffectAttempted,
 ) -> None:
     history = past.a_prepared_run()
     if not isinstance(event, StepTaken):
         history = (*history, past.refused())
-    with pytest.raises(CorruptHistory, match="never begun"):
+    with pytest.raises(CorruptHistory, match=r"never begun|no undo"):
         run_of(*history, event)

@@ -99,7 +99,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
 
     @rule(step=STEPS)
     def undo(self, step: StepName) -> None:
-        events = self.ask(ask.confirm_undo(step=step))
+        events = self.ask(ask.confirm_undo(step))
         if self.left[:1] == [step]:
             assert events
             self.outside.discard(step)
@@ -109,8 +109,8 @@ class Steps(AskedRun, RuleBasedStateMachine):
 
     @rule(step=STEPS, late=st.booleans())
     def fail_to_undo(self, step: StepName, late: bool) -> None:
-        state = self.run.step(step)
-        failures = state.undo_failures if state else 0
+        undo = self.run.effect("undo", step)
+        failures = undo.attempts if undo else 0
         events = self.ask(ask.note_undo_failure(step=step, attempt=failures + (not late)))
         assert bool(events) == (self.left[:1] == [step] and not late)
 
@@ -120,11 +120,12 @@ class Steps(AskedRun, RuleBasedStateMachine):
             return
         steps = self.run.steps
         assert [one.name for one in steps] == self.begun
-        assert {one.name for one in steps if one.phase == "undone"} == self.undone
-        assert {one.name for one in steps if one.undo_at} == set(self.left)
+        undos = self.run.effects
+        assert {one.name for one in undos if one.phase == "done"} == self.undone
+        assert [one.name for one in undos if one.due_at] == self.left
         assert (self.run.effects_at is not None) == bool(self.left)
         assert self.outside <= set(self.begun) - self.undone
-        due = [one.undo_at for one in reversed(steps) if one.undo_at]
+        due = [one.due_at for one in undos if one.due_at]
         assert due == sorted(due)
 
     def teardown(self) -> None:
@@ -135,7 +136,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
             self.undo(step)
         assert not self.outside
         assert self.run.effects_at is None
-        assert all(one.phase == "undone" for one in self.run.steps)
+        assert [one.name for one in self.run.effects] == self.begun[::-1]
 
 
 def _place(step: StepName) -> int:

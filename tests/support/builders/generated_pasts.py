@@ -17,13 +17,13 @@ from application.queries.views.view import View
 from benchmarks.generate import generate
 from benchmarks.history import shifts
 from domain.event_types import ConfigurationActivated
-from domain.run.events import RunEvent, StepUndoFailed
+from domain.run.events import RunEvent
 from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
-from domain.values.record import run_id_of, run_stream, session_key_of
+from domain.values.record import run_id_of, session_key_of
 from tests.support.builders.reads_of_the_past import queries_on
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog
@@ -177,22 +177,13 @@ def folded(events: Sequence[RecordedEvent]) -> list[Past]:
 
 def run_of(past: GeneratedPast, now: Past, run: Run) -> dict[str, Any]:
     """A run with all its texts, as somebody reads it who may see everything."""
-    errors = {}
-    if any(one.undo_failures for one in run.steps):
-        errors = {
-            (one.event.step, one.event.attempt): past.texts[one.event.error.id]
-            for one in past.events(0, now.position)
-            if isinstance(one.event, StepUndoFailed)
-            and one.event.error is not None
-            and one.envelope.stream == run_stream(run.run_id)
-        }
     respawns = [
         one.run_id
         for one in now.by_creation
         if one.respawn is not None and one.respawn.run_id == run.run_id
     ]
     stages: Any = now.stages[run.run_id]
-    return dict(json_of(view_of_run(RunView, run, past.texts, errors, stages, respawns)))
+    return dict(json_of(view_of_run(RunView, run, past.texts, stages, respawns)))
 
 
 def status_of(run: Run) -> str:

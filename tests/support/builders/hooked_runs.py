@@ -2,29 +2,30 @@
 
 from typing import Any
 
-from domain.run.commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.events import HookFailed, HookParked, HookTold
+from domain.run.commands import ConfirmEffect, NoteEffectFailure, ParkEffect
+from domain.run.events import EffectAttempted, EffectParked
 from domain.run.facts import HOOK_ORDER, HookName
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ref
 
 
-def hook_told(hook: HookName = "subagentSpawned", **changes: Any) -> HookTold:
+def hook_told(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAttempted:
     """It has taken what it was told, at once."""
-    return fact_of(HookTold, {"hook": hook, "attempt": 1, "status_code": 204} | changes)
+    plain = {"kind": "hook", "name": hook, "attempt": 1, "status_code": 204}
+    return fact_of(EffectAttempted, plain | changes)
 
 
-def hook_failed(hook: HookName = "subagentSpawned", **changes: Any) -> HookFailed:
+def hook_failed(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAttempted:
     """It could not be told at the first attempt."""
-    plain = {"hook": hook, "attempt": 1, "error": ref("HTTP 500"), "retry_after_seconds": 1}
-    return fact_of(HookFailed, plain | changes)
+    plain = {"kind": "hook", "name": hook, "attempt": 1, "error": ref("HTTP 500")}
+    return fact_of(EffectAttempted, plain | {"retry_after_seconds": 1} | changes)
 
 
-def hook_parked(hook: HookName = "subagentSpawned", **changes: Any) -> HookParked:
+def hook_parked(hook: HookName = "subagentSpawned", **changes: Any) -> EffectParked:
     """The eighth attempt was the last."""
-    plain = {"hook": hook, "attempts": 8, "error": ref("HTTP 500")}
-    return fact_of(HookParked, plain | changes)
+    plain = {"kind": "hook", "name": hook, "attempts": 8, "reason": "attempts"}
+    return fact_of(EffectParked, plain | changes)
 
 
 def a_run_with_hooks() -> past.History:
@@ -32,18 +33,18 @@ def a_run_with_hooks() -> past.History:
     return (*past.a_prepared_run(), past.created(hooks=HOOK_ORDER), past.queued())
 
 
-def confirm_hook(**changes: Any) -> ConfirmHook:
+def confirm_hook(name: HookName = "subagentSpawned") -> ConfirmEffect:
     """It was told that there is a child."""
-    return ConfirmHook(**{"hook": "subagentSpawned", "status_code": 204, **changes})
+    return ConfirmEffect(kind="hook", name=name, status_code=204)
 
 
-def note_hook_failure(**changes: Any) -> NoteHookFailure:
+def note_hook_failure(name: HookName = "subagentSpawned", **changes: Any) -> NoteEffectFailure:
     """It could not be told at the first attempt."""
-    plain = {"hook": "subagentSpawned", "attempt": 1, "error": ref("HTTP 500")}
-    return NoteHookFailure(**{**plain, "retry_seconds_max": 300, **changes})
+    plain: dict[str, Any] = {"attempt": 1, "error": ref("HTTP 500"), "attempts_max": 99}
+    plain |= {"retry_seconds_max": 300}
+    return NoteEffectFailure(kind="hook", name=name, **plain | changes)
 
 
-def park_hook(**changes: Any) -> ParkHook:
-    """The first attempt was the last."""
-    plain = {"hook": "subagentSpawned", "attempt": 1, "error": ref("HTTP 500")}
-    return ParkHook(**{**plain, **changes})
+def park_hook(name: HookName = "subagentSpawned") -> ParkEffect:
+    """Its configuration is gone."""
+    return ParkEffect(kind="hook", name=name, reason="not_configured")

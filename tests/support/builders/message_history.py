@@ -215,7 +215,7 @@ CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
     ),
     "a message to a run that is at work": (
         "sessions_go_on_in_turn",
-        changed_event(10, type="HookTold"),
+        changed_event(10, type="EffectAttempted"),
     ),
     "a message above one that is at work": (
         "sessions_go_on_in_turn",
@@ -247,8 +247,8 @@ CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
     ),
     "a stopped session whose run goes on": (
         "stopped_sessions_are_over",
-        lambda history: changed_event(18, type="HookTold")(
-            changed_event(20, type="HookTold")(history)
+        lambda history: changed_event(18, type="EffectAttempted")(
+            changed_event(20, type="EffectAttempted")(history)
         ),
     ),
     "a session without its newest run": (

@@ -8,10 +8,10 @@ from domain.run.commands import (
     ArchiveRun,
     BeginStep,
     ClaimRun,
-    ConfirmUndo,
+    ConfirmEffect,
     CreateSession,
     EndRun,
-    NoteUndoFailure,
+    NoteEffectFailure,
     RefuseSpawn,
     ResolveScripts,
     ResumePreparation,
@@ -20,6 +20,7 @@ from domain.run.commands import (
     StopRun,
     TakeStep,
 )
+from domain.run.facts import StepName, UndoOutcome
 from domain.run.plan_facts import PlanFacts
 from tests.support.builders.storytelling import CHILD, plan, ref
 
@@ -54,14 +55,14 @@ def take_step(epoch: int, **changes: Any) -> TakeStep:
     return TakeStep(**{"step": "attachments", "outcome": "made", "epoch": epoch, **changes})
 
 
-def confirm_undo(**changes: Any) -> ConfirmUndo:
-    """Nothing is left of the files."""
-    return ConfirmUndo(**{"step": "attachments", "how": "undone", **changes})
+def confirm_undo(step: StepName = "attachments", how: UndoOutcome = "undone") -> ConfirmEffect:
+    """It is unmade."""
+    return ConfirmEffect(kind="undo", name=step, outcome=how)
 
 
-def note_undo_failure(**changes: Any) -> NoteUndoFailure:
-    """They could not be removed at the first attempt."""
-    return NoteUndoFailure(**{"step": "attachments", "attempt": 1, "error": ref("busy"), **changes})
+def note_undo_failure(step: StepName = "attachments", attempt: int = 1) -> NoteEffectFailure:
+    """It could not be unmade."""
+    return NoteEffectFailure(kind="undo", name=step, attempt=attempt, error=ref("busy"))
 
 
 def create(epoch: int, **changes: Any) -> CreateSession:

@@ -10,6 +10,7 @@ from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
     DescendantsSettled,
+    EffectAttempted,
     PreparationResumed,
     PreparationStarted,
     RunAnnounced,
@@ -24,8 +25,6 @@ from domain.run.events import (
     SpawnRefused,
     StepBegun,
     StepTaken,
-    StepUndoFailed,
-    StepUndone,
     StopRequested,
 )
 from domain.run.facts import Ingredient, StepName, step_key
@@ -74,15 +73,16 @@ def step_taken(step: StepName = "attachments", **changes: Any) -> StepTaken:
     return fact_of(StepTaken, {"step": step, "outcome": "made"} | changes)
 
 
-def step_undone(step: StepName = "attachments", **changes: Any) -> StepUndone:
+def step_undone(step: StepName = "attachments", **changes: Any) -> EffectAttempted:
     """Nothing is left of it."""
-    return fact_of(StepUndone, {"step": step, "how": "undone", "attempts": 1} | changes)
+    plain = {"kind": "undo", "name": step, "attempt": 1, "outcome": "undone"}
+    return fact_of(EffectAttempted, plain | changes)
 
 
-def undo_failed(step: StepName = "attachments", **changes: Any) -> StepUndoFailed:
+def undo_failed(step: StepName = "attachments", **changes: Any) -> EffectAttempted:
     """It could not be removed."""
-    plain = {"step": step, "attempt": 1, "error": ref("busy"), "retry_after_seconds": 1}
-    return fact_of(StepUndoFailed, plain | changes)
+    plain = {"kind": "undo", "name": step, "attempt": 1, "error": ref("busy")}
+    return fact_of(EffectAttempted, plain | {"retry_after_seconds": 1} | changes)
 
 
 def created(**changes: Any) -> SessionCreated:

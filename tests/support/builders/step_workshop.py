@@ -11,6 +11,8 @@ from application.concurrency.flushes import Flushes
 from application.context.scripts import ContextGatherer
 from application.coordination.claims import Claims
 from application.coordination.holder import Holder
+from application.delivery.effects import EffectWorker
+from application.delivery.undo import UndoPerformer
 from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
@@ -19,7 +21,6 @@ from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
 from application.steps.step import StepMaker, StepPlace, StepResult, UndoFailed
-from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
 from application.workers.due import DueWork
 from domain.run.facts import Plan, StepState, UndoOutcome
@@ -50,7 +51,10 @@ LOOK_SECONDS = 0.05
 CLAIM_SECONDS = 10.0
 BEGIN_SECONDS_MAX = 10.0
 FILES = [{"name": "a.txt", "content": "first"}, {"name": "b.txt", "content": "second"}]
-_UNDONE = "SELECT count(*) FROM events WHERE type = 'StepUndone'"
+_UNDONE = (
+    "SELECT count(*) FROM events WHERE type = 'EffectAttempted'"
+    " AND convert_from(state, 'UTF8')::jsonb ? 'outcome'"
+)
 
 
 class WaitingStep:
@@ -130,7 +134,7 @@ class Workshop:
             self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop"), Flushes()
         )
         self._stopping = StopService(self.work, self.preparing)
-        self.undoing = StepUndoer(self.work, makers, uninterrupted, Bulkhead())
+        self.effects = EffectWorker(self.work, [UndoPerformer(makers)], uninterrupted, Bulkhead())
 
     async def open(self) -> None:
         """Its configuration is active."""
@@ -173,7 +177,7 @@ class Workshop:
         claims = Claims(
             coordination, Holder(lambda: name), lease_seconds=CLAIM_SECONDS, now=time.monotonic
         )
-        return DueWork("effects", claims, self.undoing.undo, seconds=LOOK_SECONDS)
+        return DueWork("effects", claims, self.effects.perform, seconds=LOOK_SECONDS)
 
     async def undone(self, steps: int) -> None:
         """Two servers undo what is due, until so many steps are undone on record."""

@@ -8,7 +8,6 @@ from application.log.envelope import Provenance
 from application.log.event_log import ContentKey, Decision, Submission, World
 from application.log.texts import TextStore
 from domain.event_types import ConfigurationActivated
-from domain.run.commands import NoteDelivery, RedriveDeliveries
 from domain.run.facts import (
     HOOK_ORDER,
     Candidate,
@@ -22,6 +21,7 @@ from domain.session.decide import decide as decide_session
 from domain.session.events import ToolRefused
 from domain.values.record import CONFIG_STREAM, session_stream
 from tests.support.builders import continued_runs as sent
+from tests.support.builders import deliveries
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import close
@@ -154,8 +154,8 @@ async def _one_that_others_are_told_of(family: LoggedFamily) -> None:
     await family.start("bound")
     await family.end("bound")
     await family.tell("bound", ask.announce(origin=ref("origin")))
-    await family.tell("bound", hooked.note_hook_failure(hook="subagentEnded"))
-    await family.tell("bound", hooked.park_hook(hook="subagentEnded", attempt=2))
+    await family.tell("bound", hooked.note_hook_failure("subagentEnded"))
+    await family.tell("bound", hooked.note_hook_failure("subagentEnded", attempt=2, attempts_max=2))
 
 
 async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> None:
@@ -198,11 +198,8 @@ async def _one_that_is_sent_to_a_webhook(family: LoggedFamily) -> None:
     await family.begin("sent")
     await family.end("sent")
     await family.tell("sent", ask.announce(webhooks=("gateway",)))
-    gone = NoteDelivery(
-        webhook="gateway", attempt=1, status_code=410, error=ref("HTTP 410"), refused=True
-    )
-    await family.tell("sent", gone)
-    await family.tell("sent", RedriveDeliveries(webhook=None, by="admin", reason=ref("it is back")))
+    await family.tell("sent", deliveries.failed(status_code=410, refused=True))
+    await family.tell("sent", deliveries.redrive())
 
 
 async def _write_preamble(family: LoggedFamily, name: str) -> None:

@@ -17,7 +17,7 @@ SEEDS = range(1, 321)
 """The lives that `make test` plays."""
 TEST = re.compile(r"^tests/e2e/test_(\w+)\.py::\w+\[(.+)\]$", re.M)
 MOMENT = re.compile(
-    r"\b(before|after)[ -]((?:[A-Z][a-z]+[A-Z]\w+|step|undo|hook|webhook|attachment)(?::\w+)?)"
+    r"\b(before|after)[ -]((?:[A-Z][a-z]+[A-Z]\w+|step|undo|hook|webhook|attachment)(?::\w+){0,2})"
 )
 MOMENT_APART = re.compile(r"^([A-Z][a-z]+[A-Z]\w+)-\w+-(before|after)$")
 _HEAD = """# Where servers are killed

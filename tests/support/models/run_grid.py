@@ -11,12 +11,12 @@ stage                resume  resolve  prepare  begin   take    create  refuse  c
 requested            Resumed Resolved .        .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
 scripts-resolved     Resumed .        Prepared .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
  prepared            Resumed .        Prepared Begun   .       Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
- begun               Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
- begun-elsewhere     Resumed .        Prepared Begun   .       .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
- taken               Resumed .        Prepared .       nothing Created Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
+ begun               Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ begun-elsewhere     Resumed .        Prepared Begun   .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ taken               Resumed .        Prepared .       nothing Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
 overridden           Resumed .        Prepared .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
  prepared-overridden Resumed .        Prepared Begun   .       Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
- begun-overridden    Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
+ begun-overridden    Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
 session-created      .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
 queued               .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
  claimed             .       .        .        .       .       .       .       LOST    Started  Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
@@ -32,21 +32,21 @@ announced            .       .        .        .       .       .       .       .
 archived             .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing nothing
 refused              .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        .       .       .       .       .       nothing nothing
  refused-told        .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing nothing
- refused-undoing     .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Undone  Failed  .       .       .       nothing nothing
- refused-trying      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Undone  nothing .       .       .       nothing nothing
+ refused-undoing     .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Tried   Tried   .       .       .       nothing nothing
+ refused-trying      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Tried   nothing .       .       .       nothing nothing
  refused-undone      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        nothing nothing .       .       .       nothing nothing
- queued-with-steps   .       .        .        .       nothing .       .       Claimed .        Ended   .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       Closing nothing
- ended-with-steps    .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        NOT-YET NOT-YET .       .       .       Closing nothing
- announced-undoing   .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived Undone  Failed  .       .       .       Closing nothing
- archived-undoing    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        Undone  Failed  .       .       .       nothing nothing
- queued-hooked       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Told    Untold  Parked  Closing nothing
- queued-trying       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Told    nothing nothing Closing nothing
+ queued-with-steps   .       .        .        .       nothing .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ ended-with-steps    .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       Closing nothing
+ announced-undoing   .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived Tried   Tried   .       .       .       Closing nothing
+ archived-undoing    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        Tried   Tried   .       .       .       nothing nothing
+ queued-hooked       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Tried   Tried   Parked  Closing nothing
+ queued-trying       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Tried   nothing Parked  Closing nothing
  queued-told         .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       nothing nothing nothing Closing nothing
  created-hooked      .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       NOT-YET NOT-YET NOT-YET Closing nothing
- started-hooked      .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       Told    Untold  Parked  Closing nothing
- ended-hooked        .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       Told    Untold  Parked  Closing nothing
- announced-hooked    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       Told    Untold  Parked  Closing nothing
- archived-hooked     .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       Told    Untold  Parked  nothing nothing
+ started-hooked      .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       Tried   Tried   Parked  Closing nothing
+ ended-hooked        .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       Tried   Tried   Parked  Closing nothing
+ announced-hooked    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       Tried   Tried   Parked  Closing nothing
+ archived-hooked     .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       Tried   Tried   Parked  nothing nothing
  sent                Resumed Resolved .        .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
  planned             .       .        .        .       .       .       .       .       .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
  waiting             .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
@@ -84,57 +84,27 @@ overridden        StepBegun                 overridden
 overridden        StepTaken                 overridden
 overridden        SessionCreated            session-created
 overridden        SpawnRefused              refused
-session-created   HookTold                  session-created
-session-created   HookFailed                session-created
-session-created   HookParked                session-created
 session-created   ArchiveScheduled          session-created
 session-created   RunWaits                  session-created
 session-created   DependencyMet             session-created
 session-created   RunQueued                 queued
 session-created   RunEnded                  ended
-queued            HookTold                  queued
-queued            HookFailed                queued
-queued            HookParked                queued
 queued            ArchiveScheduled          queued
 queued            RunClaimed                queued
 queued            StopRequested             queued
 queued            RunStarted                started
 queued            RunEnded                  ended
-started           HookTold                  started
-started           HookFailed                started
-started           HookParked                started
 started           ArchiveScheduled          started
 started           StopRequested             started
 started           RunEnded                  ended
-ended             HookTold                  ended
-ended             HookFailed                ended
-ended             HookParked                ended
 ended             ArchiveScheduled          ended
 ended             DescendantsSettled        ended
-ended             StepUndone                ended
-ended             StepUndoFailed            ended
 ended             RunAnnounced              announced
-announced         DeliveryAttempted         announced
-announced         DeliveryParked            announced
-announced         DeliveryRedriven          announced
-announced         HookTold                  announced
-announced         HookFailed                announced
-announced         HookParked                announced
 announced         ArchiveScheduled          announced
 announced         RunContinued              announced
 announced         AnnouncementAcknowledged  announced
-announced         StepUndone                announced
-announced         StepUndoFailed            announced
 announced         RunArchived               archived
-archived          DeliveryAttempted         archived
-archived          DeliveryParked            archived
-archived          DeliveryRedriven          archived
-archived          HookTold                  archived
-archived          HookFailed                archived
-archived          HookParked                archived
 archived          AnnouncementAcknowledged  archived
-archived          StepUndone                archived
-archived          StepUndoFailed            archived
 session-created   MessageQueued             session-created
 session-created   MessagesDropped           session-created
 queued            MessageQueued             queued
@@ -151,10 +121,22 @@ ended             ContinuationFailed        ended
 ended             RunContinued              ended
 ended             StopRequested             ended
 announced         ContinuationFailed        announced
-refused           DeliveryAttempted         refused
-refused           DeliveryParked            refused
-refused           DeliveryRedriven          refused
 refused           AnnouncementAcknowledged  refused
-refused           StepUndone                refused
-refused           StepUndoFailed            refused
+session-created   EffectAttempted           session-created
+session-created   EffectParked              session-created
+queued            EffectAttempted           queued
+queued            EffectParked              queued
+started           EffectAttempted           started
+started           EffectParked              started
+ended             EffectAttempted           ended
+ended             EffectParked              ended
+announced         EffectAttempted           announced
+announced         EffectParked              announced
+announced         EffectRedriven            announced
+archived          EffectAttempted           archived
+archived          EffectParked              archived
+archived          EffectRedriven            archived
+refused           EffectAttempted           refused
+refused           EffectParked              refused
+refused           EffectRedriven            refused
 """

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 
 from tests.support.faults.hostile_attachments import CONFIGURATION
+from tests.support.servers.event_names import names_of_events
 from tests.support.servers.http_server import HOLDING, Gates, House
 from tests.support.servers.running_server import (
     RunningServer,
@@ -91,7 +92,11 @@ class AttachingHouse(House):
 
     def undone(self, run_id: str) -> None:
         """Wait until the step is undone."""
-        wait_for("the undoing", lambda: "StepUndone" in self.server.events(run_id))
+        wait_for("the undoing", lambda: self._undone(run_id))
+
+    def _undone(self, run_id: str) -> bool:
+        items = self.server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+        return "undo:attachments:done" in names_of_events(items)
 
     def told(self, run_id: str) -> dict[str, Any]:
         """The input that a teller was given."""

@@ -91,22 +91,11 @@ class Hooked(Porter):
         self.process.send_signal(signal.SIGHUP)
         wait_for("the reload", lambda: "is active" in self.log()[seen:])
 
-    def told(self, run_id: str) -> list[str]:
-        """The types of a run's events in order, those of steps and hooks with the name."""
-        items = self.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-        names = [one["payload"].get("hook") or one["payload"].get("step") for one in items]
-        return [
-            f"{one['type']}:{name}"
-            if name and one["type"].startswith(("Step", "Hook"))
-            else one["type"]
-            for one, name in zip(items, names, strict=True)
-        ]
-
     def comes_to(self, run_id: str, *events: str) -> list[str]:
         """The story of a run once all of these are in it."""
 
         def there() -> list[str] | None:
-            story = self.told(run_id)
+            story = self.steps(run_id)
             return story if set(events) <= set(story) else None
 
         return wait_for(f"{events} of {run_id}", there)
@@ -118,7 +107,7 @@ class Hooked(Porter):
         problem = answer.json()
         assert (problem["rule"], problem["detail"]) == (rule, text)
         run_id = str(problem["runId"])
-        started = "PreparationStarted" in self.told(run_id)
+        started = "PreparationStarted" in self.steps(run_id)
         assert ("childSessionKey" in problem) is started
         (refusal,) = self.recorded(run_id, "SpawnRefused")
         assert refusal["step"] == rule

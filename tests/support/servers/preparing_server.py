@@ -12,6 +12,7 @@ import psycopg
 
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
+from tests.support.servers.event_names import names_of_events
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
@@ -152,13 +153,8 @@ class Porter(Mortal):
         return [dict(one["payload"]) for one in items if one["type"] == kind]
 
     def steps(self, run_id: str) -> list[str]:
-        """The types of a run's events in order, those of a step with its name."""
-        items = self.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-        steps = [one["payload"].get("step") for one in items]
-        return [
-            f"{one['type']}:{step}" if step and one["type"].startswith("Step") else one["type"]
-            for one, step in zip(items, steps, strict=True)
-        ]
+        """What has happened to a run, by the names of its events."""
+        return names_of_events(self.http.get(f"/v1/runs/{run_id}/events").json()["items"])
 
     def twin(self) -> "Porter":
         """Another server on the same database and data directory, not started."""

@@ -239,10 +239,16 @@ def _format_step_taken(payload: Payload) -> str:
     )
 
 
-def _format_failed(payload: Payload) -> str:
-    again = format_duration(1000 * int(payload["retryAfterSeconds"]))
-    what = payload.get("step") or payload.get("hook")
-    return join_facts(what, f"attempt {payload.get('attempt')}", f"again in {again}")
+def _format_attempted(payload: Payload) -> str:
+    pause = payload.get("retryAfterSeconds")
+    has_failed = pause is not None or payload.get("error") is not None
+    return join_facts(
+        f"{payload['kind']} {payload['name']}",
+        f"attempt {payload['attempt']}",
+        format_named("HTTP", payload.get("statusCode")),
+        payload.get("outcome") or ("failed" if has_failed else "done"),
+        f"again in {format_duration(1000 * int(pause))}" if pause is not None else None,
+    )
 
 
 def _format_observed(payload: Payload) -> str:
@@ -277,21 +283,12 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
     "StepBegun": _format_step_start,
     "StepTaken": _format_step_taken,
-    "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
-    "StepUndoFailed": _format_failed,
-    "HookTold": lambda payload: f"{payload['hook']}, attempt {payload['attempt']}",
-    "HookFailed": _format_failed,
-    "HookParked": lambda payload: f"{payload['hook']}, {payload['attempts']} attempt(s)",
-    "DeliveryAttempted": lambda payload: join_facts(
-        f"{payload['webhook']}, attempt {payload['attempt']}",
-        format_named("HTTP", payload.get("statusCode")),
-        "failed" if payload.get("error") else "taken",
+    "EffectAttempted": _format_attempted,
+    "EffectParked": lambda payload: join_facts(
+        f"{payload['kind']} {payload['name']}, {payload['attempts']} attempt(s)", payload["reason"]
     ),
-    "DeliveryParked": lambda payload: join_facts(
-        f"{payload['webhook']}, {payload['attempts']} attempt(s)", payload["reason"]
-    ),
-    "DeliveryRedriven": lambda payload: join_facts(
-        payload["webhook"],
+    "EffectRedriven": lambda payload: join_facts(
+        f"{payload['kind']} {payload['name']}",
         format_named("by", payload.get("by")),
         format_named("reason", format_text_bytes(payload.get("reason"))),
     ),

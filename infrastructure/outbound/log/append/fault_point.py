@@ -3,8 +3,9 @@
 `SPAWNLOG_FAIL_POINT` names a file. When the file says `after RunClaimed`, the process kills itself
 with SIGKILL once an append with such an event is committed and before anybody is told of it; with
 `before RunArchived`, when the append is decided and nothing of it is written. An event of a step
-or a hook has its name too: `after StepBegun:attachments`. The file is removed first, so that each
-order is carried out once and the next start goes on.
+has its name too, `after StepBegun:attachments`, and one of an effect its kind, or kind and name,
+`after EffectAttempted:hook:subagentEnded`. The file is removed first, so that each order is carried
+out once and the next start goes on.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from domain.event_types import AnyEvent
-from domain.run.events import HookEvent, StepEvent
+from domain.run.events import EffectEvent, StepEvent
 
 VARIABLE = "SPAWNLOG_FAIL_POINT"
 ORDER_CHARS_MAX = 200
@@ -54,5 +55,6 @@ def names_of(events: Iterable[AnyEvent]) -> Iterator[str]:
         yield name
         if isinstance(event, StepEvent):
             yield f"{name}:{event.step}"
-        elif isinstance(event, HookEvent):
-            yield f"{name}:{event.hook}"
+        elif isinstance(event, EffectEvent):
+            yield f"{name}:{event.kind}"
+            yield f"{name}:{event.kind}:{event.name}"

@@ -150,7 +150,7 @@ def test_files_are_kept_with_a_session_that_is_kept_where_that_is_configured(
     retaining.server.run(kept["runId"], "announced")
     assert not retaining.folder_of(deleted).exists()
     assert (retaining.folder_of(kept) / "notes.txt").read_bytes() == "dreißig".encode()
-    assert "StepUndone" not in retaining.server.events(kept["runId"])
+    assert "EffectAttempted" not in retaining.server.events(kept["runId"])
 
 
 def test_children_of_one_agent_do_not_meet(attaching: AttachingHouse) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from infrastructure.inbound.command_line.display.event_line import event_facts
 
+UNDO_FAILED = {"kind": "undo", "name": "attachments", "attempt": 3, "retryAfterSeconds": 4}
+
 
 @pytest.mark.parametrize(
     ("event_type", "payload", "line"),
@@ -152,11 +154,21 @@ from infrastructure.inbound.command_line.display.event_line import event_facts
             {"step": "attachments", "outcome": "written", "fileCount": 2, "totalBytes": 0},
             "attachments written, 2 file(s), 0 B",
         ),
-        ("StepUndone", {"step": "workspace", "how": "left_in_place"}, "workspace left_in_place"),
         (
-            "StepUndoFailed",
-            {"step": "attachments", "attempt": 3, "retryAfterSeconds": 4},
-            "attachments, attempt 3, again in 4.0s",
+            "EffectAttempted",
+            {"kind": "undo", "name": "workspace", "attempt": 1, "outcome": "left_in_place"},
+            "undo workspace, attempt 1, left_in_place",
+        ),
+        (
+            "EffectAttempted",
+            {"kind": "hook", "name": "subagentEnded", "attempt": 1, "statusCode": 204},
+            "hook subagentEnded, attempt 1, HTTP 204, done",
+        ),
+        ("EffectAttempted", UNDO_FAILED, "undo attachments, attempt 3, failed, again in 4.0s"),
+        (
+            "EffectParked",
+            {"kind": "webhook", "name": "ops", "attempts": 15, "reason": "attempts"},
+            "webhook ops, 15 attempt(s), attempts",
         ),
         ("FromTheFuture", {"colour": "red", "parts": [1]}, "colour red"),
     ],
@@ -168,20 +180,20 @@ def test_each_event_says_what_matters(event_type: str, payload: dict[str, Any], 
 @pytest.mark.parametrize("payload", [None, [], "text", {}, {"receipts": 7}, {"usage": []}])
 @pytest.mark.parametrize(
     "event_type",
-    ["ScriptsResolved", "RunEnded", "ChildAdmitted", "RunQueued", "StepTaken", "StepUndoFailed"],
+    ["ScriptsResolved", "RunEnded", "ChildAdmitted", "RunQueued", "StepTaken", "EffectAttempted"],
 )
 def test_an_event_of_another_shape_breaks_nothing(event_type: str, payload: object) -> None:
     assert isinstance(event_facts({"type": event_type, "payload": payload}), str)
 
 
 def test_why_an_undo_failed_is_told_where_the_text_is_given() -> None:
-    payload = {"step": "attachments", "attempt": 3, "retryAfterSeconds": 4}
-    event = {"type": "StepUndoFailed", "payload": payload, "texts": {"error": "Access denied\x1b"}}
-    line = "attachments, attempt 3, again in 4.0s: Access denied\\x1b"
-    assert event_facts(event) == line
+    texts = {"error": "Access denied\x1b"}
+    event = {"type": "EffectAttempted", "payload": UNDO_FAILED, "texts": texts}
+    line = "undo attachments, attempt 3, failed, again in 4.0s"
+    assert event_facts(event) == f"{line}: Access denied\\x1b"
     without: tuple[object, ...] = (None, {}, [], {"error": None})
-    for texts in without:
-        assert event_facts({**event, "texts": texts}) == "attachments, attempt 3, again in 4.0s"
+    for other in without:
+        assert event_facts({**event, "texts": other}) == line
 
 
 def test_why_scripts_failed_is_told_where_the_texts_are_given() -> None:

@@ -58,25 +58,20 @@ def test_an_order_is_carried_out_once(tmp_path: Path) -> None:
     assert (lived.returncode, lived.stdout) == (0, "not before\nnot after\n")
 
 
-def test_an_event_of_a_step_or_a_hook_goes_by_its_name_too() -> None:
-    events = (*past.a_run_at_a_step()[-2:], past.step_undone("workspace"), past.undo_failed())
+def test_an_event_of_a_step_or_an_effect_goes_by_its_name_too() -> None:
+    events = (*past.a_run_at_a_step()[-2:], past.step_undone("workspace"))
     assert list(names_of(events)) == [
         "StepTaken",
         "StepTaken:workspace",
         "StepBegun",
         "StepBegun:attachments",
-        "StepUndone",
-        "StepUndone:workspace",
-        "StepUndoFailed",
-        "StepUndoFailed:attachments",
+        "EffectAttempted",
+        "EffectAttempted:undo",
+        "EffectAttempted:undo:workspace",
     ]
-    told = hooked.hook_told(), hooked.hook_failed("subagentEnded"), hooked.hook_parked()
-    assert list(names_of(told)) == [
-        "HookTold",
-        "HookTold:subagentSpawned",
-        "HookFailed",
-        "HookFailed:subagentEnded",
-        "HookParked",
-        "HookParked:subagentSpawned",
+    assert list(names_of([hooked.hook_parked()])) == [
+        "EffectParked",
+        "EffectParked:hook",
+        "EffectParked:hook:subagentSpawned",
     ]
     assert list(names_of(past.a_requested_run())) == ["SpawnRequested"]

@@ -1,0 +1,215 @@
+"""Attempts the effects of runs from the record until each of them is done or parked."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple, Protocol
+from uuid import UUID
+
+from application.concurrency.bulkhead import Bulkhead
+from application.log.answers import RedrivenAnswer
+from application.log.envelope import SYSTEM, Actor
+from application.log.event_log import Decision, Reservation, StoredAnswer, World
+from application.log.unit_of_work import UnitOfWork, provenance_of
+from application.ports.configurations import PinnedConfiguration
+from application.ports.fault_injection import FaultPoint
+from domain.run.commands import (
+    RETRY_SECONDS_MAX,
+    ConfirmEffect,
+    NoteEffectFailure,
+    ParkEffect,
+    RedriveEffects,
+    RunCommand,
+)
+from domain.run.effects import EFFECT_RULES, decide_effect, redrive_effects
+from domain.run.facts import Effect, EffectKind, UndoOutcome
+from domain.run.state import Run
+from domain.values.record import run_stream
+from domain.values.refusals import ConfigurationMoved, NotYet
+
+_log = logging.getLogger("spawnlog.effects")
+
+
+class Attempted(NamedTuple):
+    """What came of an attempt; without an `error` it succeeded. `is_final` is whether another
+    attempt would fail as well, `pause_seconds` how long the receiver wants to be left alone."""
+
+    error: str | None = None
+    status_code: int | None = None
+    outcome: UndoOutcome | None = None
+    is_final: bool = False
+    pause_seconds: int = 0
+    attempts_max: int = 1
+    retry_seconds_max: int = RETRY_SECONDS_MAX
+
+
+class Impossible(NamedTuple):
+    """Nothing was attempted, and never can be; only under the configuration that is in force, if
+    it was `judged_under` that."""
+
+    reason: Literal["not_configured", "erased"]
+    judged_under: PinnedConfiguration | None = None
+
+
+class EffectPerformer(Protocol):
+    """Performs the effects of one kind."""
+
+    kind: EffectKind
+
+    def room(self, effect: Effect, /) -> str:
+        """Return the compartment in which the effect is attempted."""
+        ...
+
+    async def perform(self, run: Run, effect: Effect, /) -> Attempted | Impossible:
+        """Attempt it once. Raises `BulkheadFull` if there was no room for it."""
+        ...
+
+
+class EffectWorker:
+    """Attempts effects without a claim of the run. A receiver recognizes a repeat by its key, and
+    an undo may be done twice. Each is attempted in its room; raises `BulkheadFull` when too many
+    are waiting there."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        performers: Iterable[EffectPerformer],
+        interruption: FaultPoint,
+        rooms: Bulkhead,
+    ) -> None:
+        self._work = work
+        self._performers = {one.kind: one for one in performers}
+        self._interruption = interruption
+        self._rooms = rooms
+
+    async def perform(self, run_id: UUID) -> None:
+        """Attempt the due effects of a run: those of one kind with an order in turn, all others
+        side by side. A failure is on record, and the effect is attempted again later or parked."""
+        run = await self._work.run(run_id)
+        # The claim says that the first of them is due, whatever the log's clock is behind.
+        now = max(self._work.log.now(), run.effects_at or datetime.min.replace(tzinfo=UTC))
+        lanes: dict[tuple[str, ...], list[Effect]] = {}
+        for effect in run.effects:
+            if effect.due_at is not None and effect.due_at <= now:
+                lanes.setdefault(_lane(effect), []).append(effect)
+        results = await asyncio.gather(
+            *(self._perform_lane(run, lane) for lane in lanes.values()), return_exceptions=True
+        )
+        failures = [one for one in results if one is not None]
+        for one in failures[1:]:
+            _log.warning("run %s: an effect: %r", run_id, one)
+        if failures:
+            raise failures[0]
+
+    async def redrive(
+        self,
+        run: Run,
+        webhook: str | None,
+        reason: str,
+        actor: Actor,
+        reservation: Reservation | None = None,
+    ) -> StoredAnswer:
+        """Send again what is parked of a run, to one webhook or to each. Raises `NothingParked`,
+        and `ContentsErased` for a run of which nothing may be said any more."""
+        text_store = await self._work.text_store(run)
+        stream = run_stream(run.run_id)
+
+        def decide(world: World) -> Decision[StoredAnswer]:
+            texts = text_store.empty_copy()
+            kept = texts.store("redriveReason", reason)
+            command = RedriveEffects(kind="webhook", name=webhook, by=actor.name, reason=kept)
+            events = redrive_effects(world.runs[run.run_id], command)
+            answer = StoredAnswer.of(
+                "redriven",
+                RedrivenAnswer(run_id=run.run_id, webhooks=[one.name for one in events]),
+            )
+            changes = [(stream, event) for event in events]
+            return Decision(answer, changes, texts.contents, answer=answer)
+
+        appended = await self._work.submit(
+            (stream,), decide, provenance_of(run, actor), reservation=reservation
+        )
+        return appended.result
+
+    async def _perform_lane(self, run: Run, lane: Sequence[Effect]) -> None:
+        """Attempt each of them once; if one fails, those behind it wait."""
+        try:
+            for effect in lane:
+                if _phase(run, effect) == "due":
+                    run = await self._attempt(run, effect)
+                    if _phase(run, effect) == "due":
+                        return
+        except NotYet as why:
+            _log.info("run %s: %s; another server works on it", run.run_id, why)
+        except ConfigurationMoved as moved:
+            _log.info("run %s: %s: %s", run.run_id, lane[0].name, moved)
+
+    async def _attempt(self, run: Run, effect: Effect) -> Run:
+        performer = self._performers[effect.kind]
+        point = f"{effect.kind}:{effect.name}"
+        async with self._rooms.of(performer.room(effect)):
+            self._interruption("before", point)
+            result = await performer.perform(run, effect)
+        self._interruption("after", point)
+        if isinstance(result, Impossible):
+            return await self._park(run, effect, result)
+        if result.error is not None:
+            return await self._note_failure(run, effect, result.error, result)
+        done = ConfirmEffect(
+            kind=effect.kind,
+            name=effect.name,
+            status_code=result.status_code,
+            outcome=result.outcome,
+        )
+        return (await self._work.record(run, (done,))).runs[run.run_id]
+
+    async def _note_failure(self, run: Run, effect: Effect, text: str, result: Attempted) -> Run:
+        text_store = await self._work.text_store_or_none(run)
+        if text_store is None and EFFECT_RULES[effect.kind].gives_up:
+            # Nothing may be said of the run any more, to nobody.
+            return await self._park(run, effect, Impossible("erased"))
+        # Without the text, but on record: else it would be attempted again and again at once.
+        failed: RunCommand = NoteEffectFailure(
+            kind=effect.kind,
+            name=effect.name,
+            attempt=effect.attempts + 1,
+            error=text_store.store(f"{effect.kind}Error", text) if text_store else None,
+            status_code=result.status_code,
+            refused=result.is_final,
+            attempts_max=result.attempts_max,
+            retry_seconds_max=result.retry_seconds_max,
+            pause_seconds=result.pause_seconds,
+        )
+        run = (await self._work.record(run, (failed,), text_store)).runs[run.run_id]
+        given_up = "; there is no further attempt" if _phase(run, effect) == "parked" else ""
+        _log.warning("run %s: %s %s: %s%s", run.run_id, effect.kind, effect.name, text, given_up)
+        return run
+
+    async def _park(self, run: Run, effect: Effect, why: Impossible) -> Run:
+        """A server that has not heard of the newest configuration yet leaves it to later."""
+        stream = run_stream(run.run_id)
+        command = ParkEffect(kind=effect.kind, name=effect.name, reason=why.reason)
+
+        def decide(world: World) -> Decision[None]:
+            if why.judged_under is not None:
+                why.judged_under.must_be_current(world.config_version)
+            events = decide_effect(world.runs[run.run_id], command)
+            return Decision(None, [(stream, event) for event in events])
+
+        appended = await self._work.submit((stream,), decide, provenance_of(run, SYSTEM))
+        text = "run %s: %s %s is parked: %s"
+        _log.warning(text, run.run_id, effect.kind, effect.name, why.reason)
+        return appended.runs[run.run_id]
+
+
+def _phase(run: Run, effect: Effect) -> str | None:
+    now = run.effect(effect.kind, effect.name)
+    return now.phase if now is not None else None
+
+
+def _lane(effect: Effect) -> tuple[str, ...]:
+    """Effects of one lane are attempted one after the other."""
+    if EFFECT_RULES[effect.kind].order:
+        return (effect.kind,)
+    return (effect.kind, effect.name)

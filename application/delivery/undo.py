@@ -1,0 +1,32 @@
+"""Undoes the steps of a preparation."""
+
+from collections.abc import Sequence
+
+from application.concurrency.bulkhead import undo_compartment
+from application.delivery.effects import Attempted, Impossible
+from application.steps.step import StepMaker, UndoFailed
+from domain.run.facts import Effect, EffectKind
+from domain.run.state import Run
+
+
+class UndoPerformer:
+    """Implements `EffectPerformer` for the undos of steps."""
+
+    kind: EffectKind = "undo"
+
+    def __init__(self, makers: Sequence[StepMaker]) -> None:
+        self._makers = {str(maker.name): maker for maker in makers}
+
+    def room(self, effect: Effect) -> str:
+        """Return the compartment of the step."""
+        return undo_compartment(effect.name)
+
+    async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
+        """Undo the step."""
+        maker = self._makers[effect.name]
+        state = run.step(maker.name)
+        assert state is not None
+        try:
+            return Attempted(outcome=await maker.undo(run, state))
+        except UndoFailed as failure:
+            return Attempted(error=str(failure))
