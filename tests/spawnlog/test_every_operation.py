@@ -1,6 +1,7 @@
 """Every operation through both clients: the answer, or the problem, that HTTP gives."""
 
 import inspect
+import time
 from typing import Any
 
 import httpx2
@@ -34,7 +35,8 @@ CHANGING = {
 SAME_TWICE = [one for one in OPERATIONS if one.name not in CHANGING]
 NAMES = {"from": "pos:0", "to": "pos:1", "when": "running > 0"}
 """Values of parameters that an operation needs."""
-ATTEMPTS_MAX = 20
+QUIET_SECONDS_MAX = 20.0
+"""For so long a moment is waited for in which nothing happens on the server."""
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +134,8 @@ async def answers(
 ) -> tuple[Any, Any, Any]:
     """Return what HTTP and both clients answer, while nothing else happens on the server."""
     name, is_lines = python_name(operation.name), isinstance(request, LinesRequest)
-    for _ in range(ATTEMPTS_MAX):
+    until = time.monotonic() + QUIET_SECONDS_MAX
+    while time.monotonic() < until:
         expected = http_outcome(house, request)
         try:
             found = getattr(client, name)(**given)
