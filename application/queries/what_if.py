@@ -61,10 +61,8 @@ from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import ContentRef, run_stream, session_key_of
 from domain.values.text import quote_name
 from domain.what_if.batch import decide_batch_again
-from domain.what_if.cascade import CascadeCounts, CascadeTooLarge
+from domain.what_if.cascade import Cascade, CascadeTooLarge
 from domain.what_if.decide_again import (
-    AS_NAMED,
-    AS_RECORDED,
     DecidedAgain,
     Question,
     WholeConfiguration,
@@ -504,7 +502,7 @@ class WhatIfAnswer(Lines):
         self.position = until
         self.room = room
         self._last = last
-        self._counts = CascadeCounts() if request.cascade else None
+        self._cascade = Cascade() if request.cascade else None
         self._unaffected: dict[int, UnaffectedAgents | None] = {}
         self._totals = _Totals()
 
@@ -536,7 +534,7 @@ class WhatIfAnswer(Lines):
 
     async def _decided(self) -> AsyncGenerator[tuple[list[tuple[_Item, Verdict]], int]]:
         after = self.after
-        types = (*_REQUESTS, ChildReleased.__name__) if self._counts is not None else _REQUESTS
+        types = (*_REQUESTS, ChildReleased.__name__) if self._cascade is not None else _REQUESTS
         while after < self._last:
             found = await self._services.work.log.read(
                 after=after, limit=EVENTS_AT_ONCE, until=self._last, types=types
@@ -579,8 +577,8 @@ class WhatIfAnswer(Lines):
                 event = group[0].event
                 if isinstance(event, ChildReleased):
                     key = session_key_of(group[0].envelope.stream)
-                    if self._counts is not None and key is not None:
-                        self._counts.release(key, event.run_id)
+                    if self._cascade is not None and key is not None:
+                        self._cascade.release(key, event.run_id)
                     continue
                 done += self._decide_group([items[one.envelope.position] for one in group], texts)
                 if time.monotonic() - began >= SECONDS_AT_ONCE:
@@ -595,8 +593,8 @@ class WhatIfAnswer(Lines):
         together = decide_batch_again([(item.record, one) for item, one in decided])
         done = []
         for (item, _), one in zip(decided, together, strict=True):
-            if self._counts is not None:
-                self._counts.note(item.record, one)
+            if self._cascade is not None:
+                self._cascade.note(item.record, one)
             if item.position > self.after and self._criteria.takes(item.record.run):
                 done.append((item, one.verdict))
         return done
@@ -604,50 +602,10 @@ class WhatIfAnswer(Lines):
     def _decide(self, item: _Item, texts: Mapping[UUID, str]) -> DecidedAgain:
         if item.verdict is not None or item.question is None:
             return DecidedAgain(item.verdict or SAME)
-        question = item.question
-        if self._counts is None:
-            return self._with_prompt(item, decide_again(question, texts), texts)
-        record = item.record
-        above = self._counts.never_ran(record.run)
-        if above is not None:
-            return DecidedAgain(_never_requested(record, above))
-        decided = self._decide_behind_others(self._counts, item, question, texts)
-        unknown = self._counts.undecided(record.run)
-        if unknown is None or (record.refused is not None and decided.verdict.verdict == "same"):
-            return decided
-        return DecidedAgain(not_replayable(unknown))
-
-    def _decide_behind_others(
-        self, counts: CascadeCounts, item: _Item, question: Question, texts: Mapping[UUID, str]
-    ) -> DecidedAgain:
-        """What comes of it behind what came of others."""
-        record, run = item.record, item.record.run
-        key, recorded = run.requester.session_key, record.request.facts.active_children
-        requester = counts.session(key)
-        session = counts.session(run.child_session_key if run.continues is not None else None)
-        if requester.agent_id is not None:
-            agent = f'agent "{requester.agent_id}", in the place of its requester,'
-            return DecidedAgain(not_replayable(f"whether {agent} would ask for it"))
-        counted, names = counts.active_children(key, recorded), counts.names(record, item.namesakes)
-        is_alike = (requester, session, names) == (AS_RECORDED, AS_RECORDED, AS_NAMED)
-        is_counted_alike = counted.least == counted.most == recorded
-        question = replace(
-            question,
-            requester_now=requester,
-            session_now=session,
-            names=names,
-            is_unaffected=question.is_unaffected and is_alike and is_counted_alike,
-        )
-        least = decide_again(replace(question, active_children=counted.least), texts)
-        if counted.least != counted.most:
-            most = decide_again(replace(question, active_children=counted.most), texts)
-            unnumbered = [one.verdict.changed({"text": None}) for one in (least, most)]
-            if unnumbered[0] != unnumbered[1]:
-                return DecidedAgain(not_replayable(*counted.missing))
-            if least.verdict != most.verdict:
-                # Refused either way, and nobody knows with which numbers.
-                least = replace(least, verdict=unnumbered[0])
-        return self._with_prompt(item, least, texts)
+        if self._cascade is None:
+            return self._with_prompt(item, decide_again(item.question, texts), texts)
+        decided = self._cascade.decide(item.question, texts, item.namesakes)
+        return self._with_prompt(item, decided, texts)
 
     def _with_prompt(
         self, item: _Item, decided: DecidedAgain, texts: Mapping[UUID, str]
@@ -663,7 +621,7 @@ class WhatIfAnswer(Lines):
         if not is_compared:
             return decided
         assert item.started_run is not None
-        unknown = self._counts.shared(item.record) if self._counts is not None else ()
+        unknown = self._cascade.unshared(item.record) if self._cascade is not None else ()
         if unknown:
             return replace(decided, verdict=not_replayable(*unknown))
         verdict = compare_prompts(
@@ -675,7 +633,7 @@ class WhatIfAnswer(Lines):
 
     async def _items(self, requests: Sequence[RecordedEvent]) -> list[_Item]:
         unaffected = await self._unaffected_in(requests)
-        is_known = self._counts is None and not self._request.prompts
+        is_known = self._cascade is None and not self._request.prompts
         needed = [one for one in requests if not (is_known and one.envelope.position in unaffected)]
         # A prompt is made from the run as it was, which takes all of its events.
         types = () if self._request.prompts else _DECIDED_BEHIND
@@ -790,7 +748,7 @@ class WhatIfAnswer(Lines):
         """The runs that other sessions began with, of the names in a request. Only a cascade may
         take the one away that was meant."""
         request = record.request
-        if self._counts is None or not isinstance(request, SpawnRequested):
+        if self._cascade is None or not isinstance(request, SpawnRequested):
             return {}
         registry, asks = self._services.work.registry, request.requester
         found: dict[str, Sequence[UUID]] = {}
@@ -959,13 +917,6 @@ def _run_at(events: Iterable[RecordedEvent], position: int) -> Run | None:
     for step in states(takewhile(lambda one: one.envelope.position <= position, events)):
         run = step.run
     return run
-
-
-def _never_requested(record: RecordedDecision, above: UUID) -> Verdict:
-    if record.refused is not None:
-        return SAME
-    text = f"it would not have been requested: run {above}, which it goes back to, would be refused"
-    return Verdict(verdict="newly-refused", text=text)
 
 
 def _verdict_view(item: _Item, verdict: Verdict) -> WhatIfVerdictView:

@@ -1,29 +1,35 @@
-"""What later decisions would have found, had what is newly refused never run: how many children a
-session has, who asks, and which runs there are to wait for and to share with.
+"""Cascade: decide in the order of the log, each decision with what earlier ones would have changed.
 
-What is newly refused is taken out of the counts for as long as it was counted. What is newly
-allowed was never there, so nobody knows for how long it would have been, and what cannot be decided
-again may have been there or not: the count is between two numbers from then on.
+A run that is newly refused had no place for as long as the record gave it one. A run that was
+refused and may be there now takes a place, nobody knows for how long. A run that cannot be decided
+again may have had its place or not.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 from uuid import UUID
 
-from domain.run.events import ContinuationPlanned, SessionCreated, SpawnRequested
+from domain.run.events import SessionCreated, SpawnRequested
 from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.dependencies import request_field
 from domain.values import rules
 from domain.values.refusals import Refusal
-from domain.what_if.decide_again import AS_RECORDED, DecidedAgain, NamesNow, OtherSession
+from domain.what_if.decide_again import (
+    AS_NAMED,
+    AS_RECORDED,
+    DecidedAgain,
+    NamesNow,
+    OtherSession,
+    Question,
+    decide_again,
+)
 from domain.what_if.record import RecordedDecision
+from domain.what_if.verdict import SAME, Verdict, VerdictName, not_replayable
 
 REMOVED_MAX = 1_000_000
-"""So many are remembered at all: runs that would not have run, or maybe, or by another plan, since
-what they spawned would not have been requested, or by somebody else; and sessions that would have
-had more children."""
+"""How many runs and sessions that would be otherwise are remembered."""
 _NAMES_NOTHING = frozenset({rules.DEPENDENCY_UNKNOWN.name, rules.REFERENCE_UNKNOWN.name})
 _TOO_MANY = frozenset(
     {rules.DEPENDENCY_AMBIGUOUS.name, rules.REFERENCE_AMBIGUOUS.name, rules.SHARED_CONTEXT.name}
@@ -34,188 +40,230 @@ class CascadeTooLarge(Exception):
     """More would be otherwise than can be remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountRange:
-    """A count that lies between two numbers, both included. `unknown` is a run of which nobody
-    knows for how long it would have been counted, `undecided` one of which nobody knows whether it
-    would have been; None when there is none."""
+Fate = Literal["never-ran", "may-run", "undecided"]
+_FATES: Mapping[VerdictName, Fate] = {"newly-refused": "never-ran", "newly-allowed": "may-run"}
+
+
+class OtherRun(NamedTuple):
+    """A run that would be there otherwise than the record says.
+
+    `rule` is the one that refuses it now, None if it would not have been requested.
+    """
+
+    run_id: UUID
+    fate: Fate
+    rule: str | None
+    is_message: bool
+
+    @property
+    def doubt(self) -> str:
+        """What is not known of it."""
+        if self.fate == "may-run":
+            return f"for how long run {self.run_id}, newly allowed, would have run"
+        return f"whether run {self.run_id}, which cannot be decided again, would have run"
+
+
+class CountRange(NamedTuple):
+    """A count between two numbers, both included, and what is missing to know which it is."""
 
     least: int
     most: int
-    unknown: UUID | None = None
-    undecided: UUID | None = None
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """What is not on record of it."""
-        found = []
-        if self.unknown is not None:
-            found.append(f"for how long run {self.unknown}, newly allowed, would have run")
-        if self.undecided is not None:
-            found.append(_undecided(self.undecided))
-        return tuple(found)
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _AddedRuns:
-    """The runs of a tree that were refused, and may be there now, by what another may find of them:
-    its `first`, one of each label and of each that a requester gave, in their order; and two that
-    share with the family, of which one may be the run that is looked at."""
+    """Runs of one session, or of one tree, that were refused and may be there now.
 
-    first: UUID
-    by_label: dict[tuple[str | None, str], UUID] = field(default_factory=dict)
-    labels_of: dict[str, list[str]] = field(default_factory=dict)
-    sharing: list[UUID] = field(default_factory=list)
+    Of each fate, of each label, and of those that share with their family, the first is kept.
+    """
 
-    def add(self, run_id: UUID, requester_key: str, label: str | None, *, shares: bool) -> int:
-        """Remember a run; how many more places that takes."""
-        taken = 0
-        if label is not None:
-            taken += (None, label) not in self.by_label
-            self.by_label.setdefault((None, label), run_id)
-            self.by_label.setdefault((requester_key, label), run_id)
-            labels = self.labels_of.setdefault(requester_key, [])
-            place = bisect_left(labels, label)
-            if labels[place : place + 1] != [label]:
-                labels.insert(place, label)
-                taken += 1
-        if shares and len(self.sharing) < 2:
-            self.sharing.append(run_id)
-            taken += 1
-        return taken
+    count: int = 0
+    first: dict[Fate, OtherRun] = field(default_factory=dict)
+    labels: dict[str, UUID] = field(default_factory=dict)
+    sharing: UUID | None = None
 
-    def named(self, name: Dependency, requester_key: str) -> UUID | None:
-        """A run that a name in a request of this session could stand for."""
-        if name.via != "reference":
-            return self.by_label.get((None, name.name))
-        labels = self.labels_of.get(requester_key, [])
-        place = bisect_left(labels, name.name)
-        found = labels[place : place + 1]
-        if not found or not found[0].startswith(name.name):
-            return None
-        return self.by_label[requester_key, found[0]]
+    def add(self, other: OtherRun, record: RecordedDecision) -> None:
+        """Count one more."""
+        self.count += 1
+        self.first.setdefault(other.fate, other)
+        if record.run.label is not None:
+            self.labels.setdefault(record.run.label, other.run_id)
+        request = record.request
+        shared = request.shared if isinstance(request, SpawnRequested) else None
+        if self.sharing is None and shared is not None and shared.scope == "family" and shared.keys:
+            self.sharing = other.run_id
 
-    def sharing_beside(self, run_id: UUID) -> UUID | None:
-        """Another one that shares with the family."""
-        return next((one for one in self.sharing if one != run_id), None)
+
+_NONE_ADDED = _AddedRuns()
 
 
 @dataclass(slots=True)
-class CascadeCounts:
-    """Follows decisions and releases in the order of the log.
+class Cascade:
+    """What is otherwise after the decisions so far.
 
-    Of what is newly refused `_never_ran` has the rule, None for what would not have been requested,
-    and `_unsent` are the messages among it. `_undecided` is what cannot be decided again: what has
-    a place by the record is in `_unsure` for as long, what was refused in `_perhaps`.
+    `_held` are the runs that have a place by the record, and `_added` those that were refused, by
+    their requester; `_lost_in` (the first of those that ran) and `_added_in` are by their tree.
     """
 
-    _removed: dict[str, dict[UUID, None]] = field(default_factory=dict)
-    _added: dict[str, tuple[int, UUID]] = field(default_factory=dict)
-    _unsure: dict[str, dict[UUID, None]] = field(default_factory=dict)
-    _perhaps: dict[str, tuple[int, UUID]] = field(default_factory=dict)
-    _never_ran: dict[UUID, str | None] = field(default_factory=dict)
-    _unsent: set[UUID] = field(default_factory=set)
-    _undecided: set[UUID] = field(default_factory=set)
+    _runs: dict[UUID, OtherRun] = field(default_factory=dict)
+    _held: dict[str, dict[UUID, OtherRun]] = field(default_factory=dict)
+    _added: dict[str, _AddedRuns] = field(default_factory=dict)
+    _lost_in: dict[str, UUID] = field(default_factory=dict)
+    _added_in: dict[str, _AddedRuns] = field(default_factory=dict)
     _sessions: dict[str, OtherSession] = field(default_factory=dict)
     _known_sessions: dict[OtherSession, OtherSession] = field(default_factory=dict)
-    _removed_in: dict[str, UUID] = field(default_factory=dict)
-    _added_in: dict[str, _AddedRuns] = field(default_factory=dict)
-    _added_count: int = 0
 
-    # How many children there are.
+    def decide(
+        self,
+        question: Question,
+        texts: Mapping[UUID, str],
+        namesakes: Mapping[str, Sequence[UUID]] | None = None,
+    ) -> DecidedAgain:
+        """Decide again with what is otherwise.
+
+        Args:
+            question: The decision.
+            texts: Those that it needs.
+            namesakes: For each name in its request, the runs that sessions of that name began with.
+        """
+        record = question.record
+        run = record.run
+        needed = (run.requester.run_id, run.opened_by if run.continues is not None else None)
+        others = [self._runs[one] for one in needed if one is not None and one in self._runs]
+        never_ran = next((one for one in others if one.fate == "never-ran"), None)
+        if never_ran is not None:
+            return DecidedAgain(_never_requested(record, never_ran))
+        decided = self._decide_in_range(self._changed(question, namesakes or {}), texts)
+        if not others or (record.refused is not None and decided.verdict.verdict == "same"):
+            return decided
+        return DecidedAgain(not_replayable(others[0].doubt))
+
+    def _changed(self, question: Question, namesakes: Mapping[str, Sequence[UUID]]) -> Question:
+        """The question with the requester, the session and the names that there would be."""
+        run = question.record.run
+        sent_to = run.child_session_key if run.continues is not None else None
+        return replace(
+            question,
+            requester_now=self.session(run.requester.session_key),
+            session_now=self.session(sent_to),
+            names=self.names(question.record, namesakes),
+        )
+
+    def _decide_in_range(self, question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
+        """Decide with the least and the most children that its requester may have."""
+        agent_id = question.requester_now.agent_id
+        if agent_id is not None:
+            agent = f'agent "{agent_id}", in the place of its requester,'
+            return DecidedAgain(not_replayable(f"whether {agent} would ask for it"))
+        record = question.record
+        recorded = record.request.facts.active_children
+        counted = self.active_children(record.run.requester.session_key, recorded)
+        now = (question.requester_now, question.session_now, question.names)
+        is_alike = now == (AS_RECORDED, AS_RECORDED, AS_NAMED)
+        question = replace(
+            question,
+            active_children=counted.least,
+            is_unaffected=question.is_unaffected
+            and is_alike
+            and counted.least == counted.most == recorded,
+        )
+        least = decide_again(question, texts)
+        if counted.least == counted.most:
+            return least
+        most = decide_again(replace(question, active_children=counted.most), texts)
+        if least.verdict == most.verdict:
+            return least
+        # A refusal says how many there are. Refused by one rule either way, it says no number.
+        unnumbered = [one.verdict.changed({"text": None}) for one in (least, most)]
+        if unnumbered[0] != unnumbered[1]:
+            return DecidedAgain(not_replayable(*counted.missing))
+        return replace(least, verdict=unnumbered[0])
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
-        """The children of a session that would be counted, of which so many were."""
-        most = max(0, recorded - len(self._removed.get(requester_key, ())))
-        unsure = self._unsure.get(requester_key, {})
-        least = max(0, most - len(unsure))
-        added, perhaps = self._added.get(requester_key), self._perhaps.get(requester_key)
-        undecided = next(iter(unsure), None) or (perhaps[1] if perhaps else None)
-        most += sum(one[0] for one in (added, perhaps) if one)
-        return CountRange(least, most, added[1] if added else None, undecided)
+        """How many children of a session would be counted, of which the record has so many."""
+        held = self._held.get(requester_key, {})
+        added = self._added.get(requester_key, _NONE_ADDED)
+        undecided = [one for one in held.values() if one.fate == "undecided"]
+        most = max(0, recorded - len(held) + len(undecided))
+        doubtful = undecided[:1] or [added.first.get("undecided")]
+        missing = [one.doubt for one in (added.first.get("may-run"), *doubtful) if one is not None]
+        least = max(0, most - len(undecided))
+        return CountRange(least, most + added.count, tuple(missing))
 
     def release(self, requester_key: str, run_id: UUID) -> None:
-        """A child is not counted any more."""
-        for counted in (self._removed, self._unsure):
-            runs = counted.get(requester_key)
-            if runs is None:
-                continue
-            runs.pop(run_id, None)
-            if not runs:
-                del counted[requester_key]
-
-    # Who asks, and for whom.
-
-    def never_ran(self, run: Run) -> UUID | None:
-        """The run but for which this one would not have been requested, and which would not have
-        run: that of its requester, or the one that opened the session a message goes to; None when
-        there is none."""
-        return next((one for one in _needed(run) if one in self._never_ran), None)
-
-    def undecided(self, run: Run) -> str | None:
-        """What is not known of the runs but for which this one would not have been requested."""
-        found = next((one for one in _needed(run) if one in self._undecided), None)
-        return _undecided(found) if found is not None else None
+        """The record counts this child no longer."""
+        held = self._held.get(requester_key, {})
+        held.pop(run_id, None)
+        if not held:
+            self._held.pop(requester_key, None)
 
     def session(self, key: str | None) -> OtherSession:
         """What of a session would be otherwise."""
         return self._sessions.get(key, AS_RECORDED) if key is not None else AS_RECORDED
 
-    # Which runs there are.
-
     def names(self, record: RecordedDecision, namesakes: Mapping[str, Sequence[UUID]]) -> NamesNow:
-        """What the names in a request stand for now. `namesakes` are, for each, the runs that other
-        sessions of that name began with."""
+        """What the names of runs in a request stand for now."""
         request = record.request
         if not isinstance(request, SpawnRequested):
-            return NamesNow()
-        unknown = [*self._unknown_of_refusal(record)]
-        refusal = None
-        for one in request.dependencies:
-            unknown += self._unknown_of_name(record.run, one, namesakes.get(one.name, ()))
-            if refusal is None and one.run_id in self._never_ran:
-                refusal = self._lost(one)
-        respawn = request.respawn
-        if respawn is not None and respawn.run_id in self._never_ran:
-            is_needed = respawn.scripts == "recorded" or respawn.transcript_up_to is not None
-            if is_needed:
-                unknown.append(f"what run {respawn.run_id}, which it was respawned from, had said")
-        return NamesNow(refusal, tuple(unknown))
+            return AS_NAMED
+        unknown = [*self._doubts_of_refusal(record, request)]
+        for name in request.dependencies:
+            unknown += self._doubts_of_name(record.run, name, namesakes.get(name.name, ()))
+        lost = next((one for one in request.dependencies if self._never_ran(one.run_id)), None)
+        again = request.respawn
+        is_taken_over = again is not None and (
+            again.scripts == "recorded" or again.transcript_up_to is not None
+        )
+        if again is not None and is_taken_over and self._never_ran(again.run_id):
+            unknown.append(f"what run {again.run_id}, which it was respawned from, had said")
+        return NamesNow(self._refusal_of(lost) if lost is not None else None, tuple(unknown))
 
-    def _unknown_of_refusal(self, record: RecordedDecision) -> Iterator[str]:
-        """Of a spawn that was refused for the runs that there were."""
+    def _never_ran(self, run_id: UUID) -> bool:
+        other = self._runs.get(run_id)
+        return other is not None and other.fate == "never-ran"
+
+    def _doubts_of_refusal(
+        self, record: RecordedDecision, request: SpawnRequested
+    ) -> Iterator[str]:
+        """Whether a spawn that was refused for the runs that there were would be refused now."""
         refused, root = record.refused, record.run.requester.root_session_key
         if refused is None or refused.step != "admission":
             return
-        request, added = record.request, self._added_in.get(root)
-        is_unbound = isinstance(request, SpawnRequested) and bool(request.dependencies_argument)
+        is_unbound = bool(request.dependencies_argument)
+        added, lost = self._added_in.get(root), self._lost_in.get(root)
         if (is_unbound or refused.rule in _NAMES_NOTHING) and added is not None:
-            yield f"whether it names run {added.first}, which may be there now"
-        removed = self._removed_in.get(root)
-        if (is_unbound or refused.rule in _TOO_MANY) and removed is not None:
-            yield f"whether it is refused without run {removed}, which may not be there now"
+            first = next(iter(added.first.values())).run_id
+            yield f"whether it names run {first}, which may be there now"
+        if (is_unbound or refused.rule in _TOO_MANY) and lost is not None:
+            yield f"whether it is refused without run {lost}, which may not be there now"
 
-    def _unknown_of_name(
+    def _doubts_of_name(
         self, run: Run, name: Dependency, namesakes: Sequence[UUID]
     ) -> Iterator[str]:
-        said = f"which run {request_field(name)} names"
-        if name.run_id in self._undecided:
-            yield _undecided(name.run_id)
+        said, other = f"which run {request_field(name)} names", self._runs.get(name.run_id)
+        if other is not None and other.fate != "never-ran":
+            yield other.doubt
             return
-        added = self._added_in.get(run.requester.root_session_key)
-        meant = added.named(name, run.requester.session_key) if added is not None else None
+        meant = self._added_by_name(run, name)
         if meant is not None:
             yield f"{said}: run {meant} may be there now"
-            return
-        if name.run_id not in self._never_ran or _is_id(name):
-            return
-        others = [one for one in namesakes if one != name.run_id and one not in self._never_ran]
-        if others or name.run_id in self._unsent:
-            yield f"{said} in the place of run {name.run_id}, which would not be there"
+        elif other is not None and not _is_id(name):
+            left = [one for one in namesakes if one != name.run_id and not self._never_ran(one)]
+            if left or other.is_message:
+                yield f"{said} in the place of run {name.run_id}, which would not be there"
 
-    def _lost(self, name: Dependency) -> Refusal:
-        """What is said of the name of a run that would not be there."""
-        field_name, rule = request_field(name), self._never_ran[name.run_id]
+    def _added_by_name(self, run: Run, name: Dependency) -> UUID | None:
+        """The run that may be there now and that a name in a request could stand for."""
+        if name.via != "reference":
+            tree = self._added_in.get(run.requester.root_session_key, _NONE_ADDED)
+            return tree.labels.get(name.name)
+        labels = self._added.get(run.requester.session_key, _NONE_ADDED).labels
+        return next((one for label, one in labels.items() if label.startswith(name.name)), None)
+
+    def _refusal_of(self, name: Dependency) -> Refusal:
+        """The refusal of the name of a run that would not be there."""
+        field_name, rule = request_field(name), self._runs[name.run_id].rule
         if _is_id(name) and rule is not None:
             text = f"{field_name} names run {name.run_id}, which would be refused"
             return rules.DEPENDENCY_FAILED.refusal(text)
@@ -223,119 +271,82 @@ class CascadeCounts:
         text = f"{field_name} names run {name.run_id}, which would not be there"
         return named.refusal(text)
 
-    def shared(self, record: RecordedDecision) -> tuple[str, ...]:
-        """What is not known of the context that a run was given, since others would have shared
-        less with it, or more."""
+    def unshared(self, record: RecordedDecision) -> tuple[str, ...]:
+        """What is not known of the shared context that a run was given."""
         found: dict[str, None] = {}
         for one in record.started.shared_context if record.started is not None else ():
-            if one.run_id in self._never_ran:
+            other = self._runs.get(one.run_id) if one.run_id is not None else None
+            if other is not None and other.fate == "never-ran":
                 text = f"its key {one.key!r} is of run {one.run_id}, which would not be there"
                 found[f"the shared context: {text}"] = None
-            elif one.run_id is not None and one.run_id in self._undecided:
-                found[f"the shared context: {_undecided(one.run_id)}"] = None
-        added = self._added_in.get(record.run.requester.root_session_key)
-        sharing = added.sharing_beside(record.run.run_id) if added is not None else None
-        if sharing is not None:
-            text = f"run {sharing}, which may be there now, shares with its family"
+            elif other is not None:
+                found[f"the shared context: {other.doubt}"] = None
+        added = self._added_in.get(record.run.requester.root_session_key, _NONE_ADDED)
+        if added.sharing is not None:
+            text = f"run {added.sharing}, which may be there now, shares with its family"
             found[f"the shared context: {text}"] = None
         return tuple(found)
 
-    # What came of decisions.
-
     def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
-        """What came of a decision."""
-        verdict, run = decided.verdict, record.run
-        key, root = run.requester.session_key, run.requester.root_session_key
-        is_undecided = verdict.verdict == "not-replayable" and decided.planned is None
-        self._note_session(record, decided, is_undecided=is_undecided)
-        if verdict.verdict == "newly-refused":
-            self._must_be_room()
-            self._removed.setdefault(key, {})[run.run_id] = None
-            self._never_ran[run.run_id] = verdict.rule
-            if run.continues is not None:
-                self._unsent.add(run.run_id)
-        elif verdict.verdict == "newly-allowed":
-            self._add(self._added, record)
-        elif is_undecided:
-            self._must_be_room()
-            self._undecided.add(run.run_id)
-            if record.refused is None:
-                self._unsure.setdefault(key, {})[run.run_id] = None
-            else:
-                self._add(self._perhaps, record)
-        else:
-            return
-        if record.refused is None:
-            self._removed_in.setdefault(root, run.run_id)
+        """Remember the result of a decision.
 
-    def _add(self, counted: dict[str, tuple[int, UUID]], record: RecordedDecision) -> None:
-        """A run that was refused may be there from now on."""
-        run, request = record.run, record.request
-        key = run.requester.session_key
-        if key not in counted:
-            self._must_be_room()
-        count, first = counted.get(key, (0, run.run_id))
-        counted[key] = (count + 1, first)
-        shared = request.shared if isinstance(request, SpawnRequested) else None
-        shares = shared is not None and shared.scope == "family" and bool(shared.keys)
-        root = run.requester.root_session_key
-        if root not in self._added_in:
-            self._added_in[root] = _AddedRuns(run.run_id)
-            self._added_count += 1
-        self._added_count += self._added_in[root].add(run.run_id, key, run.label, shares=shares)
-        self._must_be_room()
-
-    def _note_session(
-        self, record: RecordedDecision, decided: DecidedAgain, *, is_undecided: bool
-    ) -> None:
-        """What the session of a child is, that may spawn or be sent messages. A message that is
-        refused leaves it as it was."""
-        created = record.created
-        if created is None:
-            return
-        child = _child_key(record, created)
-        is_kept = is_undecided or decided.verdict.verdict == "newly-refused"
-        if is_kept and record.run.continues is not None:
-            return
-        self._sessions.pop(child, None)
-        found = decided.session
-        planned = decided.planned
-        if planned is not None and created.role == "leaf" and not planned.capabilities.can_spawn:
-            # Whoever asks for nothing passes no plan on.
-            found = OtherSession(found.agent_id, None, found.named_model, found.workspace)
-        if is_kept or found == AS_RECORDED:
-            return
-        self._must_be_room()
-        # A history has many children, and few plans.
-        self._sessions[child] = self._known_sessions.setdefault(found, found)
-
-    def _must_be_room(self) -> None:
-        found = (self._never_ran, self._undecided, self._sessions, self._added, self._perhaps)
-        if sum(map(len, found)) + self._added_count >= REMOVED_MAX:
+        Raises:
+            CascadeTooLarge: More would be otherwise than can be remembered.
+        """
+        name, run, other = decided.verdict.verdict, record.run, None
+        fate = _FATES.get(name)
+        if name == "not-replayable" and decided.planned is None:
+            fate = "undecided"
+        if fate is not None:
+            is_message = run.continues is not None
+            other = OtherRun(run.run_id, fate, decided.verdict.rule, is_message)
+            self._note_run(record, other)
+        self._note_session(record, decided, is_created=fate not in ("never-ran", "undecided"))
+        if len(self._runs) + len(self._sessions) > REMOVED_MAX:
             raise CascadeTooLarge(
                 f"more than {REMOVED_MAX} runs would not have run, or by another plan, or sessions"
                 " have more children; ask for a shorter range"
             )
 
+    def _note_run(self, record: RecordedDecision, other: OtherRun) -> None:
+        requester = record.run.requester
+        key, root = requester.session_key, requester.root_session_key
+        self._runs[other.run_id] = other
+        if record.refused is None:
+            self._held.setdefault(key, {})[other.run_id] = other
+            self._lost_in.setdefault(root, other.run_id)
+        else:
+            self._added.setdefault(key, _AddedRuns()).add(other, record)
+            self._added_in.setdefault(root, _AddedRuns()).add(other, record)
 
-def _needed(run: Run) -> Iterator[UUID]:
-    """The runs but for which this one would not have been requested."""
-    needed = (run.requester.run_id, run.opened_by if run.continues is not None else None)
-    return (one for one in needed if one is not None)
+    def _note_session(
+        self, record: RecordedDecision, decided: DecidedAgain, *, is_created: bool
+    ) -> None:
+        """Remember a session of a child that may spawn, or be sent messages. A message that is
+        refused leaves it as it is."""
+        created, is_message = record.created, record.run.continues is not None
+        if created is None or (is_message and not is_created):
+            return
+        is_first = isinstance(created, SessionCreated)
+        child = created.child_session_key if is_first else record.run.child_session_key
+        assert child is not None
+        self._sessions.pop(child, None)
+        session, planned = decided.session, decided.planned
+        if planned is not None and created.role == "leaf" and not planned.capabilities.can_spawn:
+            # A session that cannot spawn passes no plan on.
+            session = replace(session, plan=None)
+        if is_created and session != AS_RECORDED:
+            # A history has many children, and few plans.
+            self._sessions[child] = self._known_sessions.setdefault(session, session)
 
 
-def _undecided(run_id: UUID) -> str:
-    return f"whether run {run_id}, which cannot be decided again, would have run"
+def _never_requested(record: RecordedDecision, other: OtherRun) -> Verdict:
+    if record.refused is not None:
+        return SAME
+    text = f"run {other.run_id}, which it goes back to, would be refused"
+    return Verdict(verdict="newly-refused", text=f"it would not have been requested: {text}")
 
 
 def _is_id(name: Dependency) -> bool:
-    """Whether the run was named by its id."""
+    """Return True if the run was named by its id."""
     return name.name.replace("-", "").lower() == name.run_id.hex
-
-
-def _child_key(record: RecordedDecision, created: SessionCreated | ContinuationPlanned) -> str:
-    """The session of the child."""
-    if isinstance(created, SessionCreated):
-        return created.child_session_key
-    assert record.run.child_session_key is not None
-    return record.run.child_session_key

@@ -92,7 +92,7 @@ async def test_a_cascade_that_cannot_remember_all_of_it_says_so(
 ) -> None:
     if verdict != PLANNED:
         # The history has runs that were told of hooks that it does not configure.
-        monkeypatch.setattr(cascades.CascadeCounts, "_note_session", lambda *_, **__: None)
+        monkeypatch.setattr(cascades.Cascade, "_note_session", lambda *_, **__: None)
     found = await lines(url, tmp_path, patch=patch, cascade=True)
     assert sum(one.get("verdict") == verdict for one in found) > 1
     monkeypatch.setattr(cascades, "REMOVED_MAX", 1)

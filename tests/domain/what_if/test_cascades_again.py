@@ -12,7 +12,7 @@ from domain.run.facts import Dependency, RespawnFacts
 from domain.session.role import capabilities_at
 from domain.values.shared_values import SharedChange, SharedContextRequest, SharedKey
 from domain.what_if import cascade
-from domain.what_if.cascade import CascadeCounts, CascadeTooLarge, CountRange
+from domain.what_if.cascade import Cascade, CascadeTooLarge, CountRange
 from domain.what_if.decide_again import AS_RECORDED, DecidedAgain, OtherSession
 from domain.what_if.verdict import SAME, Verdict, not_replayable
 from tests.support.builders import run_histories as past
@@ -32,28 +32,26 @@ def child(number: int, agent_id: str | None = "writer", **values: Any) -> Spawn:
     return Spawn(number=number, agent_id=agent_id, **values)
 
 
-def noted(counts: CascadeCounts, asked: Spawn, then: Values, now: Values) -> DecidedAgain:
+def noted(counts: Cascade, asked: Spawn, then: Values, now: Values) -> DecidedAgain:
     """It is decided again, and taken in."""
-    record = asked.record(then)
-    session = counts.session(record.run.child_session_key) if isinstance(asked, Sent) else None
-    decided = asked.again(
-        then,
-        now,
-        requester_now=counts.session(_key(asked)),
-        session_now=session or AS_RECORDED,
-        names=counts.names(record, {}),
-    )
-    counts.note(record, decided)
+    decided = asked.again(then, now, decide=counts.decide)
+    counts.note(asked.record(then), decided)
     return decided
 
 
-def _key(asked: Spawn) -> str:
-    return str(asked.requester.get("session_key", ROOT))
+def newly_allowed(number: int) -> str:
+    """What is not known of such a run."""
+    return f"for how long run {run_id(number)}, newly allowed, would have run"
 
 
-def following(asked: Iterable[Spawn], then: Values, now: Values) -> CascadeCounts:
+def undecided(number: int) -> str:
+    """What is not known of a run that cannot be decided again."""
+    return f"whether run {run_id(number)}, which cannot be decided again, would have run"
+
+
+def following(asked: Iterable[Spawn], then: Values, now: Values) -> Cascade:
     """What came of these in their order."""
-    counts = CascadeCounts()
+    counts = Cascade()
     for one in asked:
         noted(counts, one, then, now)
     return counts
@@ -86,15 +84,15 @@ def test_one_that_was_refused_before_was_counted_in_neither() -> None:
 
 def test_what_is_newly_allowed_may_be_at_work_still_or_not() -> None:
     counts = following([child(1), child(2)], STRICT, BASE)
-    assert counts.active_children(ROOT, 3) == CountRange(3, 5, run_id(1))
+    assert counts.active_children(ROOT, 3) == CountRange(3, 5, (newly_allowed(1),))
     counts.release(ROOT, run_id(1))
-    assert counts.active_children(ROOT, 3) == CountRange(3, 5, run_id(1))
+    assert counts.active_children(ROOT, 3) == CountRange(3, 5, (newly_allowed(1),))
 
 
 def test_both_are_reckoned_together() -> None:
     counts = following([child(1)], BASE, STRICT)
     noted(counts, child(2), STRICT, BASE)
-    assert counts.active_children(ROOT, 3) == CountRange(2, 3, run_id(2))
+    assert counts.active_children(ROOT, 3) == CountRange(2, 3, (newly_allowed(2),))
 
 
 def test_what_is_prepared_still_has_its_place_already() -> None:
@@ -106,50 +104,59 @@ UNDECIDED = DecidedAgain(not_replayable("something"))
 
 
 def test_what_cannot_be_decided_may_have_been_there_or_not() -> None:
-    counts = CascadeCounts()
+    counts = Cascade()
     counts.note(child(1).record(BASE), UNDECIDED)
     counts.note(child(2).record(STRICT), UNDECIDED)
-    assert counts.active_children(ROOT, 3) == CountRange(2, 4, None, run_id(1))
+    assert counts.active_children(ROOT, 3) == CountRange(2, 4, (undecided(1),))
     counts.release(ROOT, run_id(1))
-    assert counts.active_children(ROOT, 2) == CountRange(2, 3, None, run_id(2))
-    below_it = Spawn(requester=below(run_id=run_id(1))).record(BASE).run
-    assert counts.never_ran(below_it) is None
-    assert counts.undecided(below_it) == (
-        f"whether run {run_id(1)}, which cannot be decided again, would have run"
-    )
-    assert counts.undecided(child(3).record(BASE).run) is None
+    assert counts.active_children(ROOT, 2) == CountRange(2, 3, (undecided(2),))
+    below_it = Spawn(number=3, requester=below(run_id=run_id(1)))
+    assert noted(counts, below_it, BASE, BASE).verdict.missing == (undecided(1),)
+    assert noted(counts, child(4), BASE, BASE).verdict == SAME
 
 
 def test_what_is_created_and_only_told_something_unknown_is_there() -> None:
-    counts = CascadeCounts()
+    counts = Cascade()
     planned = child(1).again(BASE, BASE).planned
     counts.note(child(1).record(BASE), DecidedAgain(not_replayable("a prompt"), planned))
     assert counts.active_children(ROOT, 3) == CountRange(3, 3)
-    assert counts.undecided(Spawn(requester=below(run_id=run_id(1))).record(BASE).run) is None
+    below_it = Spawn(number=2, requester=below(run_id=run_id(1)))
+    assert noted(counts, below_it, BASE, BASE).verdict == SAME
 
 
-def test_what_a_run_that_never_was_asked_for_was_not_asked_for() -> None:
+NEVER_ASKED = "it would not have been requested: run {}, which it goes back to, would be refused"
+
+
+@pytest.mark.parametrize(
+    ("asked", "above"),
+    [
+        (child(2, requester=below(run_id=run_id(1))), 1),
+        (child(3), None),
+        (child(4, requester=below(run_id=run_id(9))), None),
+        # The message is to the session of run 1.
+        (Sent(agent_id="writer", number=5), 1),
+    ],
+)
+def test_what_a_run_that_never_was_asked_for_was_not_asked_for(
+    asked: Spawn, above: int | None
+) -> None:
     counts = following([child(1)], BASE, STRICT)
-    asked = child(2, requester=below(run_id=run_id(1)))
-    assert counts.never_ran(asked.record(BASE).run) == run_id(1)
-    assert counts.never_ran(child(3).record(BASE).run) is None
-    other = child(4, requester=below(run_id=run_id(9)))
-    assert counts.never_ran(other.record(BASE).run) is None
+    found = noted(counts, asked, BASE, BASE).verdict
+    text = NEVER_ASKED.format(run_id(above)) if above is not None else None
+    assert found == (Verdict(verdict="newly-refused", text=text) if text is not None else SAME)
 
 
 def test_that_goes_down_the_tree() -> None:
     counts = following([child(1)], BASE, STRICT)
-    deeper = child(2, agent_id="main", requester=below(run_id=run_id(1)))
-    counts.note(deeper.record(BASE), DecidedAgain(Verdict(verdict="newly-refused")))
-    deepest = child(3, requester=below(1, run_id=run_id(2)))
-    assert counts.never_ran(deepest.record(BASE).run) == run_id(2)
+    noted(counts, child(2, agent_id="main", requester=below(run_id=run_id(1))), BASE, STRICT)
+    deepest = noted(counts, child(3, requester=below(1, run_id=run_id(2))), BASE, STRICT).verdict
+    assert deepest.text == NEVER_ASKED.format(run_id(2))
 
 
-def test_a_message_to_a_session_that_never_began_was_not_sent() -> None:
-    """The message is to the session of run 1."""
+def test_what_was_refused_of_a_run_that_never_was_is_the_same() -> None:
     counts = following([child(1)], BASE, STRICT)
-    assert counts.never_ran(Sent(agent_id="writer").record(BASE).run) == run_id(1)
-    assert counts.never_ran(child(1).record(BASE).run) is None
+    asked = child(2, requester=below(run_id=run_id(1)), active_children=5)
+    assert noted(counts, asked, BASE, BASE).verdict == SAME
 
 
 def test_the_places_that_would_be_taken_decide() -> None:
@@ -192,7 +199,7 @@ def test_one_whose_plan_is_as_it_was_has_the_recorded_one(change: Values) -> Non
 
 def test_the_tools_of_a_requester_are_those_that_it_would_have() -> None:
     denied = but(BASE, {"tools": {"subagents": {"tools": {"deny": ["sessions_spawn"]}}}})
-    counts = CascadeCounts()
+    counts = Cascade()
     plan = noted(counts, child(1), BASE, denied).planned
     recorded = child(1).record(BASE).created
     assert plan is not None
@@ -212,7 +219,7 @@ def test_a_request_of_before_tools_were_recorded_is_not_judged_by_them() -> None
 
 def test_one_that_could_not_spawn_and_can_now_asks_with_the_tools_of_now() -> None:
     flat = limits("writer", allowAgents=["*"], maxSpawnDepth=1)
-    counts = CascadeCounts()
+    counts = Cascade()
     noted(counts, child(1), flat, BASE)
     leaf = child(1).record(flat).created
     assert leaf is not None
@@ -263,7 +270,7 @@ def routed() -> Spawn:
 def test_a_message_goes_to_the_agent_that_its_session_would_be_of() -> None:
     """However many have come before it, and whatever came of them."""
     then, now = routing(None), routing("agent")
-    counts = CascadeCounts()
+    counts = Cascade()
     assert noted(counts, routed(), then, now).verdict.verdict == "different-agent"
     assert counts.session(CHILD).agent_id == "writer"
     crowded = Sent(agent_id="main", number=2, active_children=3)
@@ -281,7 +288,7 @@ def test_a_message_goes_to_the_agent_that_its_session_would_be_of() -> None:
 def test_a_message_to_an_agent_that_is_gone_goes_to_the_one_in_its_place() -> None:
     then, now = routing("agent"), routing("agent")
     now["agents"]["list"].pop()
-    counts = CascadeCounts()
+    counts = Cascade()
     there = routed().changed(
         receipts=(receipt("router", "empty", output=ref(SAID), exit_code=0, candidate="writer"),),
         candidates=(candidate("router", "writer"),),
@@ -295,7 +302,7 @@ def test_a_message_to_an_agent_that_is_gone_goes_to_the_one_in_its_place() -> No
 
 def test_a_message_goes_by_the_model_that_its_spawn_would_have_named() -> None:
     aliased = {"agents": {"defaults": {"models": {"acme/large": {"alias": "our best"}}}}}
-    counts = CascadeCounts()
+    counts = Cascade()
     then, now = BASE, but(BASE, aliased)
     found = noted(counts, child(1, model="our best"), then, now).verdict
     assert found.verdict == "different-model"
@@ -322,7 +329,7 @@ def test_a_child_works_in_the_folder_that_its_requester_would_have() -> None:
         return but(BASE, {"agents": {"list": listed}})
 
     then, now = working("/srv/here"), working("/srv/there")
-    counts = CascadeCounts()
+    counts = Cascade()
     first = noted(counts, child(1), then, now).verdict
     assert first.difference is not None
     assert first.difference.field == "/workspaceDir"
@@ -418,7 +425,7 @@ def test_a_name_that_stood_for_none_may_mean_a_run_that_is_newly_allowed() -> No
     """Both were refused for want of a place."""
     full = but(BASE, FEW)
     unbound = child(3, active_children=1, changes={"dependencies_argument": ref("names")})
-    assert noted(CascadeCounts(), unbound, full, BASE).verdict == SAME
+    assert noted(Cascade(), unbound, full, BASE).verdict == SAME
     counts = following([child(9, active_children=1)], full, BASE)
     assert noted(counts, unbound, full, BASE).verdict.missing == (
         f"whether it names run {run_id(9)}, which may be there now",
@@ -432,16 +439,22 @@ def test_what_was_refused_for_too_much_may_be_allowed_without_one_that_never_was
     assert noted(counts, refused, BASE, STRICT).verdict.missing == (
         f"whether it is refused without run {run_id(1)}, which may not be there now",
     )
-    assert noted(CascadeCounts(), refused, BASE, STRICT).verdict == SAME
+    assert noted(Cascade(), refused, BASE, STRICT).verdict == SAME
 
 
 def test_what_names_a_run_that_cannot_be_decided_cannot_be_either() -> None:
-    counts = CascadeCounts()
+    counts = Cascade()
     counts.note(LABELLED.record(BASE), UNDECIDED)
     found = noted(counts, naming(2, "chainAfter"), BASE, BASE).verdict
-    assert found.missing == (
-        f"whether run {run_id(1)}, which cannot be decided again, would have run",
-    )
+    assert found.missing == (undecided(1),)
+
+
+def test_what_named_a_refused_run_by_its_id_is_unknown_once_that_may_run() -> None:
+    full = but(BASE, FEW)
+    counts = following([child(1, active_children=1)], full, BASE)
+    waits = {"refused_by": "dependency_failed", "step": "admission"}
+    found = noted(counts, naming(2, "dependsOn", str(run_id(1)), **waits), full, BASE).verdict
+    assert found.missing == (newly_allowed(1),)
 
 
 @pytest.mark.parametrize(
@@ -467,26 +480,26 @@ def test_what_a_run_that_never_was_had_shared_is_named() -> None:
         SharedKey(key="goal", session_key=ROOT, value=ref('"g"'), run_id=run_id(1)),
         SharedKey(key="other", session_key=ROOT, value=ref('"o"'), run_id=run_id(8)),
     )
-    found = counts.shared(replace(told, started=past.started(shared_context=keys)))
+    found = counts.unshared(replace(told, started=past.started(shared_context=keys)))
     (missing,) = found
     assert "'goal'" in missing
     assert str(run_id(1)) in missing
-    assert counts.shared(replace(told, started=past.started(shared_context=keys[1:]))) == ()
+    assert counts.unshared(replace(told, started=past.started(shared_context=keys[1:]))) == ()
     counts.note(child(8).record(BASE), UNDECIDED)
-    assert len(counts.shared(replace(told, started=past.started(shared_context=keys)))) == 2
+    assert len(counts.unshared(replace(told, started=past.started(shared_context=keys)))) == 2
 
 
 def test_what_is_newly_allowed_shares_with_its_family_too() -> None:
     shares = SharedContextRequest(keys=(SharedChange(key="goal", value=ref('"g"')),))
     counts = following([child(1, changes={"shared": shares})], STRICT, BASE)
     told = child(2, agent_id=None).record(BASE)
-    (missing,) = counts.shared(replace(told, started=past.started()))
+    (missing,) = counts.unshared(replace(told, started=past.started()))
     assert missing == (
         f"the shared context: run {run_id(1)}, which may be there now, shares with its family"
     )
     child_alone = shares.changed({"scope": "child"})
     none = following([child(1, changes={"shared": child_alone})], STRICT, BASE)
-    assert none.shared(replace(told, started=past.started())) == ()
+    assert none.unshared(replace(told, started=past.started())) == ()
 
 
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,7 +522,7 @@ def test_whoever_runs_as_it_did_is_counted_and_the_unknown_lies_between(
     steps: list[tuple[int, str]],
 ) -> None:
     """A plain ledger beside it: who holds a place now, and who would for sure."""
-    counts, recorded, sure, perhaps = CascadeCounts(), set[int](), set[int](), list[int]()
+    counts, recorded, sure, perhaps = Cascade(), set[int](), set[int](), list[int]()
     for number, what in steps:
         if what == "release":
             counts.release(ROOT, run_id(number))
@@ -524,5 +537,5 @@ def test_whoever_runs_as_it_did_is_counted_and_the_unknown_lies_between(
             recorded.add(number)
             sure |= {number} if what == "same" else set()
         found = counts.active_children(ROOT, len(recorded))
-        unknown = run_id(perhaps[0]) if perhaps else None
-        assert found == CountRange(len(sure), len(sure) + len(perhaps), unknown)
+        missing = (newly_allowed(perhaps[0]),) if perhaps else ()
+        assert found == CountRange(len(sure), len(sure) + len(perhaps), missing)

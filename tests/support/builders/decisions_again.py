@@ -4,7 +4,7 @@ Only `domain` is used: nothing is looked at, so folders and credentials are what
 """
 
 import copy
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -457,7 +457,13 @@ class Spawn:
         return replace(question, **changes)
 
     def again(
-        self, then: Values, now: Values, *, erased: Collection[str] = (), **changes: Any
+        self,
+        then: Values,
+        now: Values,
+        *,
+        erased: Collection[str] = (),
+        decide: Callable[[Question, Mapping[UUID, str]], DecidedAgain] = decide_again,
+        **changes: Any,
     ) -> DecidedAgain:
         """What comes of it, recorded under the first configuration and decided again under the
         second. Only the texts that are said to be needed are at hand, but for the `erased`."""
@@ -468,7 +474,7 @@ class Spawn:
             for one in texts_needed(question)
             if one.id in self.texts.known and one.id not in gone
         }
-        return decide_again(question, texts)
+        return decide(question, texts)
 
 
 @dataclass(frozen=True, kw_only=True)
