@@ -186,8 +186,8 @@ class Cascade:
         added = self._added.get(requester_key, _NONE_ADDED)
         undecided = [one for one in held.values() if one.fate == "undecided"]
         most = max(0, recorded - len(held) + len(undecided))
-        doubtful = undecided[:1] or [added.first.get("undecided")]
-        missing = [one.doubt for one in (added.first.get("may-run"), *doubtful) if one is not None]
+        doubtful = next(iter(undecided), added.first.get("undecided"))
+        missing = [one.doubt for one in (added.first.get("may-run"), doubtful) if one is not None]
         least = max(0, most - len(undecided))
         return CountRange(least, most + added.count, tuple(missing))
 
@@ -327,8 +327,9 @@ class Cascade:
         created, is_message = record.created, record.run.continues is not None
         if created is None or (is_message and not is_created):
             return
-        is_first = isinstance(created, SessionCreated)
-        child = created.child_session_key if is_first else record.run.child_session_key
+        child = record.run.child_session_key
+        if isinstance(created, SessionCreated):
+            child = created.child_session_key
         assert child is not None
         self._sessions.pop(child, None)
         session, planned = decided.session, decided.planned

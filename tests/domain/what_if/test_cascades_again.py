@@ -530,7 +530,7 @@ def test_whoever_runs_as_it_did_is_counted_and_the_unknown_lies_between(
             sure.discard(number)
             continue
         then, now = {"refuse": (BASE, STRICT), "allow": (STRICT, BASE), "same": (BASE, BASE)}[what]
-        noted(counts, child(number), then, now)
+        counts.note(child(number).record(then), child(number).again(then, now))
         if what == "allow":
             perhaps.append(number)
         else:
