@@ -2,7 +2,8 @@
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 from application.context.shared_context import SharedStart, read_shared_start
 from application.coordination.lane import QueuedChild
@@ -22,7 +23,6 @@ from domain.context.fork import inherited_rows
 from domain.context.thread_binding import Origin, read_origin
 from domain.plan.model import fallback_models
 from domain.prompt.child_prompt import ComposedPrompt
-from domain.prompt.pieces import TextPart
 from domain.prompt.run_prompt import address_refs, attachments_step, compose_run_prompt
 from domain.run.commands import StartRun
 from domain.run.events import ContinuationPlanned, SessionCreated
@@ -38,6 +38,9 @@ def attachments_dir(run: Run) -> str | None:
         return None
     return posixpath.join(step.root, step.relative)
 
+
+FRAMES_MAX = 256
+"""Number of agents and models whose fallback models are kept."""
 
 HISTORY_FILES_MAX = 500
 """Of so many runs before it, the newest, a run is told where they are."""
@@ -107,12 +110,8 @@ class LaunchComposer:
         shared = await read_shared_start(self._work, run, opened, text_store)
         prompt = await self._compose(run, opened, shared, child)
         await self._ensure_folders(run, opened, is_recorded=is_recorded)
-        launch = await self._launch(run, opened, runtime, prompt, child)
-        launch = replace(
-            launch,
-            shared_context=shared.whole(),
-            traceparent=await self._traceparent(run) if is_recorded else None,
-        )
+        traceparent = await self._traceparent(run) if is_recorded else None
+        launch = await self._launch(run, opened, runtime, prompt, child, shared, traceparent)
         start = StartRun(
             epoch=run.epoch,
             runtime=runtime.type,
@@ -132,6 +131,8 @@ class LaunchComposer:
         runtime: Runtime,
         prompt: ComposedPrompt,
         child: QueuedChild | None,
+        shared: SharedStart,
+        traceparent: str | None,
     ) -> Launch:
         """All that the record says of it, and what only this server knows."""
         pinned = await self._work.configurations.at(run.config_revision)
@@ -150,11 +151,14 @@ class LaunchComposer:
             message=prompt.message,
             model=plan.model_reference,
             fallback_models=_fallback_models(
-                pinned.configuration.effective_agent(run.agent_id), run
+                pinned.configuration.effective_agent(run.agent_id),
+                plan.model_source,
+                plan.model_reference,
             ),
             thinking=plan.thinking,
             tools_allow=plan.tools_allow,
             tools_deny=plan.tools_deny,
+            shared_context=shared.whole(),
             workspace_dir=plan.workspace_dir,
             attachments_dir=attachments_dir(opened),
             history_files=await self._history(run, opened),
@@ -166,6 +170,7 @@ class LaunchComposer:
             lane=run.lane,
             environment=await self._credentials.environment(pinned, run.agent_id),
             url=self.url,
+            traceparent=traceparent,
             token=self._tokens.mint(run.run_id, run.epoch),
         )
 
@@ -187,21 +192,24 @@ class LaunchComposer:
         assert run.plan is not None
         assert run.agent_id is not None
         folder, source = run.plan.workspace_dir, run.plan.workspace_source
-        try:
-            if folder is not None and source == "agent":
-                missing = await self._folders.missing(folder)
-                if missing is not None and is_recorded:
-                    await self._folders.make(*missing)
-        except OSError as error:
-            raise CannotLaunch(
-                "not_executable", unusable_workspace_text(error, run.agent_id)
-            ) from None
         # Before sources were recorded, links were not resolved either.
         if folder is not None and source and not await self._folders.is_still(folder):
-            raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
+            if source == "agent" and is_recorded:
+                await self._make_folder(folder, run.agent_id)
+            if not await self._folders.is_still(folder):
+                raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
         attached = attachments_dir(opened)
         if attached is not None and not await self._folders.is_still(attached):
             raise CannotLaunch("not_executable", _ATTACHED_GONE)
+
+    async def _make_folder(self, folder: str, agent_id: str) -> None:
+        try:
+            missing = await self._folders.missing(folder)
+            if missing is not None:
+                await self._folders.make(*missing)
+        except OSError as error:
+            text = unusable_workspace_text(error, agent_id)
+            raise CannotLaunch("not_executable", text) from None
 
     async def _history(self, run: Run, opened: Run) -> tuple[str, ...]:
         """What was said in the session before. The file of what it begins with may have been made
@@ -276,12 +284,12 @@ class LaunchComposer:
         return await self._work.event(ContinuationPlanned, run.run_id)
 
 
-def _fallback_models(agent: EffectiveAgent, run: Run) -> tuple[str, ...]:
-    assert run.plan is not None
+@lru_cache(maxsize=FRAMES_MAX)
+def _fallback_models(agent: EffectiveAgent, source: str, taken: str | None) -> tuple[str, ...]:
     return fallback_models(
         agent.model_settings,
-        source=run.plan.model_source,
-        taken=run.plan.model_reference,
+        source=source,
+        taken=taken,
         served=served_models_of(agent.runtime),
         aliases=agent.aliases,
         known=agent.known_models,
@@ -293,14 +301,18 @@ def _store_parts(prompt: ComposedPrompt, text_store: TextStore) -> tuple[PromptP
         "systemPrompt": prompt.system_prompt.encode(),
         "message": prompt.message.encode(),
     }
-    return tuple(_store_part(part, texts[part.of], text_store) for part in prompt.parts)
-
-
-def _store_part(part: TextPart, text: bytes, text_store: TextStore) -> PromptPart:
-    return PromptPart(
-        of=part.of,
-        source=part.source,
-        start=part.start,
-        end=part.end,
-        hmac=text_store.hash(text[part.start : part.end]),
+    stretches = [texts[part.of][part.start : part.end] for part in prompt.parts]
+    # Separators are equal.
+    hashes = {stretch: text_store.hash(stretch) for stretch in set(stretches)}
+    return tuple(
+        [
+            PromptPart(
+                of=part.of,
+                source=part.source,
+                start=part.start,
+                end=part.end,
+                hmac=hashes[stretch],
+            )
+            for part, stretch in zip(prompt.parts, stretches, strict=True)
+        ]
     )

@@ -1,6 +1,7 @@
 """The `spawnlog.hooks` section: who is asked and told over HTTP about sub-agents."""
 
 import re
+from functools import cached_property
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -148,7 +149,7 @@ class HooksSection(OwnSection):
             "onSubagentEnded": self.on_subagent_ended,
         }[name]
 
-    @property
+    @cached_property
     def configured(self) -> tuple[AnyHook, ...]:
         """The names of those that are configured, in the order above."""
         return tuple(name for name in HOOKS if self.named(name) is not None)

@@ -8,10 +8,18 @@ shared context. The task stands in the message alone.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from domain.context.bootstrap_files import BootstrapFile
 from domain.context.preamble import AFTER_PREAMBLE, preamble_block
-from domain.prompt.pieces import SEPARATOR, Piece, TextPart, join_pieces, separate_pieces
+from domain.prompt.pieces import (
+    SEPARATOR,
+    PartedText,
+    Piece,
+    TextPart,
+    join_pieces,
+    separate_pieces,
+)
 from domain.prompt.role import EVERY_TOOL, SpawnTools, depth_text, role_text, rules_text
 from domain.prompt.untrusted import without_delimiters
 from domain.values.text import single_line
@@ -19,6 +27,8 @@ from domain.values.text import single_line
 LABEL_CHARACTERS_MAX = 200
 KEY_CHARACTERS_MAX = 512
 NAME_CHARACTERS_MAX = 255
+FRAMES_MAX = 256
+"""Number of shapes of a child whose fixed words are kept joined and measured."""
 _MOUNT_HINT = re.compile(r"[A-Za-z0-9._\-/:]+")
 
 
@@ -78,7 +88,7 @@ def compose_prompt(
     surroundings: Surroundings | None = None,
 ) -> ComposedPrompt:
     """The prompt of a first run; `task` are the pieces of the task message."""
-    intro = Piece(source="intro", text=introduction(child))
+    intro = _introduction(child.depth, child.max_spawn_depth, child.is_persistent)
     between = Piece(source=SEPARATOR, text="\n\n")
     return _compose(child, (intro, between, *task) if task else (intro,), surroundings)
 
@@ -90,24 +100,25 @@ def compose_continuation(
     return _compose(child, (Piece(source="message", text=message),), surroundings)
 
 
-def introduction(child: ChildFacts) -> str:
-    """The lines that stand before the task in the first message."""
+@lru_cache(maxsize=FRAMES_MAX)
+def _introduction(depth: int, max_spawn_depth: int, is_persistent: bool) -> PartedText:
+    """Return the lines that stand before the task in the first message."""
     lines = [
         f"[Subagent Context] You are running as a subagent "
-        f"(depth {child.depth}/{child.max_spawn_depth}). "
+        f"(depth {depth}/{max_spawn_depth}). "
         "Results auto-announce to your requester; do not busy-poll for status."
     ]
-    if child.is_persistent:
+    if is_persistent:
         lines.append(
             "[Subagent Context] This subagent session is persistent and remains available for "
             "thread follow-up messages."
         )
     lines.append("Begin. What follows is your whole task; carry it out to completion.")
-    return "\n\n".join(lines)
+    return join_pieces("message", [Piece(source="intro", text="\n\n".join(lines))])
 
 
 def _compose(
-    child: ChildFacts, message: Sequence[Piece], surroundings: Surroundings | None
+    child: ChildFacts, message: Sequence[Piece | PartedText], surroundings: Surroundings | None
 ) -> ComposedPrompt:
     system = join_pieces("systemPrompt", _system_pieces(child, surroundings or Surroundings()))
     joined = join_pieces("message", message)
@@ -116,14 +127,12 @@ def _compose(
     )
 
 
-def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece, ...]:
+def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece | PartedText, ...]:
     preamble = Piece(source="preamble", text=preamble_block(surroundings.preamble))
     after = Piece(source=SEPARATOR, text=AFTER_PREAMBLE if preamble.text else "")
+    frame = _frame(child.depth, child.max_spawn_depth, child.is_persistent, child.tools)
     rest = separate_pieces(
         (
-            Piece(source="role", text=role_text(child.depth)),
-            Piece(source="rules", text=rules_text(child.depth, is_persistent=child.is_persistent)),
-            Piece(source="depth", text=depth_text(child.depth, child.max_spawn_depth, child.tools)),
             Piece(source="session", text=_session_text(child)),
             Piece(source="fork", text=_fork_text(surroundings)),
             *(_bootstrap_piece(file) for file in surroundings.bootstrap),
@@ -132,7 +141,23 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
     )
     shared = surroundings.shared_context
     between = Piece(source=SEPARATOR, text="\n\n" if shared else "")
-    return (preamble, after, *rest, between, *shared)
+    return (preamble, after, frame, *rest, between, *shared)
+
+
+@lru_cache(maxsize=FRAMES_MAX)
+def _frame(depth: int, max_spawn_depth: int, is_persistent: bool, tools: SpawnTools) -> PartedText:
+    """Return the words that are equal for all children of one shape, up to the session's facts.
+
+    The arguments hold no text of a spawn, so nothing that can be erased is kept.
+    """
+    fixed = separate_pieces(
+        (
+            Piece(source="role", text=role_text(depth)),
+            Piece(source="rules", text=rules_text(depth, is_persistent=is_persistent)),
+            Piece(source="depth", text=depth_text(depth, max_spawn_depth, tools)),
+        )
+    )
+    return join_pieces("systemPrompt", (*fixed, Piece(source=SEPARATOR, text="\n\n")))
 
 
 def _session_text(child: ChildFacts) -> str:

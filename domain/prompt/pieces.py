@@ -33,12 +33,18 @@ class PartedText(NamedTuple):
     parts: tuple[TextPart, ...]
 
 
-def join_pieces(of: PromptText, pieces: Iterable[Piece]) -> PartedText:
-    """The pieces one after another; empty ones leave no part."""
+def join_pieces(of: PromptText, pieces: Iterable[Piece | PartedText]) -> PartedText:
+    """Join pieces, and texts that were joined before, one after another. Empty pieces leave no
+    part."""
     texts: list[str] = []
     parts: list[TextPart] = []
     at = 0
     for piece in pieces:
+        if isinstance(piece, PartedText):
+            texts.append(piece.text)
+            parts += [TextPart(of, one.source, at + one.start, at + one.end) for one in piece.parts]
+            at = parts[-1].end if parts else 0
+            continue
         text = replace_unstorable(piece.text)
         if not text:
             continue

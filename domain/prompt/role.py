@@ -1,6 +1,6 @@
 """The fixed words of a child's system prompt: what it is, its rules, what its depth allows."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from domain.session.role import capabilities_at
 
@@ -42,8 +42,7 @@ def rules_text(depth: int, *, is_persistent: bool) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnTools:
+class SpawnTools(NamedTuple):
     """Which of the tools by which a session works with sub-agents its policy leaves it."""
 
     spawn: bool = True

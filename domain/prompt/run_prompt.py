@@ -1,13 +1,15 @@
 """The prompt of a run, composed from what is on record of it and the texts beside the log."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from uuid import UUID
 
 from domain.context.bootstrap_files import BootstrapFile
 from domain.context.fork import forked_entries
 from domain.context.thread_binding import read_origin
-from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, permits_tool
+from domain.plan.tools import CONTROL_TOOL, SPAWN_TOOL, YIELD_TOOL, ToolPolicy
 from domain.prompt.child_prompt import (
+    FRAMES_MAX,
     AttachmentsNote,
     ChildFacts,
     ComposedPrompt,
@@ -18,7 +20,7 @@ from domain.prompt.child_prompt import (
 from domain.prompt.pieces import Contribution, task_pieces
 from domain.prompt.role import SpawnTools
 from domain.prompt.shared_context import SharedValue, shared_pieces
-from domain.run.facts import Ingredient, Plan, StepState
+from domain.run.facts import Ingredient, StepState
 from domain.run.state import Run
 from domain.values.record import ContentRef
 
@@ -29,6 +31,7 @@ SCRIPT_SOURCE = "script:"
 def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
     """Who the child is; `texts` holds the addresses of its thread and of its requester."""
     assert run.child_session_key is not None
+    assert run.plan is not None
     return ChildFacts(
         depth=run.depth,
         max_spawn_depth=max_depth,
@@ -37,16 +40,16 @@ def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> Ch
         requester_session_key=run.requester.session_key,
         requester_channel=_channel(run, texts),
         is_persistent=run.options.mode == "session",
-        tools=_spawn_tools(run.plan),
+        tools=_spawn_tools(ToolPolicy(run.plan.tools_allow, run.plan.tools_deny)),
     )
 
 
-def _spawn_tools(plan: Plan | None) -> SpawnTools:
-    assert plan is not None
+@lru_cache(maxsize=FRAMES_MAX)
+def _spawn_tools(policy: ToolPolicy) -> SpawnTools:
     return SpawnTools(
-        spawn=permits_tool(plan, SPAWN_TOOL),
-        control=permits_tool(plan, CONTROL_TOOL),
-        yield_turn=permits_tool(plan, YIELD_TOOL),
+        spawn=policy.permits(SPAWN_TOOL),
+        control=policy.permits(CONTROL_TOOL),
+        yield_turn=policy.permits(YIELD_TOOL),
     )
 
 

@@ -96,6 +96,8 @@ def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
 
 def without_delimiters(text: str) -> str:
     """The text with every delimiter in it, however disguised, made harmless."""
+    if text.isascii() and "<" not in text:
+        return text
     pieces: list[str] = []
     at = 0
     for mark in disguised_marks(text):

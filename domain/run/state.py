@@ -211,7 +211,10 @@ class Run(Fact):
 
     def step(self, name: StepName) -> StepState | None:
         """The step of this name, if it was begun."""
-        return next((one for one in self.steps if one.name == name), None)
+        for one in self.steps:
+            if one.name == name:
+                return one
+        return None
 
     @property
     def inbox_target(self) -> ContentRef | None:

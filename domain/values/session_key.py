@@ -114,6 +114,8 @@ def child_key(agent_id: str, uuid_text: str) -> SessionKey:
 
 
 def _parts(key: str) -> list[str]:
+    if key.isascii():
+        return list(filter(None, map(str.strip, key.lower().split(":"))))
     trimmed = (fold_part(part) for part in key.split(":"))
     return [part for part in trimmed if part]
 
@@ -140,7 +142,8 @@ def _check_text(key: str) -> None:
     if len(text) > SESSION_KEY_BYTES_MAX:
         raise InvalidSessionKey(too_long)
     # Invisible signs would give one key many spellings that look alike.
-    if any(_is_invisible(sign) for sign in text):
+    is_plain = text.isascii() and text.isprintable()
+    if not is_plain and any(_is_invisible(sign) for sign in text):
         raise InvalidSessionKey(
             "A session key must not contain control characters or invisible formatting characters."
         )

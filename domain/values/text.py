@@ -31,6 +31,8 @@ _DECEIVING_SPANS = (("\u202a", "\u202e"), ("\u2066", "\u206f"), ("\ufff9", "\uff
 
 def replace_unstorable(text: str) -> str:
     """The text with NUL and lone surrogates, which no UTF-8 store takes, replaced by U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 

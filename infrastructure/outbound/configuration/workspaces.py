@@ -75,7 +75,7 @@ def _resolve_existing(path: str) -> str:
     cannot be recorded."""
     if replace_unstorable(path) != path:
         raise OSError(errno.EILSEQ, "its path is not UTF-8")
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):
         os.stat(path)
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     return path

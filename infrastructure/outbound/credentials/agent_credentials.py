@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,6 +84,10 @@ class _Folders:
         """The folder whose file a profile is of."""
         return self.own if found.is_own or self.main is None else self.main
 
+    def have_file(self) -> bool:
+        """Return whether one of them has a file of profiles. A thread costs more than to look."""
+        return is_there(self.own) or (self.main is not None and is_there(self.main))
+
 
 class AgentCredentials:
     """Implements `Credentials`. `agents` is the folder of agents that were given no `agentDir`:
@@ -112,9 +116,14 @@ class AgentCredentials:
         if runtime is None:
             return NOTHING_FOUND
         loaded = self._files_of_revisions.file_of(pinned)
-        if self._has_no_files(loaded, agent):
-            return self._find(loaded, agent, runtime)
-        return await asyncio.to_thread(self._find, loaded, agent, runtime)
+        missing = unset_variables(runtime, loaded)
+        try:
+            folders = self._folders(loaded, agent)
+        except _FileMissing as failure:
+            return FoundCredentials(missing=(*missing, failure.missing))
+        if not folders.have_file():
+            return FoundCredentials(missing=tuple(dict.fromkeys(missing)))
+        return await asyncio.to_thread(self._find, folders, loaded, agent, runtime, missing)
 
     async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
         """What the runtime sets, and the values of the profiles. Raises `SecretMissing`."""
@@ -122,30 +131,24 @@ class AgentCredentials:
         agent = pinned.configuration.effective_agent(agent_id)
         given: Mapping[str, Credential] = {}
         if (runtime := _runtime_of(agent)) is not None:
-            if self._has_no_files(loaded, agent):
-                given = self._resolve(loaded, agent, runtime)
-            else:
-                given = await asyncio.to_thread(self._resolve, loaded, agent, runtime)
+            try:
+                folders = self._folders(loaded, agent)
+            except _FileMissing as failure:
+                raise _gone(agent, failure.missing) from None
+            if folders.have_file():
+                given = await asyncio.to_thread(self._resolve, folders, loaded, agent, runtime)
         return {**given, **_runtime_environment(agent.runtime, loaded)}
-
-    def _has_no_files(self, loaded: LoadedConfiguration, agent: EffectiveAgent) -> bool:
-        """Whether neither folder has a file of profiles: a thread costs more than to look."""
-        try:
-            folders = self._folders(loaded, agent)
-        except _FileMissing:
-            return True
-        both = (folders.own, folders.main) if folders.main is not None else (folders.own,)
-        return not any(is_there(folder) for folder in both)
 
     def _find(
         self,
+        folders: _Folders,
         loaded: LoadedConfiguration,
         agent: EffectiveAgent,
         runtime: CommandRuntime,
+        unset: Sequence[MissingCredential],
     ) -> FoundCredentials:
-        missing = unset_variables(runtime, loaded)
+        missing = list(unset)
         try:
-            folders = self._folders(loaded, agent)
             own, main = self._files(folders, agent, self._read_folder)
         except _FileMissing as failure:
             return FoundCredentials(missing=(*missing, failure.missing))
@@ -171,12 +174,12 @@ class AgentCredentials:
 
     def _resolve(
         self,
+        folders: _Folders,
         loaded: LoadedConfiguration,
         agent: EffectiveAgent,
         runtime: CommandRuntime,
     ) -> Mapping[str, Credential]:
         try:
-            folders = self._folders(loaded, agent)
             own, main = self._files(folders, agent, read_profiles)
             values: dict[str, Credential] = {}
             for one in select_profiles(merge_profiles(own.file, main.file), runtime.env):
@@ -190,11 +193,7 @@ class AgentCredentials:
                     variables=loaded.variables(),
                 )
         except (_FileMissing, ProfileUnresolved) as failure:
-            text = (
-                f'the credentials of agent "{agent.id}" cannot be had any more:'
-                f" {failure.missing.text}; mend it on every server and spawn again"
-            )
-            raise SecretMissing(text) from None
+            raise _gone(agent, failure.missing) from None
         return values
 
     def _files(
@@ -253,6 +252,13 @@ class _FileMissing(Exception):
         text = f'{FILE_NAME} of agent "{agent_id}" {failure}'
         super().__init__(text)
         self.missing = MissingCredential(FILE_NAME, text)
+
+
+def _gone(agent: EffectiveAgent, missing: MissingCredential) -> SecretMissing:
+    return SecretMissing(
+        f'the credentials of agent "{agent.id}" cannot be had any more:'
+        f" {missing.text}; mend it on every server and spawn again"
+    )
 
 
 def _runtime_of(agent: EffectiveAgent) -> CommandRuntime | None:
