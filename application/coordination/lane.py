@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
-from application.log.event_log import Submission
+from application.log.event_log import Following, LaneFacts, LaneQuery
 from application.log.texts import TextStore
 from domain.run.events import SessionCreated
 from domain.run.state import Run
@@ -24,33 +25,32 @@ class QueuedChild:
     is_sharing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedRuns:
-    """Runs that are about to be queued in one lane; `children` says what is known of them."""
-
-    run_ids: Sequence[UUID]
-    lane: str
-    depth: int
-    children: Sequence[QueuedChild] = ()
-
-
-class TakenPlaces(Protocol):
-    """Places for runs, to be taken in the transaction that queues them."""
+class LaneRoom(Protocol):
+    """Room in a lane for runs that are about to be queued in it."""
 
     @property
-    def follow_ups(self) -> Sequence[Submission[Any]]:
-        """The claim of these runs, while there is room and nobody waits who was there first; and
-        the start of those children that can be started at once."""
+    def query(self) -> LaneQuery:
+        """What has to be known of the lane when they are queued."""
+        ...
+
+    def claims(
+        self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
+    ) -> Sequence[Following]:
+        """Claim these runs, as they are queued, while there is room and nobody waits who was there
+        first. Those whose start was prepared are started too, if all is as it was then."""
         ...
 
     def execute(self, runs: Iterable[Run]) -> None:
-        """Execute those of them that were claimed so; `runs` are as they were recorded."""
+        """Execute those of the runs, as they were recorded, that were claimed so."""
         ...
 
 
 class LanePlaces(Protocol):
-    """Takes places in lanes for this process."""
+    """Finds room in lanes for runs of this process."""
 
-    async def take(self, queued: QueuedRuns) -> TakenPlaces | None:
-        """Places for these; None when this process takes no runs any more."""
+    async def room(
+        self, lane: str, depth: int, children: Sequence[QueuedChild] = ()
+    ) -> LaneRoom | None:
+        """Prepare to take places in a lane, and the start of those children that can be started at
+        once. None when this process takes no runs any more."""
         ...

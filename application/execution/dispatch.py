@@ -1,24 +1,24 @@
 """Takes queued runs out of their lanes, first in line first, as long as there is room."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from application.coordination.holder import Holder
-from application.coordination.lane import QueuedChild, QueuedRuns
-from application.execution.execute import RunExecutor
+from application.coordination.lane import QueuedChild
+from application.execution.execute import PreparedStart, RunExecutor
 from application.log.envelope import Provenance
-from application.log.event_log import Change, Decision, LaneQuery, Submission, World
+from application.log.event_log import Change, Decision, Following, LaneFacts, LaneQuery, World
 from application.log.unit_of_work import UnitOfWork
-from application.ports.runtimes import Launch
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.run.facts import EXTERNAL_LANE
 from domain.run.state import Run
 from domain.values.record import run_stream
-from domain.values.refusals import NotYet, Rejected
+from domain.values.refusals import Rejected
 
 CLAIMS_MAX = 16
 
@@ -38,40 +38,22 @@ class Dispatcher:
         """Claim nothing any more for runs that are only about to be queued."""
         self._is_closed = True
 
-    async def take(self, queued: QueuedRuns) -> "ClaimedPlaces | None":
-        """Their claim, and the start of those whose runtime is in this process. They are first in
-        line when nobody waits; what is not claimed so waits for its turn."""
-        if self._is_closed or queued.lane == EXTERNAL_LANE:
+    async def room(
+        self, lane: str, depth: int, children: Sequence[QueuedChild] = ()
+    ) -> "ClaimedRoom | None":
+        """Prepare the claim of runs, and the start of those whose runtime is in this process. What
+        is not claimed then waits for its turn."""
+        if self._is_closed or lane == EXTERNAL_LANE:
             return None
-        holder = self._holder.name
-        starts = [await self._executing.start_with_claim(one, holder) for one in queued.children]
-        launches = {one.launch.run_id: one.launch for one in starts if one is not None}
-        return ClaimedPlaces(
-            self._executing,
-            self._holder,
-            {one.run.run_id: one for one in queued.children},
-            launches,
-            (
-                self._claim_of(queued, holder),
-                *(one.submission for one in starts if one is not None),
-            ),
-        )
-
-    def _claim_of(self, queued: QueuedRuns, holder: str) -> Submission[None]:
-        width, run_ids = self._width(), frozenset(queued.run_ids)
-
-        def claim(world: World) -> Decision[None]:
-            changes = decide_claims(world, holder, width, among=run_ids).changes
-            if not changes:
-                raise NotYet("others are first in line, or the lane is full")
-            return Decision(None, changes)
-
-        return Submission(
-            command_id=self._work.identities.event_id(),
-            streams=(),
-            decide=claim,
-            provenance=self._provenance(),
-            lane=self._query(queued.lane, queued.depth, width),
+        holder, width = self._holder.name, self._width()
+        starts = [await self._executing.prepare_start(one, holder) for one in children]
+        return ClaimedRoom(
+            executing=self._executing,
+            holder=self._holder,
+            claim=Claim(holder, width, self._work.identities.event_id(), self._provenance()),
+            query=self._query(lane, depth, width),
+            children={one.run.run_id: one for one in children},
+            starts={one.launch.run_id: one for one in starts if one is not None},
         )
 
     async def dispatch(self) -> int:
@@ -96,7 +78,7 @@ class Dispatcher:
         width = self._width()
         appended = await self._work.submit(
             (),
-            lambda world: decide_claims(world, self._holder.name, width),
+            lambda world: decide_claims(_lane_of(world), self._holder.name, width),
             self._provenance(),
             lane=self._query(lane, depth, width),
         )
@@ -112,15 +94,44 @@ class Dispatcher:
         return LaneQuery(lane, depth, min(width, CLAIMS_MAX))
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedPlaces:
-    """Implements `TakenPlaces`. `launches` are those of runs that are started with their claim."""
+class Claim(NamedTuple):
+    """A claim of runs in a lane of this width, as it is recorded."""
+
+    holder: str
+    width: int
+    command_id: UUID
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedRoom:
+    """Implements `LaneRoom`. `starts` are those of runs that are started with their claim."""
 
     executing: RunExecutor
     holder: Holder
+    claim: Claim
+    query: LaneQuery
     children: Mapping[UUID, QueuedChild]
-    launches: Mapping[UUID, Launch]
-    follow_ups: tuple[Submission[Any], ...]
+    starts: Mapping[UUID, PreparedStart]
+
+    def claims(
+        self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
+    ) -> list[Following]:
+        """Claim them if they are first in line, and start them."""
+        if lane.next:
+            return []
+        holder, width = self.claim.holder, self.claim.width
+        first = LaneFacts(lane.running, tuple(runs[: self.query.take]))
+        taken, changes = decide_claims(first, holder, width)[:2]
+        if not taken:
+            return []
+        claimed = Following(self.claim.command_id, self.claim.provenance, Decision(None, changes))
+        started = [
+            self.starts[run_id].following(now)
+            for run_id in taken
+            if is_as_prepared and run_id in self.starts
+        ]
+        return [claimed, *started]
 
     def execute(self, runs: Iterable[Run]) -> None:
         """Execute those that this process holds."""
@@ -129,23 +140,22 @@ class ClaimedPlaces:
                 # The lease was lost meanwhile: others decide what becomes of it.
                 continue
             if run.stage == "started":
-                self.executing.take(run, launch=self.launches[run.run_id])
+                self.executing.take(run, launch=self.starts[run.run_id].launch)
             elif run.stage == "queued":
                 self.executing.take(run, child=self.children.get(run.run_id))
 
 
-def decide_claims(
-    world: World, holder: str, width: int, among: Collection[UUID] | None = None
-) -> Decision[tuple[UUID, ...]]:
-    """Claim the next runs of a lane of this width; gives their ids. With `among` only as long as
-    it is one of these that is next."""
+def _lane_of(world: World) -> LaneFacts:
     assert world.lane is not None
-    running = world.lane.running
+    return world.lane
+
+
+def decide_claims(lane: LaneFacts, holder: str, width: int) -> Decision[tuple[UUID, ...]]:
+    """Claim the next runs of a lane of this width, and give their ids."""
+    running = lane.running
     changes: list[Change] = []
     taken: list[UUID] = []
-    for run in world.lane.next:
-        if among is not None and run.run_id not in among:
-            break
+    for run in lane.next:
         command = ClaimRun(holder=holder, lane_width=width, lane_running=running)
         try:
             events = decide(run, command)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
 from application.concurrency.tasks import wait_or_cancel
@@ -15,13 +16,14 @@ from application.coordination.lane import QueuedChild
 from application.execution.end import RunFinalizer, UnwrittenOutput
 from application.execution.entry_writer import EntryWriter
 from application.execution.launch import LaunchComposer, PreparedLaunch
-from application.log.event_log import Decision, LogUnavailable, Submission, World
+from application.log.event_log import Decision, Following, LogUnavailable, World
 from application.log.retry import retry_while_unavailable
 from application.log.texts import TextStore
 from application.log.unit_of_work import (
     RunCommands,
     UnitOfWork,
     decide_commands,
+    provenance_of,
     with_first_entry,
 )
 from application.ports.configurations import SecretMissing
@@ -33,12 +35,12 @@ from application.ports.runtimes import (
     RuntimeSession,
     message_entry,
 )
-from application.ports.transcripts import Transcripts
+from application.ports.transcripts import Transcripts, UnwrittenEntries
 from domain.context.fork import told_entry
 from domain.run.events import RunClaimed
 from domain.run.state import Run
-from domain.spawn.batch import is_as_assumed, speculative
-from domain.values.refusals import LostClaim, NotYet, Rejected, StopWanted, WrongStage
+from domain.spawn.batch import speculative
+from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
 
 # What the end of a runtime means when it was killed: whoever wanted that speaks first.
 
@@ -95,11 +97,21 @@ class _Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class StartWithClaim:
-    """The record of a start, and the launch that is made once it is there."""
+class PreparedStart:
+    """The start of a run, decided on the run as its claim will leave it, and the launch that is
+    made once it is on record."""
 
     launch: Launch
-    submission: Submission[None]
+    run: Run
+    decision: Decision[None]
+    told: UnwrittenEntries
+    command_id: UUID
+
+    def following(self, now: datetime) -> Following:
+        """Return the part of a decision that records it at this moment."""
+        decision = with_first_entry(self.decision, self.told, self.run, now)
+        about = frozenset((self.run.run_id,))
+        return Following(self.command_id, provenance_of(self.run), decision, about)
 
 
 class RunExecutor:
@@ -228,28 +240,24 @@ class RunExecutor:
             return RuntimeEnd(outcome="error", reason="interrupted")
         return await self._follow(execution, began)
 
-    async def start_with_claim(self, child: QueuedChild, holder: str) -> StartWithClaim | None:
-        """The start of a run in the transaction of its claim by this holder; None when something
-        has to stand ready before that, or the run cannot be launched."""
+    async def prepare_start(self, child: QueuedChild, holder: str) -> PreparedStart | None:
+        """Prepare the start of a run that is about to be queued and claimed by this holder; None
+        when something has to stand ready before that, or the run cannot be launched."""
+        if child.is_sharing:
+            return None
         run = speculative(child.run, RunClaimed(holder=holder, attempt=1))
-        launch = None
-        if not child.is_sharing:
-            launch = await self._launch_in_process(run, child)
+        launch = await self._launch_in_process(run, child)
         if launch is None:
             return None
         text_store, prepared = launch
-        told = self._transcripts.unwritten((message_entry(prepared.launch.message),))
-
-        def decide(world: World) -> Decision[None]:
-            now = world.runs.get(run.run_id)
-            requester = world.sessions.get(run.requester.session_key)
-            is_sharing = requester is not None and requester.shared_position is not None
-            if now is None or is_sharing or not is_as_assumed(now, run):
-                raise NotYet("it was not claimed, or what it is given has to be read first")
-            decision = decide_commands(world, (RunCommands(now, (prepared.start,), text_store),))
-            return with_first_entry(decision, told, now, world.now)
-
-        return StartWithClaim(prepared.launch, self._work.follow_up(run, decide))
+        alone = World({run.run_id: run}, {}, run.created_at)
+        return PreparedStart(
+            prepared.launch,
+            run,
+            decide_commands(alone, (RunCommands(run, (prepared.start,), text_store),)),
+            self._transcripts.unwritten((message_entry(prepared.launch.message),)),
+            self._work.identities.event_id(),
+        )
 
     async def _launch_in_process(
         self, run: Run, child: QueuedChild

@@ -14,7 +14,7 @@ from application.ports.files import WorkspaceFolders
 from application.ports.identifiers import ChildTokens
 from application.ports.runtimes import CannotLaunch, Launch
 from application.ports.transcripts import TranscriptFile, Transcripts
-from application.spawn.plan import REPLACED_WORKSPACE
+from application.spawn.workspace import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
 from application.telemetry.trace_context import TraceContexts, traceparent_of_run
 from domain.configuration.configuration import EffectiveAgent

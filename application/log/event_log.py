@@ -147,7 +147,8 @@ class World(NamedTuple):
 
 class Decision(NamedTuple, Generic[T_co]):
     """What to record. `answer` completes the submission's own reservation; without it that stays
-    open under `reserve_run`. `run_answer` completes the one that a run's spawn has left open."""
+    open under `reserve_run`. `run_answer` completes the one that a run's spawn has left open.
+    `following` is what was decided with it, and is recorded behind it in the same transaction."""
 
     result: T_co
     changes: Sequence[Change] = ()
@@ -158,6 +159,16 @@ class Decision(NamedTuple, Generic[T_co]):
     reserve_run: UUID | None = None
     staged: Sequence[StagedFile] = ()
     entries: Sequence[TranscriptRows] = ()
+    following: "Sequence[Following]" = ()
+
+
+class Following(NamedTuple):
+    """A part of a decision that is an append of its own on record, with an actor of its own."""
+
+    command_id: UUID
+    provenance: Provenance
+    decision: Decision[None]
+    about: frozenset[UUID] = frozenset()
 
 
 class Submission(NamedTuple, Generic[T]):

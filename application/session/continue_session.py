@@ -10,7 +10,7 @@ from application.context.prompt_inputs import (
     bootstrap_ingredients,
     preamble_ingredients,
 )
-from application.coordination.lane import LanePlaces, QueuedRuns
+from application.coordination.lane import LanePlaces
 from application.delivery.announce import findings_of
 from application.log.answers import (
     SpawnRefusal,
@@ -30,10 +30,10 @@ from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles
 from application.session.tool_policy import ToolGuard
 from application.spawn.direct_delivery import delivers_directly
-from application.spawn.plan import plan_continuation
 from domain.configuration.configuration import EffectiveAgent
 from domain.delivery.wake import wake_message
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
+from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import YIELD_TOOL
 from domain.run.commands import FailContinuation, QueueMessage, YieldRun
 from domain.run.continuation import CannotYield, must_steer
@@ -41,8 +41,10 @@ from domain.run.decide import decide as decide_run
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.evolve import initial_run
 from domain.run.facts import HOOKS_OF_ENDS, Ingredient, MessageCause
+from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.batch import speculative_state
 from domain.spawn.cascade import CascadeState, streams_of
 from domain.spawn.cascade import decide as decide_cascade
 from domain.spawn.continuation import (
@@ -56,6 +58,8 @@ from domain.spawn.continuation import (
     must_take_messages,
     must_wait,
 )
+from domain.spawn.pipeline import ChildFacts
+from domain.spawn.stages import MESSAGE_STAGES, decide_child
 from domain.values.record import Stamp, run_stream, session_stream
 from domain.values.refusals import (
     ConfigurationMoved,
@@ -91,7 +95,7 @@ class _MessageAttempt:
     last: Run
     requester: Session
     message: Message
-    planned: ContinuationPlanned | IneligiblePlan
+    planned: ContinuationPlanned | RefusedChild
     text_store: TextStore
     pinned: PinnedConfiguration
 
@@ -391,26 +395,34 @@ class SessionContinuation:
         opened: _OpenSession,
         text_store: TextStore,
         pinned: PinnedConfiguration,
-    ) -> ContinuationPlanned | IneligiblePlan:
+    ) -> ContinuationPlanned | RefusedChild:
         last = opened.last
         received = message_received(message, last, opened.requester)
         # Where it will stand is not known yet, and no plan depends on it.
         run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
         assert last.agent_id is not None
         assert last.plan is not None
-        argument = run.thinking_argument
+        argument, folder = run.thinking_argument, last.plan.workspace_dir
         agent = pinned.configuration.effective_agent(last.agent_id)
-        planned = plan_continuation(
-            run,
-            agent,
-            pinned,
-            last.plan,
-            await self._work.contents.text(argument) if argument else None,
-            await self._credentials.found(pinned, agent),
+        # It works where the run before it did.
+        worked_in = WorkspaceFacts(
+            source=last.plan.workspace_source, recorded=folder, chosen=folder
         )
-        if isinstance(planned, IneligiblePlan):
-            return planned
-        return await self._add_ingredients(run, opened.session, planned, text_store, pinned)
+        facts, found = decide_child(
+            MESSAGE_STAGES,
+            ChildFacts(
+                run=run,
+                configuration=pinned.configuration,
+                requester_sandboxed=run.requester.sandboxed,
+                thinking_argument=await self._work.contents.text(argument) if argument else None,
+                agent_id=last.agent_id,
+                credentials=await self._credentials.found(pinned, agent),
+                workspace=ChosenWorkspace(worked_in),
+            ),
+        )
+        if isinstance(found, RefusedChild):
+            return found
+        return await self._add_ingredients(run, opened.session, facts.plan, text_store, pinned)
 
     async def _add_ingredients(
         self,
@@ -470,15 +482,24 @@ class SessionContinuation:
             *(run_stream(one) for one in message.completions),
         )
 
+        # It is as deep as the session, and so in the lane that the run before it was in.
+        room = None
+        if isinstance(attempt.planned, ContinuationPlanned):
+            room = await self._lanes.room(attempt.planned.plan.lane, last.depth)
+
         def decide(world: World) -> Decision[StoredAnswer]:
             pinned.must_be_current(world.config_version)
-            return decide_message(world, message, last, attempt.planned, attempt.text_store)
+            decision = decide_message(world, message, last, attempt.planned, attempt.text_store)
+            if room is None or world.lane is None:
+                return decision
+            family = CascadeState(world.runs, world.sessions)
+            after = speculative_state(family, decision.changes, world.now)
+            run = after.runs.get(message.run_id)
+            if run is None or run.stage != "queued":
+                return decision
+            claims = room.claims(world.lane, world.now, (run,), is_as_prepared=False)
+            return decision._replace(following=claims)
 
-        # It is as deep as the session, and so in the lane that the run before it was in.
-        places = None
-        if isinstance(attempt.planned, ContinuationPlanned):
-            lane = attempt.planned.plan.lane
-            places = await self._lanes.take(QueuedRuns((message.run_id,), lane, last.depth))
         appended = await self._work.submit(
             streams,
             decide,
@@ -491,11 +512,11 @@ class SessionContinuation:
                 config_revision=pinned.revision,
             ),
             reservation=reservation,
-            follow_ups=places.follow_ups if places is not None else (),
+            lane=room.query if room is not None else None,
         )
         run = appended.runs[message.run_id]
-        if places is not None:
-            places.execute((run,))
+        if room is not None:
+            room.execute((run,))
         return SentMessage(run, appended.result, appended.position)
 
 
@@ -511,7 +532,7 @@ def decide_message(
     world: World,
     message: Message,
     last: Run,
-    planned: ContinuationPlanned | IneligiblePlan,
+    planned: ContinuationPlanned | RefusedChild,
     text_store: TextStore,
 ) -> Decision[StoredAnswer]:
     """Go on after the `last` run, or refuse the message; `text_store` has the texts that it and the

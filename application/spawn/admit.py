@@ -22,6 +22,7 @@ from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import EntryFlushes
+from application.spawn.ahead import PROVISIONAL, AheadPreparer, PreparedSpawn
 from application.spawn.attachments import EvaluatedAttachments, evaluate_attachments
 from application.spawn.request import (
     apply_references,
@@ -30,12 +31,6 @@ from application.spawn.request import (
     spawn_commands,
 )
 from application.spawn.respawn import require_recorded_scripts
-from application.spawn.speculation import (
-    NOTHING_FOLLOWS,
-    PROVISIONAL,
-    SpawnSpeculation,
-    Speculation,
-)
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.admission import SpawnPolicy, policy_of
@@ -62,12 +57,12 @@ class AdmissionRequest:
 @dataclass(frozen=True, slots=True)
 class AdmissionResult:
     """The runs as they were recorded, and at which position; `refusal` is the answer to a request
-    that was refused, `speculation` what may have followed."""
+    that was refused, `ahead` what was prepared to follow."""
 
     runs: tuple[Run, ...]
     position: int
     refusal: StoredAnswer | None
-    speculation: Speculation
+    ahead: PreparedSpawn | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +102,12 @@ class Admission:
         self,
         work: UnitOfWork,
         holder: Holder,
-        speculation: SpawnSpeculation,
+        ahead: AheadPreparer,
         flushes: EntryFlushes,
     ) -> None:
         self._work = work
         self._holder = holder
-        self._speculation = speculation
+        self._ahead = ahead
         self._flushes = flushes
 
     async def admit(
@@ -186,15 +181,13 @@ class Admission:
             streams.append(run_stream(parent.run_id))
         basis = _Basis(command.requester_key, known, parent)
         decision = partial(self._decision, commands, admission.keys, basis, pinned, files)
-        following = NOTHING_FOLLOWS
+        ahead = None
         if not names.dependencies and files is None:
             in_hand = inputs_in_hand(resolved, admission.keys)
-            following = await self._speculation.of(
-                basis.world(pinned.revision), decision(), in_hand
-            )
+            ahead = await self._ahead.prepare(basis.world(pinned.revision), decision(), in_hand)
         appended = await self._work.submit(
             streams,
-            decision(following.admission),
+            decision(ahead),
             Provenance(
                 actor=admission.actor,
                 correlation=root,
@@ -203,14 +196,14 @@ class Admission:
                 traceparent=admission.traceparent,
                 config_revision=pinned.revision,
             ),
+            lane=ahead.lane if ahead is not None else None,
             tree=TreeQuery(root) if names.dependencies else None,
             reservation=admission.reservation,
             about=frozenset(one.run_id for one in commands),
-            follow_ups=following.follow_ups,
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
         refusal = _refusal_answer(command, appended.result)
-        return AdmissionResult(runs, appended.position, refusal, following)
+        return AdmissionResult(runs, appended.position, refusal, ahead)
 
     def _decision(
         self,
@@ -219,7 +212,7 @@ class Admission:
         basis: "_Basis",
         pinned: PinnedConfiguration,
         files: EvaluatedAttachments | None,
-        made: Decision[SpawnDecision] | None = None,
+        ahead: PreparedSpawn | None = None,
     ) -> Callable[[World], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
         policy = policy_of(pinned.configuration, command.requester_agent_id)
@@ -230,12 +223,17 @@ class Admission:
             if basis.session is None and on_record is not None:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
-            if made is not None and basis.is_as_in(world):
-                return made
-            contents = made.contents if made is not None else ()
-            decision = decide_admission(world, commands, keys, policy, new_id, contents)
-            # Nobody will write what belongs to a spawn that is refused.
-            if files is None or decision.result.refusal:
+            if ahead is not None and basis.is_as_in(world):
+                decision = ahead.admission
+            else:
+                contents = ahead.admission.contents if ahead is not None else ()
+                decision = decide_admission(world, commands, keys, policy, new_id, contents)
+            if decision.result.refusal:
+                # Nobody will write what belongs to a spawn that is refused.
+                return decision
+            if ahead is not None:
+                return decision._replace(following=ahead.following(world, decision))
+            if files is None:
                 return decision
             staged = [file for one in commands for file in files.staged(one.run_id)]
             return decision._replace(staged=staged)

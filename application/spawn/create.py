@@ -9,12 +9,11 @@ from application.context.prompt_inputs import (
 )
 from application.context.shared_context import read_shared_spawn
 from application.log.answers import AcceptedRun, accepted_response
-from application.log.event_log import Appended, Decision, Submission, World
+from application.log.event_log import Appended, Decision, World
 from application.log.unit_of_work import (
     RunCommands,
     UnitOfWork,
     decide_commands,
-    provenance_of,
     with_fresh_reads,
 )
 from application.ports.files import BootstrapFiles
@@ -27,10 +26,8 @@ from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.plan.child import PlannedChild
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
-from domain.spawn.batch import is_as_assumed
-from domain.spawn.cascade import streams_of
 from domain.values.record import ContentRef
-from domain.values.refusals import NotYet, Rejected
+from domain.values.refusals import Rejected
 from domain.values.shared_values import SharedChange
 
 
@@ -133,29 +130,6 @@ def decide_children(admitted: World, ready: Sequence[Ready]) -> Decision[None]:
     batch_id = first.batch.batch_id if first.batch is not None else None
     answer = accepted_response([one.response for one in ready], batch_id)
     return decide_commands(admitted, [_creation(one, ()) for one in ready], answer)
-
-
-def follow_with_creation(
-    work: UnitOfWork, ready: Sequence[Ready], decision: Decision[None]
-) -> Submission[None]:
-    """The same, recorded with the admission. Left out when what was admitted is something else than
-    what they were prepared for."""
-    runs = [one.preparation.run for one in ready]
-
-    def decide(world: World) -> Decision[None]:
-        for assumed in runs:
-            run = world.runs.get(assumed.run_id)
-            if run is None or not is_as_assumed(run, assumed):
-                raise NotYet("what was admitted has to be prepared first")
-        return decision
-
-    return Submission(
-        command_id=work.identities.event_id(),
-        streams=tuple(dict.fromkeys(one for run in runs for one in streams_of(run))),
-        decide=decide,
-        provenance=provenance_of(runs[0]),
-        about=frozenset(run.run_id for run in runs),
-    )
 
 
 def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:

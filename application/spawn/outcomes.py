@@ -22,7 +22,7 @@ Outcome = Ready | Refused
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedSpawn:
+class DecidedSpawn:
     """The runs of a spawn as they are then, in their order: in their lanes, or refused. `position`
     is that of the append that decided about them; None when others did."""
 

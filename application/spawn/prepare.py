@@ -10,42 +10,28 @@ request or by any other after a crash. The texts of an append are collected anew
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from uuid import UUID
 
-from application.context.recorded_scripts import NothingRecorded, read_recorded_outputs
-from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
-from application.log.texts import ContentsErased, TextStore
+from application.context.scripts import ContextGatherer
 from application.log.unit_of_work import RunCommands, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles, Workspaces
-from application.spawn.create import compose_child, create_children
-from application.spawn.outcomes import Outcome, PreparedSpawn, Ready
-from application.spawn.plan import PlanTexts, plan_spawn, read_requested_workspace
+from application.spawn.child import ChildPreparer
+from application.spawn.create import create_children
+from application.spawn.outcomes import DecidedSpawn, Outcome, Ready
 from application.spawn.refuse import refuse_spawn
 from application.spawn.request import RecordedInputs
-from application.steps.preparation import (
-    CallerPresence,
-    Preparation,
-    Refused,
-    no_caller,
-    refuse_erased,
-)
+from application.steps.preparation import CallerPresence, Refused, no_caller, refuse_erased
 from application.steps.run_steps import StepRunner
-from domain.plan.child import IneligiblePlan, PlannedChild
-from domain.run.commands import ResolveScripts, ResumePreparation, StartPreparation
-from domain.run.events import ScriptsResolved
-from domain.run.facts import ScriptReceipt
+from domain.run.commands import ResumePreparation
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.spawn.batch import batch_members
 from domain.spawn.cascade import CannotShare
 from domain.spawn.dependencies import DependencyFailed
-from domain.values import rules
 from domain.values.refusals import LostClaim, WrongStage
-from domain.values.session_key import child_key
 
 AT_ONCE_MAX = 8
 INTERRUPTED_AGAIN_SECONDS = 0.5
@@ -66,12 +52,8 @@ class RunPreparer:
         workspaces: Workspaces,
     ) -> None:
         self._work = work
-        self._gathering = gathering
         self._stepping = stepping
-        self._bootstrap = bootstrap
-        self._credentials = credentials
-        self._workspaces = workspaces
-        self._scripts: dict[UUID, asyncio.Task[GatheredContext]] = {}
+        self.children = ChildPreparer(work, gathering, stepping, bootstrap, credentials, workspaces)
         self._callers: dict[UUID, CallerPresence] = {}
 
     @property
@@ -85,11 +67,9 @@ class RunPreparer:
         return caller_is_there is None or caller_is_there()
 
     def interrupt(self, run_id: UUID) -> None:
-        """The spawn was refused meanwhile (stopped): its scripts need not end, and nobody waits
-        for an answer of somebody else."""
-        task = self._scripts.get(run_id)
-        if task is not None:
-            task.cancel()
+        """End what is under way for a run that was refused meanwhile (stopped): its scripts need
+        not end, and nobody waits for an answer of somebody else."""
+        self.children.interrupt(run_id)
         self._stepping.interrupt(run_id)
 
     async def resume(self, run: Run, holder: str, reason: str) -> None:
@@ -115,7 +95,7 @@ class RunPreparer:
         runs: Sequence[Run],
         caller_is_there: CallerPresence,
         in_hand: Sequence[RecordedInputs] = (),
-    ) -> PreparedSpawn:
+    ) -> DecidedSpawn:
         """Bring all runs of a spawn to their lane, or to their refusal. Gives them as they are
         then; `in_hand` is what need not be read for them, in their order.
 
@@ -123,7 +103,7 @@ class RunPreparer:
         """
         known = dict(zip((run.run_id for run in runs), in_hand, strict=False))
         with self._mark_under_way(runs, caller_is_there):
-            members = _Members(self, runs, caller_is_there, known)
+            members = _Members(self.children, self.interrupt, runs, caller_is_there, known)
             try:
                 return await self._decide(runs, await members.outcomes(), members)
             except LostClaim as lost:
@@ -133,7 +113,7 @@ class RunPreparer:
             finally:
                 await members.end()
             now = tuple([await self._leave_to_others(run) for run in runs])
-        return PreparedSpawn(now, None)
+        return DecidedSpawn(now, None)
 
     @contextmanager
     def _mark_under_way(
@@ -148,7 +128,7 @@ class RunPreparer:
 
     async def _decide(
         self, runs: Sequence[Run], outcomes: Mapping[UUID, Outcome], members: "_Members"
-    ) -> PreparedSpawn:
+    ) -> DecidedSpawn:
         """One append: all children exist, or all are refused."""
         refused = next((one for one in outcomes.values() if isinstance(one, Refused)), None)
         refused = refused or await self._first_erased(outcomes)
@@ -171,7 +151,7 @@ class RunPreparer:
         for run in now:
             # What was set aside for it is where it belongs, or never will be.
             await self._stepping.drop_staged_files(run)
-        return PreparedSpawn(now, appended.position)
+        return DecidedSpawn(now, appended.position)
 
     async def _first_erased(self, outcomes: Mapping[UUID, Outcome]) -> Refused | None:
         """The first of which nothing may be kept any more. There would be a run that can never
@@ -191,150 +171,6 @@ class RunPreparer:
         await self._stepping.undo_late_steps(now)
         return now
 
-    # One run: what it is told by scripts, its plan, its steps, and the child they make together.
-
-    async def ready(
-        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
-    ) -> Outcome:
-        """Make all that a child needs, but for the last append.
-
-        Raises `LostClaim` and `WrongStage` when somebody else has decided meanwhile.
-        """
-        try:
-            preparation = await self._begin(run, caller_is_there, in_hand)
-        except ContentsErased as erased:
-            _log.warning("run %s cannot be prepared: %s", run.run_id, erased)
-            return refuse_erased(run, caller_is_there)
-        try:
-            preparation, receipts = await self._resolve_scripts(preparation)
-        except NothingRecorded as nothing:
-            # It was there when the spawn was admitted.
-            return preparation.refuse(rules.ERASED.refusal(str(nothing)), step=rules.ERASED.name)
-        planned = await self._plan(preparation)
-        if isinstance(planned, IneligiblePlan):
-            return preparation.refuse(planned.refusal, planned.facts)
-        start = self._start(preparation.run)
-        stepped = await self._stepping.go(preparation, planned.plan, start)
-        if isinstance(stepped, Refused):
-            return replace(stepped, facts=planned.facts)
-        return await compose_child(
-            self._work, self._bootstrap, stepped, start.child_session_key, planned, receipts
-        )
-
-    async def ready_at_once(self, run: Run, in_hand: RecordedInputs) -> Ready | None:
-        """All that a child needs of a run that is about to be admitted; None when something has to
-        be asked or made for it, or when it cannot be. Nothing is recorded."""
-        if not follows_from_request(run):
-            return None
-        preparation = await self._begin(run, no_caller, in_hand)
-        if preparation.agent.context_scripts:
-            return None
-        preparation, receipts = await self._resolve_scripts(preparation)
-        planned = await self._plan(preparation)
-        if isinstance(planned, IneligiblePlan):
-            return None
-        if not await self._stepping.has_nothing_to_make(run, planned.plan):
-            return None
-        start = self._start(run)
-        started = replace(preparation, before=(*preparation.before, start))
-        return await compose_child(
-            self._work, self._bootstrap, started, start.child_session_key, planned, receipts
-        )
-
-    async def _begin(
-        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
-    ) -> Preparation:
-        work = self._work
-        pinned = await work.configurations.at(run.config_revision)
-        assert run.agent_id is not None
-        agent = pinned.configuration.effective_agent(run.agent_id)
-        if in_hand is not None:
-            text_store = TextStore(run.session_id, in_hand.key, work.identities.event_id)
-            task, workspace, preamble = in_hand.task, in_hand.workspace, in_hand.preamble
-        else:
-            text_store = await work.text_store(run)
-            task = await work.contents.text(run.task) or ""
-            workspace = await read_requested_workspace(work, run)
-            preamble = await work.contents.text(run.preamble) if run.preamble else None
-        return Preparation(
-            run, task, workspace, preamble, pinned, agent, text_store, caller_is_there
-        )
-
-    async def _resolve_scripts(
-        self, preparation: Preparation
-    ) -> tuple[Preparation, Sequence[ScriptReceipt]]:
-        """What the context scripts say, from the record where they were run before."""
-        run = preparation.run
-        if run.stage != "requested":
-            recorded = await self._work.event(ScriptsResolved, run.run_id)
-            return preparation, recorded.receipts
-        gathered = await self._gather(preparation)
-        resolve = ResolveScripts(
-            epoch=run.epoch,
-            receipts=gathered.receipts,
-            candidates=gathered.candidates,
-            override_to=gathered.override_to,
-        )
-        if not gathered.receipts:
-            # Nothing happened outside that a crash could repeat: one append for all of it.
-            return replace(preparation, before=(resolve,)), ()
-        appended = await self._work.record(run, (resolve,), preparation.text_store)
-        return preparation.recorded(appended.runs[run.run_id]), gathered.receipts
-
-    async def _gather(self, preparation: Preparation) -> GatheredContext:
-        run, agent = preparation.run, preparation.agent
-        if not agent.context_scripts:
-            return NOTHING
-        task = asyncio.create_task(self._gathered(preparation))
-        self._scripts[run.run_id] = task
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if (current := asyncio.current_task()) and current.cancelling():
-                task.cancel()
-                raise
-            raise WrongStage("go on with the preparation", "refused meanwhile") from None
-        finally:
-            self._scripts.pop(run.run_id, None)
-
-    async def _gathered(self, preparation: Preparation) -> GatheredContext:
-        """What the scripts say; of those of a run that was made from an earlier one, what they said
-        for that one, where its request wants it so."""
-        run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
-        text_store = preparation.text_store
-        if run.respawn is None or run.respawn.scripts == "again":
-            return await self._gathering.gather(run, agent, preparation.task, pinned, text_store)
-        earlier = await self._work.run(run.respawn.run_id)
-        recorded = await read_recorded_outputs(self._work, earlier, agent.context_scripts)
-        return await self._gathering.reuse(run, agent, recorded, pinned, text_store)
-
-    async def _plan(self, preparation: Preparation) -> PlannedChild | IneligiblePlan:
-        run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
-        argument = run.thinking_argument
-        thinking = await self._work.contents.text(argument) if argument else None
-        texts = PlanTexts(thinking=thinking, workspace=preparation.workspace)
-        credentials = await self._credentials.found(pinned, agent)
-        return plan_spawn(run, agent, pinned, self._workspaces, texts, credentials)
-
-    def _start(self, run: Run) -> StartPreparation:
-        assert run.agent_id is not None
-        key = run.child_session_key or child_key(run.agent_id, str(self._work.identities.run_id()))
-        return StartPreparation(epoch=run.epoch, child_session_key=key, agent_id=run.agent_id)
-
-
-def follows_from_request(run: Run) -> bool:
-    """Whether nothing that a child of this run needs is to be read from the record, but what its
-    request says itself."""
-    return not (
-        run.attachments is not None
-        or run.thread
-        or run.options.context == "fork"
-        or run.shares
-        or run.dependencies
-        or run.thinking_argument is not None
-        or (run.respawn is not None and run.respawn.transcript_up_to is not None)
-    )
-
 
 class _Members:
     """The runs of a spawn at work, each until it is ready, until one cannot be, or the others
@@ -342,12 +178,14 @@ class _Members:
 
     def __init__(
         self,
-        preparer: RunPreparer,
+        children: ChildPreparer,
+        interrupt: Callable[[UUID], None],
         runs: Sequence[Run],
         caller_is_there: CallerPresence,
         in_hand: Mapping[UUID, RecordedInputs],
     ) -> None:
-        self._preparer = preparer
+        self._children = children
+        self._interrupt = interrupt
         self._room = asyncio.Semaphore(AT_ONCE_MAX)
         self._caller_is_there = caller_is_there
         self._is_over = False
@@ -362,7 +200,7 @@ class _Members:
         async with self._room:
             if self._is_over:
                 raise WrongStage("go on with the preparation", "refused meanwhile")
-            return await self._preparer.ready(run, self._caller_is_there, in_hand)
+            return await self._children.prepare(run, self._caller_is_there, in_hand)
 
     async def outcomes(self) -> dict[UUID, Outcome]:
         """What came of each: of all when all are ready, else as far as it is known when one is not.
@@ -388,7 +226,7 @@ class _Members:
         try:
             while pending:
                 for task in pending:
-                    self._preparer.interrupt(self._tasks[task])
+                    self._interrupt(self._tasks[task])
                 _, pending = await asyncio.wait(pending, timeout=INTERRUPTED_AGAIN_SECONDS)
         except asyncio.CancelledError:
             for task in pending:

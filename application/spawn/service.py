@@ -19,11 +19,11 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import EntryFlushes
 from application.spawn.admit import Admission, AdmissionRequest
+from application.spawn.ahead import AheadPreparer
 from application.spawn.attachments import read_attachments_receipt
-from application.spawn.outcomes import PreparedSpawn
+from application.spawn.outcomes import DecidedSpawn
 from application.spawn.prepare import RunPreparer
 from application.spawn.request import inputs_in_hand
-from application.spawn.speculation import SpawnSpeculation
 from application.steps.preparation import CallerPresence
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
@@ -56,8 +56,8 @@ class SpawnService:
     ) -> None:
         self._work = work
         self._preparing = preparing
-        speculation = SpawnSpeculation(work, preparing, lanes)
-        self._admitting = Admission(work, holder, speculation, flushes)
+        ahead = AheadPreparer(work, preparing.children, lanes)
+        self._admitting = Admission(work, holder, ahead, flushes)
         self._under_way: set[asyncio.Task[SpawnResult]] = set()
 
     async def spawn(
@@ -118,13 +118,14 @@ class SpawnService:
             return SpawnResult(first, admitted.refusal, admitted.position)
         if first.stage not in PREPARING:
             # Its children were created in the transaction of the admission.
-            admitted.speculation.execute(admitted.runs)
-            return await self._respond(PreparedSpawn(admitted.runs, admitted.position))
+            if admitted.ahead is not None:
+                admitted.ahead.execute(admitted.runs)
+            return await self._respond(DecidedSpawn(admitted.runs, admitted.position))
         in_hand = inputs_in_hand(resolved, keys)
         prepared = await self._preparing.prepare(admitted.runs, caller_is_there, in_hand)
         return await self._respond(prepared)
 
-    async def _respond(self, prepared: PreparedSpawn) -> SpawnResult:
+    async def _respond(self, prepared: DecidedSpawn) -> SpawnResult:
         first, position = prepared.runs[0], prepared.position
         if first.stage in PREPARING:
             raise LogUnavailable(

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.fault_injection import FaultPoint
 from application.ports.files import StagedFiles
-from application.steps.preparation import Preparation, Refused
+from application.steps.preparation import Preparation
 from application.steps.step import (
     STEPS_AT_ONCE_MAX,
     StepMaker,
@@ -21,23 +21,17 @@ from application.steps.step import (
     StepResult,
     UndoFailed,
 )
-from domain.run.commands import BeginStep, StartPreparation, TakeStep
-from domain.run.facts import Plan, StepName, StepState
+from domain.run.commands import BeginStep, TakeStep
+from domain.run.facts import Plan, StepName
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from domain.values.refusals import WrongStage
+from domain.values.refusals import Refusal, WrongStage
 
 _log = logging.getLogger("spawnlog.stepping")
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedStep:
-    maker: StepMaker
-    place: StepPlace
-
-
 class StepRunner:
-    """Goes through the steps in their order. A spawn that has nothing to make is not held up."""
+    """Looks what each step has to do, and takes it."""
 
     def __init__(
         self,
@@ -47,7 +41,7 @@ class StepRunner:
         interruption: FaultPoint,
     ) -> None:
         self._work = work
-        self._makers = tuple(makers)
+        self._makers = {maker.name: maker for maker in makers}
         self._staged = staged
         self._interruption = interruption
         self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
@@ -60,58 +54,44 @@ class StepRunner:
         if task is not None:
             task.cancel()
 
-    async def go(
-        self,
-        preparation: Preparation,
-        plan: Plan,
-        start: StartPreparation,
-    ) -> Preparation | Refused:
-        """Make what the plan needs, going on from what is on record.
+    async def place(self, run: Run, plan: Plan, step: StepName) -> StepPlace | None:
+        """Return where a step will be made, or None if there is nothing to make.
 
-        `start` is recorded once. Gives the preparation as far as it is then, or the refusal of a
-        step; what was made until then is undone from the record. Raises `LostClaim` and
-        `WrongStage` when somebody else has decided meanwhile: what is made then is dealt with from
-        the record.
+        Raises:
+            StepRefused: It cannot be made.
         """
-        run = preparation.run
-        steps: list[_PlacedStep] = []
-        on_record = {state.name: state for state in run.steps}
-        for maker in self._makers:
-            try:
-                place = await self._place(run, plan, maker, on_record.get(maker.name))
-            except StepRefused as refused:
-                if run.child_session_key is None:
-                    # The key could be known by now, so it is told.
-                    preparation = replace(preparation, before=(*preparation.before, start))
-                return preparation.refuse(refused.refusal, step=maker.name)
-            if place is not None:
-                steps.append(_PlacedStep(maker, place))
-        if run.child_session_key is None:
-            start = start.changed({"steps": tuple(one.maker.name for one in steps)})
-            preparation = replace(preparation, before=(*preparation.before, start))
-        for one in steps:
-            # Its time counts from when it is on record: not before it can be made. Who waits for an
-            # answer of somebody else takes the room of nobody.
-            async with self._room if one.place.root is not None else contextlib.nullcontext():
-                current, is_resumed = await self._begin(preparation, one)
-                try:
-                    made = await self._make(current, one.maker, is_resumed=is_resumed)
-                except StepRefused as refused:
-                    after = (_take_nothing(current, one.maker.name),) if refused.is_nothing else ()
-                    failed = replace(current, before=after)
-                    return failed.refuse(refused.refusal, step=one.maker.name)
-            preparation = replace(current, before=(_take_made(current, one.maker.name, made),))
-        return preparation
+        maker = self._makers.get(step)
+        if maker is None:
+            return None
+        state = run.step(step)
+        if state is None:
+            return await maker.place(run, plan)
+        if state.phase == "taken":
+            return None
+        # The place is on record, whatever has become of it since.
+        return StepPlace(state.root, state.relative, state.limit_seconds)
 
-    async def has_nothing_to_make(self, run: Run, plan: Plan) -> bool:
-        """Whether no step of a run, of which none was begun, has anything to do."""
-        for maker in self._makers:
+    async def take(
+        self, preparation: Preparation, step: StepName, place: StepPlace
+    ) -> tuple[Preparation, Refusal | None]:
+        """Record that a step begins, make it, and return the preparation as it is then, with the
+        refusal if there is one. What was made is undone from the record.
+
+        Raises:
+            LostClaim, WrongStage: Somebody else has decided meanwhile. What is made then is dealt
+                with from the record.
+        """
+        maker = self._makers[step]
+        # Its time counts from when it is on record: not before it can be made. Who waits for an
+        # answer of somebody else takes the room of nobody.
+        async with self._room if place.root is not None else contextlib.nullcontext():
+            current, is_resumed = await self._begin(preparation, maker, place)
             try:
-                if await maker.place(run, plan) is not None:
-                    return False
-            except StepRefused:
-                return False
-        return True
+                made = await self._make(current, maker, is_resumed=is_resumed)
+            except StepRefused as refused:
+                before = (_take_nothing(current, step),) if refused.is_nothing else ()
+                return replace(current, before=before), refused.refusal
+        return replace(current, before=(_take_made(current, step, made),)), None
 
     async def drop_staged_files(self, run: Run) -> None:
         """The files are where they belong, or never will be."""
@@ -126,7 +106,7 @@ class StepRunner:
         does not come too late: nobody undoes it before its time is over."""
         if run.stage in PREPARING:
             return
-        for maker in reversed(self._makers):
+        for maker in reversed(self._makers.values()):
             state = run.step(maker.name)
             if state is None or state.root is None:
                 continue
@@ -138,24 +118,16 @@ class StepRunner:
                     _log.warning("run %s: step %s: %s", run.run_id, maker.name, failure)
         await self.drop_staged_files(run)
 
-    async def _place(
-        self, run: Run, plan: Plan, maker: StepMaker, state: StepState | None
-    ) -> StepPlace | None:
-        if state is None:
-            return await maker.place(run, plan)
-        if state.phase == "taken":
-            return None
-        # The place is on record, whatever has become of it since.
-        return StepPlace(state.root, state.relative, state.limit_seconds)
-
-    async def _begin(self, preparation: Preparation, step: _PlacedStep) -> tuple[Preparation, bool]:
-        run, name = preparation.run, step.maker.name
+    async def _begin(
+        self, preparation: Preparation, maker: StepMaker, place: StepPlace
+    ) -> tuple[Preparation, bool]:
+        run, name = preparation.run, maker.name
         begin = BeginStep(
             epoch=run.epoch,
             step=name,
-            limit_seconds=step.place.limit_seconds or step.maker.limit_seconds,
-            root=step.place.root,
-            relative=step.place.relative,
+            limit_seconds=place.limit_seconds or maker.limit_seconds,
+            root=place.root,
+            relative=place.relative,
         )
         appended = await self._work.record(
             run, (*preparation.before, begin), preparation.text_store

@@ -16,11 +16,18 @@ from domain.values.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class IneligiblePlan:
-    """The rule that refuses the child, and what was looked at until then."""
+class RefusedChild:
+    """A child that there will not be.
+
+    Attributes:
+        refusal: What its caller is told.
+        facts: What was looked at until then of what its plan is decided from.
+        step: Where it was refused.
+    """
 
     refusal: Refusal
     facts: PlanFacts
+    step: str = "preparation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +41,12 @@ class PlannedChild:
     facts: PlanFacts
 
 
-def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | IneligiblePlan:
-    """The plan of a child that no rule of the table speaks against, or the first that does."""
-    frame = frame_plan(table, request)
-    return frame if isinstance(frame, IneligiblePlan) else settle_workspace(table, frame, request)
-
-
-def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | IneligiblePlan:
+def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | RefusedChild:
     """Return the plan without its folder, which the last row of a table judges: it is the same for
     all requests of one shape, whatever has become of the folder."""
     facts, refusal = judge_eligibility(table[:-1], request)
     if refusal is not None:
-        return IneligiblePlan(refusal, facts)
+        return RefusedChild(refusal, facts)
     shape, agent, model, thinking = request.shape, request.agent, request.model, request.thinking
     runtime = agent.runtime
     assert runtime is not None
@@ -78,12 +79,12 @@ def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
 
 def settle_workspace(
     table: EligibilityTable, frame: PlannedChild, request: PlanRequest
-) -> PlannedChild | IneligiblePlan:
+) -> PlannedChild | RefusedChild:
     """Return a plan with the folder of a request, or the refusal of that."""
     looked, refusal = judge_eligibility(table[-1:], request)
     facts = frame.facts.changed({"workspace": looked.workspace})
     if refusal is not None:
-        return IneligiblePlan(refusal, facts)
+        return RefusedChild(refusal, facts)
     chosen = request.workspace.facts
     folder = {"workspace_dir": chosen.chosen, "workspace_source": chosen.source}
     return replace(frame, plan=frame.plan.changed(folder), facts=facts)

@@ -1,6 +1,5 @@
 """What the plan of a run is made from: the run, its agent, and what was found for them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,14 +17,17 @@ from domain.values.record import Fact
 
 @dataclass(frozen=True, slots=True)
 class ChosenWorkspace:
-    """The folder that was chosen for a child; `unusable` is why it cannot be had."""
+    """The folder that was chosen for a child.
+
+    Attributes:
+        facts: Which folder that is, and whose.
+        unusable: Why it cannot be had.
+        warnings: What the caller is told of the choice.
+    """
 
     facts: WorkspaceFacts
     unusable: str | None = None
-
-
-def _choose_nothing() -> ChosenWorkspace:
-    raise AssertionError("the frame of a plan has no folder")
+    warnings: tuple[str, ...] = ()
 
 
 class RequestShape(Fact):
@@ -61,17 +63,25 @@ def shape_of(run: Run) -> RequestShape:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What the plan of a run is made from. `thinking_argument` is the text of what was asked for
-    and is no level; it is kept beside the log. `credentials` are those of the agent. The folder is
-    chosen when nothing else speaks against the child, so that it leaves no trace else; two requests
-    that differ in it alone are equal."""
+    """What the plan of a run is made from.
+
+    Attributes:
+        shape: What of the run its plan goes by.
+        agent: The agent that will run.
+        requester_sandboxed: Whether its requester is in a sandbox.
+        thinking_argument: The text of what was asked for and is no level; it is kept beside the
+            log.
+        credentials: Those of the agent.
+        chosen: The folder. The frame of a plan has none, so two requests that differ in it alone
+            are equal.
+    """
 
     shape: RequestShape
     agent: EffectiveAgent
     requester_sandboxed: bool
     thinking_argument: str | None = None
     credentials: FoundCredentials = NOTHING_FOUND
-    choose_workspace: Callable[[], ChosenWorkspace] = field(default=_choose_nothing, compare=False)
+    chosen: ChosenWorkspace | None = field(default=None, compare=False)
 
     @cached_property
     def sandbox(self) -> SandboxFacts:
@@ -114,10 +124,11 @@ class PlanRequest:
         """The level of a requester that is the same agent."""
         return self._inherited(self.shape.options.active_thinking or self.shape.requester_thinking)
 
-    @cached_property
+    @property
     def workspace(self) -> ChosenWorkspace:
         """The folder that the child works in."""
-        return self.choose_workspace()
+        assert self.chosen is not None
+        return self.chosen
 
     def _inherited(self, value: str | None) -> str | None:
         return value if self.shape.is_of_same_agent else None

@@ -14,7 +14,7 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.event_types import AnyEvent
-from domain.plan.child import IneligiblePlan
+from domain.plan.child import RefusedChild
 from domain.run.commands import AcknowledgeAnnouncement, FailContinuation
 from domain.run.decide import decide as decide_run
 from domain.run.decide import dedupe_key
@@ -191,7 +191,7 @@ def continue_session(
     runs: Mapping[UUID, Run],
     message: Message,
     last: Run,
-    planned: ContinuationPlanned | IneligiblePlan,
+    planned: ContinuationPlanned | RefusedChild,
     keep: StoreText,
     at: datetime | None = None,
 ) -> ContinuationDecision:
@@ -216,7 +216,7 @@ def continue_session(
     changes: list[tuple[str, AnyEvent]] = [(own, received)]
     verdict = Permitted() if now.is_paused else admit(CONTINUATION, received.facts)
     facts = None
-    if isinstance(verdict, Permitted) and isinstance(planned, IneligiblePlan):
+    if isinstance(verdict, Permitted) and isinstance(planned, RefusedChild):
         verdict, facts = planned.refusal, planned.facts
     if isinstance(verdict, Refusal):
         changes.append((own, _refused_event(verdict, facts, keep)))

@@ -5,7 +5,7 @@ configurations. What it needs and the record does not have is named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -18,11 +18,10 @@ from domain.context.bootstrap_files import is_about_limits
 from domain.context.preamble import preamble_sizes
 from domain.context.thread_binding import Origin, is_routable, read_origin
 from domain.delivery.webhook import receivers
-from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
-from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.plan.model import storable_model_name
-from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
+from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
@@ -34,7 +33,8 @@ from domain.session.state import Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
 from domain.spawn.dependencies import request_field
 from domain.spawn.dependency_rules import WAITS, DependencyFacts
-from domain.spawn.stages import names_of
+from domain.spawn.pipeline import ChildFacts, Need
+from domain.spawn.stages import MESSAGE_STAGES, SPAWN_STAGES, decide_child, names_of
 from domain.values import rules
 from domain.values.json_text import compact_json
 from domain.values.record import ContentRef
@@ -292,7 +292,7 @@ class _DecisionAgain:
         self._named_model: str | None = None
 
     def decide(self) -> DecidedAgain:
-        record, run = self._record, self._run
+        record = self._record
         if not record.is_decided and self._question.is_unaffected:
             return DecidedAgain(SAME)
         self._must_mean_the_same_session()
@@ -316,18 +316,13 @@ class _DecisionAgain:
         if refusal is not None:
             return self._refused(refusal)
         scripts = None if is_newly_admitted else self._scripts()
-        agent_id = scripts.override_to if scripts is not None else None
-        agent_id = agent_id or self._question.session_now.agent_id or run.requested_agent_id
-        assert agent_id is not None
-        planned = self._plan(agent_id)
-        if isinstance(planned, IneligiblePlan):
-            return self._refused(planned.refusal)
-        refusal = self._step_refusal(agent_id)
-        if refusal is not None:
-            return self._refused(refusal)
+        child = self._child(scripts)
+        if isinstance(child, RefusedChild):
+            return self._refused(child.refusal)
+        planned = child.plan
         if record.refused is None:
             assert scripts is not None
-            verdict = self._compare(agent_id, planned, scripts)
+            verdict = self._compare(child, scripts)
             return DecidedAgain(verdict, planned, scripts, self._session(verdict, planned))
         if self._refused_rule not in _BEFORE_CREATION:
             # What it shares or waits for refused it behind all that a configuration says.
@@ -458,20 +453,6 @@ class _DecisionAgain:
                 raise NotReplayable(f"whether run {one.run_id} waits for one above the spawn")
         return None
 
-    def _step_refusal(self, agent_id: str) -> Refusal | None:
-        """What refuses it behind the plan."""
-        steps = StepsAgain(
-            record=self._record,
-            run=self._run.changed({"agent_id": agent_id}),
-            then=self._then,
-            now=self._now,
-            requester=self._question.requester,
-            origin=lambda: self._origin(self._run.requester.origin),
-        )
-        refusal, assumed = steps.refusal()
-        self._assumed += assumed
-        return refusal
-
     def _allowed(self, planned: PlannedChild, scripts: ReplayedScripts | None) -> DecidedAgain:
         difference = DecisionDifference(field="/rule", recorded=self._refused_rule, decided=None)
         verdict = Verdict(
@@ -509,28 +490,48 @@ class _DecisionAgain:
                 " runtime and folder of now"
             )
 
-    def _plan(self, agent_id: str) -> PlannedChild | IneligiblePlan:
-        run = self._run.changed({"agent_id": agent_id, **self._model_argument()})
-        agent = self._now.effective_agent(agent_id)
-        is_message = run.continues is not None
-        request = PlanRequest(
-            shape=shape_of(run),
-            agent=agent,
+    # The child: the stages that a server goes through, which are answered from the record.
+
+    def _child(self, scripts: ReplayedScripts | None) -> ChildFacts | RefusedChild:
+        """Go through the stages of a spawn, or of a message."""
+        run, question = self._run, self._question
+        agent_id = scripts.override_to if scripts is not None else None
+        agent_id = agent_id or question.session_now.agent_id or run.requested_agent_id
+        assert agent_id is not None
+        facts = ChildFacts(
+            run=run.changed({"agent_id": agent_id, **self._model_argument()}),
+            configuration=self._now,
             requester_sandboxed=self._requester_sandboxed(),
             thinking_argument=_UNREAD if run.thinking_argument is not None else None,
-            credentials=self._credentials(agent),
-            choose_workspace=lambda: self._workspace(agent),
+            agent_id=agent_id,
         )
-        planned = plan_child(CONTINUED_ELIGIBILITY if is_message else ELIGIBILITY, request)
-        if isinstance(planned, IneligiblePlan):
-            return planned
-        plan = plan_with_hours(planned.plan, run, self._now)
-        if is_message and self._record.before is not None and self._record.before.plan is not None:
-            source = self._record.before.plan.workspace_source
-            plan = plan.changed({"workspace_source": source})
-        return PlannedChild(
-            planned.agent, plan, planned.capabilities, planned.warnings, planned.facts
+        steps = StepsAgain(
+            record=self._record,
+            run=facts.run,
+            then=self._then,
+            now=self._now,
+            requester=question.requester,
+            origin=lambda: self._origin(run.requester.origin),
         )
+        stages = SPAWN_STAGES if run.continues is None else MESSAGE_STAGES
+        facts, found = decide_child(stages, facts)
+        while isinstance(found, Need):
+            facts, found = decide_child(stages, self._answered(facts, found, steps))
+        if found is not None:
+            return found
+        self._assumed += steps.assumed
+        return facts
+
+    def _answered(self, facts: ChildFacts, need: Need, steps: StepsAgain) -> ChildFacts:
+        """Return the facts with what is on record of a need."""
+        if need.what == "credentials":
+            return replace(facts, credentials=self._credentials(facts.agent))
+        if need.what == "workspace":
+            return replace(facts, workspace=self._workspace(facts.agent))
+        if need.what == "places":
+            return replace(facts, places=steps.places())
+        assert need.step is not None
+        return facts.with_step(need.step, steps.take(need.step))
 
     def _model_argument(self) -> dict[str, object]:
         """A word that named no model may be an alias now. An alias that is no name is on record as
@@ -611,7 +612,10 @@ class _DecisionAgain:
             return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
         if (facts is None or not is_same) and self._run.continues is not None:
             # It works where the run before it did.
-            return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
+            before = record.before.plan if record.before is not None else None
+            source = before.workspace_source if before is not None else None
+            worked_in = WorkspaceFacts(source=source or "agent", recorded=None)
+            return ChosenWorkspace(facts or worked_in)
         if facts is None or not is_same:
             self._assumed.append(f'the workspace of agent "{agent.id}" can be used')
             return ChosenWorkspace(facts or WorkspaceFacts(source="agent", recorded=None))
@@ -642,8 +646,8 @@ class _DecisionAgain:
 
     # What differs, the first of it.
 
-    def _compare(self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts) -> Verdict:
-        created = self._record.created
+    def _compare(self, child: ChildFacts, scripts: ReplayedScripts) -> Verdict:
+        created, planned, agent_id = self._record.created, child.plan, child.agent.id
         assert created is not None
         if agent_id == self._record.agent_id:
             # Whether its folder may be used decides before anything that differs.

@@ -1,12 +1,11 @@
 """The steps behind the plan, decided again: what the record says of each, and what it does not.
 
-A live preparation first looks what each step needs, in their order, and then takes them; so it is
-here, and the first that refuses speaks. What was taken under the same settings is taken again,
-whatever they are. Nothing is asked or made.
+The stages ask for each step first whether it has anything to do, and then what came of it. What was
+taken under the same settings is taken again, whatever they are. Nothing is asked or made.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.session import ThreadPolicy
@@ -56,9 +55,15 @@ def is_conversation_needed(record: RecordedDecision) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsAgain:
-    """The steps of a decision under two configurations. `run` is the run with the agent of now,
-    `requester` the session of its requester as it was behind the request, None where that is not
-    needed; `origin` reads the addresses of the requester."""
+    """The steps of a decision under two configurations.
+
+    Attributes:
+        run: The run with the agent of now.
+        requester: The session of its requester as it was behind the request; None where that is
+            not needed.
+        origin: Reads the addresses of the requester.
+        assumed: What was taken to be in order.
+    """
 
     record: RecordedDecision
     run: Run
@@ -66,37 +71,60 @@ class StepsAgain:
     now: Configuration
     requester: Session | None
     origin: Callable[[], Origin]
+    assumed: list[str] = field(default_factory=list)
 
-    def refusal(self) -> tuple[Refusal | None, tuple[str, ...]]:
-        """The refusal of the first step that refuses, None where none does; and what was taken to
-        be in order. Raises `NotReplayable` where it is not on record."""
-        assumed: list[str] = []
-        if self.run.continues is not None:
-            # A session that goes on was prepared once.
-            return None, ()
-        for look in self._looks():
-            found = look()
-            if found.missing is not None:
-                raise NotReplayable(found.missing)
-            if found.refusal is not None:
-                return found.refusal, ()
-            if found.assumed is not None:
-                assumed.append(found.assumed)
-        return None, tuple(dict.fromkeys(assumed))
+    def places(self) -> Mapping[StepName, bool | Refusal]:
+        """Whether each step has anything to do, up to the first that cannot.
 
-    def _looks(self) -> Iterable[Callable[[], StepFinding]]:
-        needs = {
-            "thread_binding": self._thread_needs,
-            "context_fork": self._fork_needs,
-            "attachments": self._attachments_need,
-        }
-        takes = {
-            "thread_binding": self._thread,
-            "context_fork": self._fork,
-            "attachments": self._attachments,
-            "context_engine": self._engine,
-        }
-        return [table[name] for table in (needs, takes) for name in STEP_ORDER if name in table]
+        Raises:
+            NotReplayable: That is not on record.
+        """
+        found: dict[StepName, bool | Refusal] = {}
+        for step in STEP_ORDER:
+            found[step] = self._place(step)
+            if isinstance(found[step], Refusal):
+                break
+        return found
+
+    def _place(self, step: StepName) -> bool | Refusal:
+        match step:
+            case "thread_binding":
+                refusal = self._found(self._thread_needs())
+            case "context_fork":
+                refusal = self._found(self._fork_needs())
+            case "attachments":
+                refusal = self._found(self._attachments_need())
+            case "workspace":
+                # Which folder is missing is for the file system to say.
+                return False
+            case "context_engine":
+                return True
+        return refusal or True
+
+    def take(self, step: StepName) -> Refusal | None:
+        """What came of a step.
+
+        Raises:
+            NotReplayable: That is not on record.
+        """
+        match step:
+            case "thread_binding":
+                return self._found(self._thread())
+            case "context_fork":
+                return self._found(self._fork())
+            case "attachments":
+                return self._found(self._attachments())
+            case "context_engine":
+                return self._found(self._engine())
+            case "workspace":
+                return None
+
+    def _found(self, finding: StepFinding) -> Refusal | None:
+        if finding.missing is not None:
+            raise NotReplayable(finding.missing)
+        if finding.assumed is not None and finding.assumed not in self.assumed:
+            self.assumed.append(finding.assumed)
+        return finding.refusal
 
     # What is on record.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.plan.child import IneligiblePlan
+from domain.plan.child import RefusedChild
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.refusals import Refusal
 from domain.values.session_key import child_key
@@ -22,7 +22,7 @@ def judged(given: Given) -> Answer:
     if spawn.refusal is not None:
         return _refused(spawn.refusal, launched=spawn.admitted)
     planned = spawn.planned()
-    if isinstance(planned, IneligiblePlan):
+    if isinstance(planned, RefusedChild):
         return _refused(planned.refusal, launched=0)
     run = spawn.run
     assert run.agent_id is not None

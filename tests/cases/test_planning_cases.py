@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.configuration.models import split_model_reference
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.timeout import run_timeout_seconds
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at
@@ -40,7 +40,7 @@ def with_thinking(given: Given) -> Answer:
         return {"level": normalise_thinking(given["raw"])}
     spawn = CaseSpawn(given)
     planned = spawn.planned()
-    if isinstance(planned, IneligiblePlan):
+    if isinstance(planned, RefusedChild):
         refusal = planned.refusal
         return {"status": refusal.status, "error": refusal.text, "gateway_calls": 0}
     level = planned.plan.thinking

@@ -5,23 +5,27 @@ from uuid import UUID
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, StoredAnswer, Submission, World
 from application.session.continue_session import decide_message
-from application.spawn.plan import plan_continuation
 from benchmarks.history.lives.effects import hooks_of
 from benchmarks.history.lives.requests import Child
 from benchmarks.history.world.fates import Fate
 from benchmarks.history.world.society import OPERATOR, Society
-from domain.plan.child import IneligiblePlan
+from domain.plan.child import RefusedChild
+from domain.plan.credentials import NOTHING_FOUND
+from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import CONTROL_TOOL
 from domain.run.events import ContinuationPlanned
 from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
 from domain.run.lifecycle import OVER
+from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.decide import ChangePreamble
 from domain.session.decide import decide as decide_session
 from domain.session.events import ToolRefused
 from domain.session.state import Session
 from domain.spawn.continuation import Message, message_received
+from domain.spawn.pipeline import ChildFacts
+from domain.spawn.stages import MESSAGE_STAGES, decide_child
 from domain.values.record import Stamp, run_stream, session_stream
 
 
@@ -109,15 +113,27 @@ def _submission(
 
 def _planned(
     society: Society, first: Child, message: Message, last: Run, requester: Session
-) -> ContinuationPlanned | IneligiblePlan:
+) -> ContinuationPlanned | RefusedChild:
     assert last.plan is not None
     received = message_received(message, last, requester)
     run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
     assert run.agent_id is not None
-    agent = society.pinned.configuration.effective_agent(run.agent_id)
-    planned = plan_continuation(run, agent, society.pinned, last.plan, None)
-    if isinstance(planned, IneligiblePlan):
-        return planned
+    folder = last.plan.workspace_dir
+    worked_in = WorkspaceFacts(source=last.plan.workspace_source, recorded=folder, chosen=folder)
+    decided, found = decide_child(
+        MESSAGE_STAGES,
+        ChildFacts(
+            run=run,
+            configuration=society.pinned.configuration,
+            requester_sandboxed=run.requester.sandboxed,
+            agent_id=run.agent_id,
+            credentials=NOTHING_FOUND,
+            workspace=ChosenWorkspace(worked_in),
+        ),
+    )
+    if isinstance(found, RefusedChild):
+        return found
+    planned = decided.plan
     defaults = society.pinned.configuration.subagent_defaults
     said = Ingredient(source="message", position="task", content=run.task)
     return ContinuationPlanned(

@@ -19,9 +19,9 @@ from domain.configuration.context_scripts import ContextScript
 from domain.context.agent_override import OverrideCandidate, choose_override
 from domain.context.fork import accepted_note
 from domain.context.script_output import ScriptReading, read_script_output
-from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
-from domain.plan.eligibility import ELIGIBILITY
-from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
+from domain.plan.child import PlannedChild, RefusedChild
+from domain.plan.credentials import NOTHING_FOUND
+from domain.plan.request import ChosenWorkspace
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -30,10 +30,12 @@ from domain.run.commands import (
     RunCommand,
     StartPreparation,
 )
-from domain.run.facts import SUBAGENT_LANE, ScriptReceipt
+from domain.run.facts import STEP_ORDER, SUBAGENT_LANE, ScriptReceipt
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyFailed
+from domain.spawn.pipeline import ChildFacts
+from domain.spawn.stages import SPAWN_STAGES, decide_child
 from domain.values.record import session_stream
 from domain.values.session_key import child_key
 
@@ -144,18 +146,22 @@ def _finished(
     assert agent_id is not None
     configuration = society.pinned.configuration
     argument = "extreme" if run.thinking_argument else None
-    planned = plan_child(
-        ELIGIBILITY,
-        PlanRequest(
-            shape=shape_of(run),
-            agent=configuration.effective_agent(agent_id),
+    facts, found = decide_child(
+        SPAWN_STAGES,
+        ChildFacts(
+            run=run,
+            configuration=configuration,
             requester_sandboxed=run.requester.sandboxed,
             thinking_argument=argument,
-            choose_workspace=lambda: ChosenWorkspace(_workspace(run, agent_id)),
+            agent_id=agent_id,
+            credentials=NOTHING_FOUND,
+            workspace=ChosenWorkspace(_workspace(run, agent_id)),
+            places=dict.fromkeys(STEP_ORDER, False),
         ),
     )
+    planned = found if isinstance(found, RefusedChild) else facts.plan
     commands: tuple[RunCommand, ...]
-    if isinstance(planned, IneligiblePlan):
+    if isinstance(planned, RefusedChild):
         commands = (*before, _refusal(society, run, planned, text_store))
     else:
         run, commands = yield from _created(
@@ -207,9 +213,7 @@ def _created(
     return run, (*before, create)
 
 
-def _refusal(
-    society: Society, run: Run, unfit: IneligiblePlan, text_store: TextStore
-) -> RefuseSpawn:
+def _refusal(society: Society, run: Run, unfit: RefusedChild, text_store: TextStore) -> RefuseSpawn:
     """A caller that has gone away finds the refusal in its inbox."""
     refusal = unfit.refusal
     told = society.random.random() < 0.5

@@ -179,6 +179,7 @@ class LifeScheduler:
 
         def choose(world: World) -> Decision[tuple[UUID, ...]]:
             self._claiming.discard(depth)
-            return decide_claims(world, holder, width)
+            assert world.lane is not None
+            return decide_claims(world.lane, holder, width)
 
         return choose

@@ -1,36 +1,69 @@
 """Which runs of a lane are claimed."""
 
-from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import uuid4
 
-from application.execution.dispatch import decide_claims
-from application.log.event_log import LaneFacts, World
+from application.coordination.holder import Holder
+from application.execution.dispatch import Claim, ClaimedRoom, decide_claims
+from application.log.envelope import Provenance
+from application.log.event_log import LaneFacts, LaneQuery
+from domain.run.state import Run
+from domain.values.record import run_id_of
 from tests.support.builders.family_log import FamilyLog
 
 WIDTH = 3
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def claimed(running: int, *, among: Collection[str] | None = None) -> list[str]:
-    """Who of three that wait is claimed when so many are running."""
-    log = FamilyLog()
-    for name in ("first", "second", "third"):
-        log.spawn(name)
-        log.create(name)
-    waiting = tuple(log.run(name) for name in ("first", "second", "third"))
-    world = World({}, {}, datetime(2026, 1, 1, tzinfo=UTC), LaneFacts(running, waiting))
-    chosen = None if among is None else [log.run(name).run_id for name in among]
-    return [log.names[one] for one in decide_claims(world, "server-1", WIDTH, chosen).result]
+class Lane:
+    """Three runs that wait in a lane."""
+
+    def __init__(self) -> None:
+        self.log = FamilyLog()
+        for name in ("first", "second", "third"):
+            self.log.spawn(name)
+            self.log.create(name)
+        self.runs = [self.log.run(name) for name in ("first", "second", "third")]
+
+    def claimed(self, running: int) -> list[str]:
+        """Who is claimed when so many are running."""
+        facts = LaneFacts(running, tuple(self.runs))
+        return [self.log.names[one] for one in decide_claims(facts, "server-1", WIDTH).result]
+
+    def claimed_as_queued(self, running: int, waiting: list[Run]) -> list[str | None]:
+        """Who of the three is claimed in the transaction that queues them."""
+        claim = Claim("server-1", WIDTH, uuid4(), Provenance())
+        room = ClaimedRoom(
+            executing=cast("Any", None),
+            holder=Holder(lambda: "server-1"),
+            claim=claim,
+            query=LaneQuery("subagent", 1, WIDTH),
+            children={},
+            starts={},
+        )
+        facts = LaneFacts(running, tuple(waiting))
+        parts = room.claims(facts, NOW, self.runs, is_as_prepared=False)
+        ids = [run_id_of(stream) for part in parts for stream, _ in part.decision.changes]
+        return [self.log.names[one] for one in ids if one is not None]
 
 
 def test_as_many_are_claimed_as_there_is_room_for() -> None:
-    assert [claimed(running) for running in (0, 2, 3)] == [
+    lane = Lane()
+    assert [lane.claimed(running) for running in (0, 2, 3)] == [
+        ["first", "second", "third"],
+        ["first"],
+        [],
+    ]
+    assert [lane.claimed_as_queued(running, []) for running in (0, 2, 3)] == [
         ["first", "second", "third"],
         ["first"],
         [],
     ]
 
 
-def test_of_chosen_ones_nobody_is_claimed_before_who_waits_longer() -> None:
-    assert claimed(0, among=["first", "second"]) == ["first", "second"]
-    assert claimed(0, among=["second", "third"]) == []
-    assert claimed(2, among=["first", "second"]) == ["first"]
+def test_of_those_that_are_queued_nobody_is_claimed_before_who_waits_longer() -> None:
+    lane, other = Lane(), FamilyLog()
+    other.spawn("earlier")
+    other.create("earlier")
+    assert lane.claimed_as_queued(0, [other.run("earlier")]) == []

@@ -185,9 +185,6 @@ async def _left_behind(process: Process, workspace: str) -> Run:
     """A run whose request is on record and whose preparation was never begun."""
 
     class Dying(RunPreparer):
-        async def ready_at_once(self, *_: Any) -> None:
-            """Nothing: so there is something between the request and the child."""
-
         async def prepare(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("the process dies")
 
@@ -197,8 +194,10 @@ async def _left_behind(process: Process, workspace: str) -> Run:
     process.spawning = SpawnService(
         process.work, preparing, NoPlaces(), Holder(lambda: "server"), Flushes()
     )
+    # What it shares has to be read, so there is something between the request and the child.
+    shares = {"requester": {"workspaceDir": workspace}, "sharedContext": {"note": "look"}}
     with pytest.raises(RuntimeError, match="dies"):
-        await process.spawn(process.configurations.current(), requester={"workspaceDir": workspace})
+        await process.spawn(process.configurations.current(), **shares)
     (last,) = await process.work.log.read(limit=1, types=("SpawnRequested",))
     assert isinstance(last.event, SpawnRequested)
     return await process.work.run(last.event.run_id)

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from application.ports.files import WorkspaceForbidden
-from application.spawn import plan as planning
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
+from domain.spawn import pipeline
 from tests.support.builders.planned_children import (
     BOXED,
     ISOLATING,
@@ -83,9 +83,9 @@ def test_a_request_only_tightens_what_is_on_record(workspaces: Workspaces) -> No
     outside = configuration({"id": "main"})
     says = {"requester_sandboxed": True}
     assert isinstance(
-        decided(workspaces, asked(asks={"sandboxed": False}, options=says), outside), IneligiblePlan
+        decided(workspaces, asked(asks={"sandboxed": False}, options=says), outside), RefusedChild
     )
-    assert isinstance(decided(workspaces, asked(asks={"sandboxed": True}), outside), IneligiblePlan)
+    assert isinstance(decided(workspaces, asked(asks={"sandboxed": True}), outside), RefusedChild)
     assert isinstance(decided(workspaces, asked(asks={"sandboxed": False}), outside), PlannedChild)
 
 
@@ -218,7 +218,7 @@ def test_a_folder_that_may_not_be_used_refuses_in_the_words_of_who_knows_why(
 def test_requests_of_one_shape_have_one_frame_and_folders_of_their_own(
     workspaces: Workspaces,
 ) -> None:
-    frames = cast("Any", planning)._frame
+    frames = cast("Any", pipeline)._kept_frame
     frames.cache_clear()
     under = configuration({"id": "main"})
     first = plan_of(workspaces, asked(label="one"), under)
@@ -234,7 +234,7 @@ def test_requests_of_one_shape_have_one_frame_and_folders_of_their_own(
 
 
 def test_a_text_that_can_be_erased_is_in_no_frame(workspaces: Workspaces) -> None:
-    frames = cast("Any", planning)._frame
+    frames = cast("Any", pipeline)._kept_frame
     frames.cache_clear()
     assert unfit(workspaces, asked(), configuration({"id": "main"}), thinking="banana").facts
     assert frames.cache_info().currsize == 0

@@ -1,20 +1,30 @@
 """What a spawn knows of its requester before it is decided."""
 
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
-from application.log.envelope import SYSTEM, Actor
+from application.log.envelope import SYSTEM, Actor, Provenance
+from application.log.event_log import Decision, Following, World
 from application.log.unit_of_work import UnitOfWork
+from application.spawn.ahead import PreparedSpawn
 from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
 from domain.session.state import Session
+from domain.spawn.batch import speculative_state
+from domain.spawn.cascade import CascadeState
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import RequestSpawn
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.family_log import keep, policy, spawn_request
 from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
@@ -108,3 +118,42 @@ async def test_an_answer_names_the_append_that_decided_it(
     await family.begin("top")
     refused = await opened.spawn(family.key("top"))
     assert (refused.answer.kind, refused.position) == ("forbidden", await running.log.head())
+
+
+async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    """They are prepared on the same knowledge of it, so the second is decided again under the
+    lock; its child is the one that was prepared all the same."""
+    opened = await door(running, Counting(running, running.log.remembered), tmp_path)
+    await opened.spawn("agent:main:busy")
+    spawned = await asyncio.gather(*(opened.spawn("agent:main:busy") for _ in range(3)))
+    facts = []
+    for one in spawned:
+        events = await running.log.read(limit=20, run_id=one.run.run_id)
+        requested, queued = events[0], next(x for x in events if x.envelope.type == "RunQueued")
+        assert isinstance(requested.event, SpawnRequested)
+        facts.append(requested.event.facts.active_children)
+        assert queued.envelope.recorded_at == requested.envelope.recorded_at
+        assert one.position == queued.envelope.position
+    assert sorted(facts) == [1, 2, 3]
+    assert {one.answer.kind for one in spawned} == {"accepted"}
+
+
+def test_what_was_prepared_follows_an_admission_of_the_same_run_alone() -> None:
+    command = spawn_request()
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    world = World({}, {}, now)
+
+    def admission(command: RequestSpawn) -> Decision[SpawnDecision]:
+        decided = request_spawns({}, {}, [(command, keep)], policy())
+        return Decision(decided, decided.changes)
+
+    first = admission(command)
+    admitted = speculative_state(CascadeState({}, {}), first.changes, now).runs.values()
+    creation = Following(command.run_id, Provenance(), Decision(None))
+    ahead = PreparedSpawn(first, tuple(admitted), creation, (), None)
+    assert ahead.following(world, first) == (creation,)
+    assert ahead.following(world, admission(command)) == (creation,)
+    in_sandbox = admission(replace(command, requester_in_sandbox=True))
+    assert ahead.following(world, in_sandbox) == ()

@@ -6,15 +6,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.spawn.plan import PlanTexts, plan_spawn
 from domain.configuration.runtimes import SERVED_RUNTIMES
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.effective import effective_agent_values
 from domain.run.plan_facts import ModelVerdict
 from domain.values.thinking_level import normalise_thinking
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.planned_children import asked
+from tests.support.builders.spawn_plans import plan_spawn
 from tests.support.models.plan_words import WORKSPACES
 from tests.support.models.random_plans import PLANNING
 
@@ -35,14 +35,13 @@ def test_what_is_shown_of_an_agent_is_what_its_child_gets(rules: Rules, pick: in
     assert values is not None
     shown = {one.key: one.value for one in values}
     run = asked(agent_id, {"agent_id": "somebody", "sandboxed": False})
-    agent = pinned.configuration.effective_agent(agent_id)
-    planned = plan_spawn(run, agent, pinned, configurations.workspaces, PlanTexts())
+    planned = plan_spawn(run, pinned, configurations.workspaces)
     _must_be_as_shown(planned, shown)
 
 
-def _must_be_as_shown(planned: PlannedChild | IneligiblePlan, shown: dict[str, Any]) -> None:
+def _must_be_as_shown(planned: PlannedChild | RefusedChild, shown: dict[str, Any]) -> None:
     is_boxed = shown["sandbox.mode"] != "off"
-    if isinstance(planned, IneligiblePlan):
+    if isinstance(planned, RefusedChild):
         speaks = {
             "sandbox": is_boxed and not shown.get("runtime.providesSandbox"),
             "thinking": shown["thinking"] and normalise_thinking(shown["thinking"]) is None,

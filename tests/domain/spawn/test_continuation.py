@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.plan.child import IneligiblePlan
+from domain.plan.child import RefusedChild
 from domain.run.events import (
     ContinuationFacts,
     MessageReceived,
@@ -124,7 +124,7 @@ def test_a_run_that_cannot_be_planned_any_more_is_refused_with_what_was_looked_a
     rule = Refusal(rule="runtime", status="error", text="there is no runtime")
     facts = PlanFacts(agent_configured=True)
     before = log.session("scout"), log.run("scout"), log.counted("main")
-    judged = log.judge("again", "scout", planned=IneligiblePlan(refusal=rule, facts=facts))
+    judged = log.judge("again", "scout", planned=RefusedChild(refusal=rule, facts=facts))
     assert judged.refusal == rule
     assert log.record(judged.changes) == ["run again MessageReceived", "run again SpawnRefused"]
     refused = log.recorded[-1].event
@@ -139,7 +139,7 @@ def test_a_run_that_cannot_be_planned_any_more_is_refused_with_what_was_looked_a
 def test_the_cap_is_asked_before_the_plan() -> None:
     log = announced("scout")
     rule = Refusal(rule="runtime", status="error", text="there is no runtime")
-    unfit = IneligiblePlan(refusal=rule, facts=PlanFacts())
+    unfit = RefusedChild(refusal=rule, facts=PlanFacts())
     judged = log.judge("again", "scout", planned=unfit, max_children=0)
     assert judged.refusal is not None
     assert judged.refusal.rule == "active_children"

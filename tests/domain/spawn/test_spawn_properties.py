@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused
 from domain.run.facts import Plan
@@ -188,7 +188,7 @@ class Spawns(RuleBasedStateMachine):
         found = self.real.planned(life.name)
         assert found.facts == fact_of(PlanFacts, looked_at)
         if isinstance(judged, Told):
-            assert isinstance(found, IneligiblePlan), found
+            assert isinstance(found, RefusedChild), found
             assert told_of(found.refusal) == judged
             self._refuse(life, judged, found.facts)
             return

@@ -11,11 +11,10 @@ from uuid import UUID
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.plan import PlanTexts, plan_spawn
 from application.spawn.request import spawn_command
 from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.run.commands import RunCommand
 from domain.run.events import MessageReceived, SpawnRequested
 from domain.run.plan_facts import PlanFacts
@@ -39,6 +38,7 @@ from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.resolved_spawns import resolved_spawn
+from tests.support.builders.spawn_plans import plan_spawn
 from tests.support.builders.storytelling import ref, run_id
 from tests.support.models.message_verdicts import judged_message
 from tests.support.models.spawn_model import Asked, Told
@@ -136,18 +136,17 @@ class DecidedSpawns:
         self.log.record(judged.changes)
         return judged.refusal
 
-    def planned(self, name: str) -> PlannedChild | IneligiblePlan:
+    def planned(self, name: str) -> PlannedChild | RefusedChild:
         """The plan of a child, or the rule that speaks against it."""
         run = self.run(name)
         argument, folder = run.thinking_argument, self.only(name, SpawnRequested).workspace_argument
-        texts = PlanTexts(
+        planned = plan_spawn(
+            run,
+            self._pinned(run),
+            self.configurations.workspaces,
             thinking=self.text(argument) if argument else None,
             workspace=self.text(folder) if folder else None,
         )
-        pinned = self._pinned(run)
-        assert run.agent_id is not None
-        agent = pinned.configuration.effective_agent(run.agent_id)
-        planned = plan_spawn(run, agent, pinned, self.configurations.workspaces, texts)
         if isinstance(planned, PlannedChild) and planned.plan.workspace_source == "agent":
             # The step of the preparation that comes next.
             Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)

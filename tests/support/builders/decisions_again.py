@@ -14,7 +14,7 @@ from domain.context.attachments import check_unread_attachments
 from domain.context.preamble import truncated_preamble
 from domain.context.thread_binding import is_routable, read_origin
 from domain.delivery.webhook import receivers
-from domain.plan.child import IneligiblePlan, PlannedChild, plan_child, plan_with_hours
+from domain.plan.child import PlannedChild, RefusedChild, plan_with_hours
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY, EligibilityTable
 from domain.plan.model import storable_model_name
@@ -53,6 +53,7 @@ from domain.what_if.record import RecordedDecision, RecordedStep, recorded_decis
 from tests.support.builders import continued_runs as messages
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
+from tests.support.builders.spawn_plans import plan_child
 from tests.support.builders.storytelling import (
     CHILD,
     ROOT,
@@ -227,7 +228,7 @@ class Spawn:
             return
         run = run_of(request).changed({"agent_id": agent_id})
         planned = self._planned(ELIGIBILITY, run, under)
-        if isinstance(planned, IneligiblePlan):
+        if isinstance(planned, RefusedChild):
             looked_at = planned.facts
             if self.is_workspace_forgotten:
                 looked_at = looked_at.changed({"workspace": None})
@@ -338,7 +339,7 @@ class Spawn:
 
     def _planned(
         self, table: EligibilityTable, run: Run, under: Configuration
-    ) -> PlannedChild | IneligiblePlan:
+    ) -> PlannedChild | RefusedChild:
         assert run.agent_id is not None
         assert run.requester.sandboxed is not None
         request = PlanRequest(
@@ -347,10 +348,10 @@ class Spawn:
             requester_sandboxed=run.requester.sandboxed,
             thinking_argument=self.thinking if run.thinking_argument is not None else None,
             credentials=self.credentials,
-            choose_workspace=lambda: self._workspace(run, under),
+            chosen=self._workspace(run, under),
         )
         planned = plan_child(table, request)
-        if isinstance(planned, IneligiblePlan):
+        if isinstance(planned, RefusedChild):
             return planned
         return replace(planned, plan=plan_with_hours(planned.plan, run, under))
 
@@ -528,7 +529,7 @@ class Sent(Spawn):
             return
         run = run_of(received)
         planned = self._planned(CONTINUED_ELIGIBILITY, run, under)
-        if isinstance(planned, IneligiblePlan):
+        if isinstance(planned, RefusedChild):
             yield self._refused(planned.refusal, "preparation", facts=planned.facts)
             return
         yield from self._created(run, planned, under)

@@ -1,10 +1,12 @@
-"""For spawns that nobody executes: lanes in which no place is ever taken."""
+"""For spawns that nobody executes: lanes in which there is never room."""
 
-from application.coordination.lane import QueuedRuns
+from collections.abc import Sequence
+
+from application.coordination.lane import QueuedChild
 
 
 class NoPlaces:
     """Implements `LanePlaces`: what is queued waits."""
 
-    async def take(self, _: QueuedRuns) -> None:
+    async def room(self, lane: str, depth: int, children: Sequence[QueuedChild] = ()) -> None:
         """None."""

@@ -8,7 +8,7 @@ from application.log.envelope import Provenance
 from application.log.event_log import Appended, Decision, StoredAnswer, Submission, World
 from application.log.texts import TextStore
 from application.session.continue_session import decide_message
-from domain.plan.child import IneligiblePlan
+from domain.plan.child import RefusedChild
 from domain.run.events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run
@@ -31,7 +31,7 @@ async def send(
     name: str,
     to: str,
     *,
-    planned: ContinuationPlanned | IneligiblePlan | None = None,
+    planned: ContinuationPlanned | RefusedChild | None = None,
     **changes: Any,
 ) -> Appended[StoredAnswer]:
     """Go on with the session of a run; the run that it becomes gets this name."""

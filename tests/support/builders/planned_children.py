@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.plan import PlanTexts, plan_spawn
 from domain.configuration.configuration import Configuration, EffectiveAgent
-from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import resolved
+from tests.support.builders.spawn_plans import plan_spawn
 from tests.support.builders.storytelling import requested, requester, run_of
 
 SCRIPTED = {"type": "scripted"}
@@ -70,12 +70,10 @@ def decided(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> PlannedChild | IneligiblePlan:
+) -> PlannedChild | RefusedChild:
     """What is planned, or what refuses. `texts` are those kept beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
-    assert run.agent_id is not None
-    agent = configured.effective_agent(run.agent_id)
-    return plan_spawn(run, agent, pinned, workspaces, PlanTexts(**texts), credentials)
+    return plan_spawn(run, pinned, workspaces, credentials=credentials, **texts)
 
 
 def plan_of(
@@ -97,8 +95,8 @@ def unfit(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> IneligiblePlan:
+) -> RefusedChild:
     """The refusal; something has to speak against it."""
     made = decided(workspaces, run, configured, credentials, **texts)
-    assert isinstance(made, IneligiblePlan), made
+    assert isinstance(made, RefusedChild), made
     return made

@@ -14,7 +14,7 @@ from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
-from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
+from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.eligibility import ELIGIBILITY
 from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.run.events import SpawnRequested
@@ -31,6 +31,7 @@ from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, canonical_session_key
 from infrastructure.inbound.mcp.tools.spawn_arguments import ToolSpawn, read_tool_arguments
+from tests.support.builders.spawn_plans import plan_child
 from tests.support.builders.storytelling import observed, ref, run_id, session_of, stamp
 from tests.support.cases.cases import Given
 
@@ -125,7 +126,7 @@ class CaseSpawn:
         """Why it was not permitted."""
         return self.answered.refusal
 
-    def planned(self) -> PlannedChild | IneligiblePlan:
+    def planned(self) -> PlannedChild | RefusedChild:
         """The plan of a child that was permitted, in a folder that is the agent's; or the rule
         that refuses it after all."""
         assert self.refusal is None
@@ -137,7 +138,7 @@ class CaseSpawn:
             agent=agent,
             requester_sandboxed=self.run.requester.sandboxed,
             thinking_argument=self.texts.of(self.run.thinking_argument),
-            choose_workspace=lambda: ChosenWorkspace(workspace),
+            chosen=ChosenWorkspace(workspace),
         )
         return plan_child(ELIGIBILITY, request)
 

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from application.projections.fold import Fold
-from domain.plan.child import IneligiblePlan
+from domain.plan.child import RefusedChild
 from domain.run.events import ContinuationPlanned
 from domain.run.state import Run
 from domain.spawn.continuation import ContinuationDecision, Message, continue_session
@@ -18,7 +18,7 @@ def judged_message(
     keep: StoreText,
     *,
     max_children: int,
-    planned: ContinuationPlanned | IneligiblePlan | None = None,
+    planned: ContinuationPlanned | RefusedChild | None = None,
     has_waited: bool = False,
 ) -> ContinuationDecision:
     """A message made from `last`. It is judged from the streams that are asked for with it alone:

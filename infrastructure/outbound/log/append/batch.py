@@ -13,11 +13,14 @@ from application.log.event_log import (
     Content,
     ContentKey,
     Decision,
+    Following,
     LaneFacts,
     LaneQuery,
     LogUnavailable,
+    Reservation,
     Reserved,
     StagedFile,
+    StoredAnswer,
     Submission,
     TranscriptRows,
     TreeQuery,
@@ -178,12 +181,28 @@ class Batch:
             texts = (*decision.contents, *decision.keys, *decision.staged, *decision.entries)
             if texts and not decision.changes:
                 raise ValueError("texts are kept with events that refer to them, or not at all")
-            states = [self._mapper.state(event) for _, event in decision.changes]
+            parts: list[tuple[Submission[Any] | Following, Decision[Any]]] = [
+                (submission, decision),
+                *((part, part.decision) for part in decision.following),
+            ]
+            printed = [[self._mapper.state(event) for _, event in one.changes] for _, one in parts]
         except CorruptHistory:
             raise
         except Exception as error:
             return error
-        self._record(submission, decision, states)
+        if reservation is not None:
+            self._reserve(reservation, decision)
+        for (source, one), states in zip(parts, printed, strict=True):
+            self._take(source, one, states)
+        return decision
+
+    def _take(
+        self,
+        source: Submission[Any] | Following,
+        decision: Decision[Any],
+        states: Sequence[bytes],
+    ) -> None:
+        self._record(source, decision, states)
         self.contents.extend(decision.contents)
         self.text_bytes += sum(one.ref.bytes for one in decision.contents)
         self.keys.extend(decision.keys)
@@ -191,8 +210,8 @@ class Batch:
         self.text_bytes += sum(len(one.body) for one in decision.staged)
         self.entries.extend(decision.entries)
         self.text_bytes += sum(len(body) for one in decision.entries for body in one.bodies)
-        self._note_idempotency(submission, decision)
-        return decision
+        if decision.run_answer is not None:
+            self._answer_run(*decision.run_answer)
 
     def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
         """The states as they are now: a later submission of the batch may change them again."""
@@ -233,7 +252,10 @@ class Batch:
         )
 
     def _record(
-        self, submission: Submission[Any], decision: Decision[Any], states: Sequence[bytes]
+        self,
+        source: Submission[Any] | Following,
+        decision: Decision[Any],
+        states: Sequence[bytes],
     ) -> None:
         last = self.position + len(decision.changes)
         previous: UUID | None = None
@@ -250,8 +272,8 @@ class Batch:
                 recorded_at=self.recorded_at,
                 occurred_at=self._loaded.now,
                 event_id=self._new_id(),
-                command_id=submission.command_id,
-                provenance=self._provenance(submission, stream, event, previous),
+                command_id=source.command_id,
+                provenance=self._provenance(source, stream, event, previous),
                 writer_version=WRITER_VERSION,
                 append_last=last,
                 chain_hash=b"",
@@ -275,15 +297,15 @@ class Batch:
 
     def _provenance(
         self,
-        submission: Submission[Any],
+        append: Submission[Any] | Following,
         stream: str,
         event: AnyEvent,
         previous: UUID | None,
     ) -> Provenance:
         """An append may be about several runs: each event names its own run, tree and cause."""
-        source = submission.provenance
-        named = getattr(event, "run_id", None) if submission.about else None
-        about = named if named in submission.about else source.run_id
+        source = append.provenance
+        named = getattr(event, "run_id", None) if append.about else None
+        about = named if named in append.about else source.run_id
         run_id = run_id_of(stream) or about
         run = self.fold.runs.get(run_id) if run_id is not None else None
         last = run.last_event_id if run is not None else None
@@ -310,23 +332,20 @@ class Batch:
             return self._config_version
         return self.fold.version_of(stream) + 1
 
-    def _note_idempotency(self, submission: Submission[Any], decision: Decision[Any]) -> None:
-        if submission.reservation is not None:
-            key = reservation_key(submission.reservation)
-            self.idempotency.inserts.append(
-                (submission.reservation, decision.reserve_run, decision.answer)
-            )
-            self._reserved[key] = Reserved(
-                submission.reservation.fingerprint, decision.reserve_run, decision.answer
-            )
-        if decision.run_answer is not None:
-            run_id, answer = decision.run_answer
-            here = [name for name, one in self._reserved.items() if one.run_id == run_id]
-            # A run that was admitted in this batch has no key on record but those of the batch.
-            is_new = run_id in self.fold.runs and run_id not in self._runs_before
-            if here or not is_new:
-                # The first one stays: what comes later was decided without knowing it.
-                self.idempotency.answers.setdefault(run_id, answer)
-            for name in here:
-                if self._reserved[name].answer is None:
-                    self._reserved[name] = replace(self._reserved[name], answer=answer)
+    def _reserve(self, reservation: Reservation, decision: Decision[Any]) -> None:
+        key = reservation_key(reservation)
+        self.idempotency.inserts.append((reservation, decision.reserve_run, decision.answer))
+        self._reserved[key] = Reserved(
+            reservation.fingerprint, decision.reserve_run, decision.answer
+        )
+
+    def _answer_run(self, run_id: UUID, answer: StoredAnswer) -> None:
+        here = [name for name, one in self._reserved.items() if one.run_id == run_id]
+        # A run that was admitted in this batch has no key on record but those of the batch.
+        is_new = run_id in self.fold.runs and run_id not in self._runs_before
+        if here or not is_new:
+            # The first one stays: what comes later was decided without knowing it.
+            self.idempotency.answers.setdefault(run_id, answer)
+        for name in here:
+            if self._reserved[name].answer is None:
+                self._reserved[name] = replace(self._reserved[name], answer=answer)

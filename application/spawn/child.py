@@ -1,0 +1,299 @@
+"""One child, from its admitted run to all that the last append needs.
+
+The stages decide (`domain/spawn/stages.py`); what they need is looked up or done here, and recorded
+before it is done and when it has been. A preparation that another process began goes on in the same
+way, from what is on record.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from application.context.recorded_scripts import NothingRecorded, read_recorded_outputs
+from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
+from application.log.texts import ContentsErased, TextStore
+from application.log.unit_of_work import UnitOfWork
+from application.ports.credentials import Credentials
+from application.ports.files import BootstrapFiles, Workspaces
+from application.spawn.create import compose_child
+from application.spawn.outcomes import Outcome, Ready
+from application.spawn.request import RecordedInputs
+from application.spawn.workspace import choose_workspace, read_requested_workspace
+from application.steps.preparation import (
+    CallerPresence,
+    Preparation,
+    no_caller,
+    refuse_erased,
+)
+from application.steps.run_steps import StepRunner
+from application.steps.step import StepPlace, StepRefused
+from domain.plan.child import RefusedChild
+from domain.run.commands import ResolveScripts, StartPreparation
+from domain.run.events import ScriptsResolved
+from domain.run.facts import STEP_ORDER, ScriptReceipt, StepName
+from domain.run.state import Run
+from domain.spawn.pipeline import ChildFacts, Need
+from domain.spawn.stages import SPAWN_STAGES, decide_child
+from domain.values import rules
+from domain.values.refusals import Refusal, WrongStage
+from domain.values.session_key import child_key
+
+_log = logging.getLogger("spawnlog.preparing")
+
+
+class _HasToBeRecorded(Exception):
+    """Something has to be done that must be on record before it is."""
+
+
+class ChildPreparer:
+    """Meets the needs of children that are prepared."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        gathering: ContextGatherer,
+        stepping: StepRunner,
+        bootstrap: BootstrapFiles,
+        credentials: Credentials,
+        workspaces: Workspaces,
+    ) -> None:
+        self._work = work
+        self._gathering = gathering
+        self._stepping = stepping
+        self._bootstrap = bootstrap
+        self._credentials = credentials
+        self._workspaces = workspaces
+        self._scripts: dict[UUID, asyncio.Task[GatheredContext]] = {}
+
+    def interrupt(self, run_id: UUID) -> None:
+        """End the scripts of a run that was refused meanwhile."""
+        task = self._scripts.get(run_id)
+        if task is not None:
+            task.cancel()
+
+    async def prepare(
+        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
+    ) -> Outcome:
+        """Make all that a child needs, but for the last append.
+
+        Raises:
+            LostClaim, WrongStage: Somebody else has decided meanwhile.
+        """
+        try:
+            preparation = await self._begin(run, caller_is_there, in_hand)
+        except ContentsErased as erased:
+            _log.warning("run %s cannot be prepared: %s", run.run_id, erased)
+            return refuse_erased(run, caller_is_there)
+        child = _Child(preparation, await self._facts(preparation))
+        try:
+            return await self._go_on(child, records=True)
+        except NothingRecorded as nothing:
+            # It was there when the spawn was admitted.
+            return preparation.refuse(rules.ERASED.refusal(str(nothing)), step=rules.ERASED.name)
+
+    async def prepare_at_once(self, run: Run, in_hand: RecordedInputs) -> Ready | None:
+        """Make all that a child needs whose run is about to be admitted.
+
+        Nothing is recorded: return None if anything has to be, or if there will be no child.
+        """
+        if not follows_from_request(run):
+            return None
+        preparation = await self._begin(run, no_caller, in_hand)
+        child = _Child(preparation, await self._facts(preparation))
+        try:
+            outcome = await self._go_on(child, records=False)
+        except _HasToBeRecorded:
+            return None
+        return outcome if isinstance(outcome, Ready) else None
+
+    async def _go_on(self, child: "_Child", *, records: bool) -> Outcome:
+        """Go through the stages until a child is ready, or refused."""
+        while isinstance(found := child.decide(), Need):
+            await self._meet(child, found, records=records)
+        if found is not None:
+            return child.preparation.refuse(found.refusal, found.facts, found.step)
+        key = self._start(child)
+        return await compose_child(
+            self._work, self._bootstrap, child.preparation, key, child.facts.plan, child.receipts
+        )
+
+    async def _meet(self, child: "_Child", need: Need, *, records: bool) -> None:
+        preparation, facts = child.preparation, child.facts
+        match need.what:
+            case "agent":
+                if preparation.agent.context_scripts and not records:
+                    raise _HasToBeRecorded
+                await self._resolve_scripts(child)
+            case "credentials":
+                found = await self._credentials.found(preparation.pinned, preparation.agent)
+                child.facts = replace(facts, credentials=found)
+            case "workspace":
+                run, agent = preparation.run, preparation.agent
+                chosen = choose_workspace(
+                    run, agent, preparation.pinned, self._workspaces, preparation.workspace
+                )
+                child.facts = replace(facts, workspace=chosen)
+            case "places":
+                await self._look_for_places(child, records=records)
+            case "step":
+                assert need.step is not None
+                self._start(child)
+                child.preparation, refusal = await self._stepping.take(
+                    child.preparation, need.step, child.places[need.step]
+                )
+                child.facts = child.facts.with_step(need.step, refusal)
+
+    async def _begin(
+        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
+    ) -> Preparation:
+        work = self._work
+        pinned = await work.configurations.at(run.config_revision)
+        assert run.agent_id is not None
+        agent = pinned.configuration.effective_agent(run.agent_id)
+        if in_hand is not None:
+            text_store = TextStore(run.session_id, in_hand.key, work.identities.event_id)
+            task, workspace, preamble = in_hand.task, in_hand.workspace, in_hand.preamble
+        else:
+            text_store = await work.text_store(run)
+            task = await work.contents.text(run.task) or ""
+            workspace = await read_requested_workspace(work, run)
+            preamble = await work.contents.text(run.preamble) if run.preamble else None
+        return Preparation(
+            run, task, workspace, preamble, pinned, agent, text_store, caller_is_there
+        )
+
+    async def _facts(self, preparation: Preparation) -> ChildFacts:
+        run, argument = preparation.run, preparation.run.thinking_argument
+        return ChildFacts(
+            run=run,
+            configuration=preparation.pinned.configuration,
+            requester_sandboxed=run.requester.sandboxed,
+            thinking_argument=await self._work.contents.text(argument) if argument else None,
+        )
+
+    def _start(self, child: "_Child") -> str:
+        """Mint the key of the child, to be recorded with what will be made for it, and return it.
+        There is one key, whatever happens."""
+        preparation = child.preparation
+        if preparation.run.child_session_key is not None:
+            return preparation.run.child_session_key
+        for command in preparation.before:
+            if isinstance(command, StartPreparation):
+                return command.child_session_key
+        run = preparation.run
+        assert run.agent_id is not None
+        key = child_key(run.agent_id, str(self._work.identities.run_id()))
+        start = StartPreparation(
+            epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, steps=tuple(child.places)
+        )
+        child.preparation = replace(preparation, before=(*preparation.before, start))
+        return key
+
+    # What scripts say.
+
+    async def _resolve_scripts(self, child: "_Child") -> None:
+        """Have the context scripts run, or take from the record what they said."""
+        preparation = child.preparation
+        run = preparation.run
+        if run.stage != "requested":
+            recorded = await self._work.event(ScriptsResolved, run.run_id)
+            child.resolved(preparation, recorded.receipts)
+            return
+        gathered = await self._gather(preparation)
+        resolve = ResolveScripts(
+            epoch=run.epoch,
+            receipts=gathered.receipts,
+            candidates=gathered.candidates,
+            override_to=gathered.override_to,
+        )
+        if not gathered.receipts:
+            # Nothing happened outside that a crash could repeat: one append for all of it.
+            child.resolved(replace(preparation, before=(resolve,)), ())
+            return
+        appended = await self._work.record(run, (resolve,), preparation.text_store)
+        child.resolved(preparation.recorded(appended.runs[run.run_id]), gathered.receipts)
+
+    async def _gather(self, preparation: Preparation) -> GatheredContext:
+        run, agent = preparation.run, preparation.agent
+        if not agent.context_scripts:
+            return NOTHING
+        task = asyncio.create_task(self._gathered(preparation))
+        self._scripts[run.run_id] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                task.cancel()
+                raise
+            raise WrongStage("go on with the preparation", "refused meanwhile") from None
+        finally:
+            self._scripts.pop(run.run_id, None)
+
+    async def _gathered(self, preparation: Preparation) -> GatheredContext:
+        """Run the scripts. For a run that was made from an earlier one, take what they said for
+        that one, if its request wants it so."""
+        run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
+        text_store = preparation.text_store
+        if run.respawn is None or run.respawn.scripts == "again":
+            return await self._gathering.gather(run, agent, preparation.task, pinned, text_store)
+        earlier = await self._work.run(run.respawn.run_id)
+        recorded = await read_recorded_outputs(self._work, earlier, agent.context_scripts)
+        return await self._gathering.reuse(run, agent, recorded, pinned, text_store)
+
+    # What has to be made.
+
+    async def _look_for_places(self, child: "_Child", *, records: bool) -> None:
+        run, plan = child.preparation.run, child.facts.plan.plan
+        found: dict[StepName, bool | Refusal] = {}
+        for step in STEP_ORDER:
+            try:
+                place = await self._stepping.place(run, plan, step)
+            except StepRefused as refused:
+                # The key of the child could be known by now, so it is told; nothing was made.
+                child.places.clear()
+                self._start(child)
+                found[step] = refused.refusal
+                break
+            if place is not None:
+                if not records:
+                    raise _HasToBeRecorded
+                child.places[step] = place
+            found[step] = place is not None
+        child.facts = replace(child.facts, places=found)
+
+
+class _Child:
+    """A child at work: what is known of it, and how far its preparation is."""
+
+    def __init__(self, preparation: Preparation, facts: ChildFacts) -> None:
+        self.preparation = preparation
+        self.facts = facts
+        self.receipts: Sequence[ScriptReceipt] = ()
+        self.places: dict[StepName, StepPlace] = {}
+
+    def decide(self) -> RefusedChild | Need | None:
+        """Go through the stages with what is known now."""
+        self.facts, found = decide_child(SPAWN_STAGES, self.facts)
+        return found
+
+    def resolved(self, preparation: Preparation, receipts: Sequence[ScriptReceipt]) -> None:
+        """Take in what the context scripts said."""
+        self.preparation, self.receipts = preparation, receipts
+        run = preparation.run
+        self.facts = replace(self.facts, run=run, agent_id=run.agent_id)
+
+
+def follows_from_request(run: Run) -> bool:
+    """Return whether nothing that a child of this run needs is to be read from the record, but what
+    its request says itself."""
+    return not (
+        run.attachments is not None
+        or run.thread
+        or run.options.context == "fork"
+        or run.shares
+        or run.dependencies
+        or run.thinking_argument is not None
+        or (run.respawn is not None and run.respawn.transcript_up_to is not None)
+    )

@@ -1,0 +1,64 @@
+"""The folder that a child works in: its requester's for a child of the same agent, else its agent's
+own."""
+
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
+from application.ports.files import WorkspaceForbidden, Workspaces
+from application.steps.workspace import unusable_workspace_text
+from domain.configuration.configuration import EffectiveAgent
+from domain.plan.request import ChosenWorkspace
+from domain.run.events import SpawnRequested
+from domain.run.plan_facts import WorkspaceFacts
+from domain.run.state import Run
+
+REPLACED_WORKSPACE = (
+    "The workspace of the run is not the folder it was when the spawn was accepted: it has gone, or"
+    " a link leads from its path to another one. Look who replaced it, put the folder back and"
+    " spawn again, or send the message again to a session that is open."
+)
+
+
+def choose_workspace(
+    run: Run,
+    agent: EffectiveAgent,
+    pinned: PinnedConfiguration,
+    workspaces: Workspaces,
+    requested: str | None,
+) -> ChosenWorkspace:
+    """Choose the folder of a child of `agent`.
+
+    `requested` is the folder that the request says its requester works in. It tells of the
+    requester, so a child of another agent has nothing of it. An inherited folder has to be
+    there; the agent's own is made later, by a step of the preparation.
+    """
+    warnings = _warnings(run, requested)
+    recorded = run.requester.workspace_dir if run.is_of_same_agent else None
+    named = requested if run.is_of_same_agent else None
+    is_inherited = recorded is not None or named is not None
+    facts = WorkspaceFacts(source="requester" if is_inherited else "agent", recorded=recorded)
+    try:
+        folder = workspaces.workspace_of(pinned, agent, recorded=recorded, requested=named)
+    except WorkspaceForbidden as forbidden:
+        return ChosenWorkspace(facts, str(forbidden), warnings)
+    except OSError as error:
+        text = unusable_workspace_text(error, agent.id, recorded, named)
+        return ChosenWorkspace(facts, text, warnings)
+    return ChosenWorkspace(facts.changed({"chosen": folder}), warnings=warnings)
+
+
+def _warnings(run: Run, requested: str | None) -> tuple[str, ...]:
+    """What the caller is told when the folder that its request names is not used. The folder is
+    not named: a warning goes into an event."""
+    if requested is None or run.is_of_same_agent:
+        return ()
+    return (
+        f'The workspaceDir of the request was not used: the child is of agent "{run.agent_id}" and'
+        " works in that agent's own folder. Only a child of its requester's agent works where it"
+        " does.",
+    )
+
+
+async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
+    """The folder that the request named, as it is on record."""
+    argument = (await work.event(SpawnRequested, run.run_id)).workspace_argument
+    return await work.contents.text(argument) if argument else None
