@@ -25,6 +25,10 @@ class TextPart(NamedTuple):
     start: int
     end: int
 
+    def moved(self, by: int) -> "TextPart":
+        """Return the part that it is behind `by` bytes."""
+        return self._replace(start=self.start + by, end=self.end + by)
+
 
 class PartedText(NamedTuple):
     """A text and its parts; they cover every byte of it, in order."""
@@ -42,7 +46,7 @@ def join_pieces(of: PromptText, pieces: Iterable[Piece | PartedText]) -> PartedT
     for piece in pieces:
         if isinstance(piece, PartedText):
             texts.append(piece.text)
-            parts += [TextPart(of, one.source, at + one.start, at + one.end) for one in piece.parts]
+            parts += piece.parts if not at else [one.moved(at) for one in piece.parts]
             at = parts[-1].end if parts else 0
             continue
         text = replace_unstorable(piece.text)

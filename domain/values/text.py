@@ -48,6 +48,8 @@ def single_line(text: str, *, characters_max: int) -> str:
     A run of control characters and line ends becomes one space; signs that reorder or hide text
     are left out.
     """
+    if len(text) <= characters_max and text.isprintable():
+        return text.strip()
     # Only so much is looked at that a huge value costs no more than its limit.
     looked_at = text[: max(0, characters_max) * 4 + 64]
     line = _BREAKS.sub(" ", _printable(looked_at)).strip()

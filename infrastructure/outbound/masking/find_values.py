@@ -3,6 +3,7 @@ the value and the text are made of repetitions. Pure."""
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import groupby
 
 MatchSpan = tuple[int, int]
@@ -54,7 +55,6 @@ class KnownValues:
         self._head_characters = head
         self.longest = max(map(len, self._values), default=0)
         self._heads = heads = tuple(sorted({value[:head] for value in self._values}))
-        self._head = re.compile(_any_of(heads)) if heads else None
         self._short_heads = frozenset(one[:count] for one in heads for count in range(1, head))
 
     def spans(self, text: str) -> list[MatchSpan]:
@@ -76,13 +76,18 @@ class KnownValues:
         return next((count for count in lengths if text[-count:] in self._short_heads), 0)
 
     def has_head(self, text: str) -> bool:
-        """Nearly all texts are without one, and a look must be enough for them: in a short text
-        one for all, in a long one a fast one for each."""
-        if self._head is None:
+        """Return True if a text holds the beginning of a value. Nearly no text does, so this is
+        fast: one search for all in a text that is shorter than their number, else one for each."""
+        if len(text) < self._head_characters:
             return False
         if len(text) < len(self._heads):
-            return self._head.search(text) is not None
+            return self._any_head.search(text) is not None
         return any(head in text for head in self._heads)
+
+    @cached_property
+    def _any_head(self) -> re.Pattern[str]:
+        """The pattern of all heads. It takes longer to compile than most texts to look at."""
+        return re.compile(_any_of(self._heads))
 
 
 def _any_of(words: Iterable[str]) -> str:

@@ -6,10 +6,10 @@ between Python's values and these bytes.
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
@@ -30,7 +30,9 @@ def _bytes(values: Iterable[bytes | None]) -> list[bytes]:
 
 
 def _texts(values: Iterable[str | None]) -> list[bytes]:
-    return _bytes([value if value is None else value.encode() for value in values])
+    return [
+        _NULL if value is None else _LENGTH(len(data := value.encode())) + data for value in values
+    ]
 
 
 def _uuids(values: Iterable[Any]) -> list[bytes]:
@@ -82,8 +84,7 @@ _TYPES: Mapping[str, tuple[int, Encode]] = {
 column of texts that are encoded already is `utf-8`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryColumn:
+class BinaryColumn(msgspec.Struct, frozen=True):
     """The values of one column, ready to be sent as an array. Its type stands in the statement."""
 
     data: bytes
@@ -102,12 +103,15 @@ class ColumnDumper(Dumper):
 
 def encode_column(kind: str, values: Sequence[Any]) -> BinaryColumn:
     """The values as an array of a type."""
-    number, _ = _TYPES[kind]
-    written = encoded(kind, values)
-    if not written:
+    number, encode = _TYPES[kind]
+    count = len(values)
+    if not count:
         return BinaryColumn(_ARRAY(0, 0, number, 0, 0)[:12])
-    has_null = _NULL in written
-    return BinaryColumn(_ARRAY(1, has_null, number, len(written), 1) + b"".join(written))
+    # Half of the columns of a row are empty.
+    if values[0] is None and values.count(None) == count:
+        return BinaryColumn(_ARRAY(1, True, number, count, 1) + _NULL * count)
+    written = encode(values)
+    return BinaryColumn(_ARRAY(1, _NULL in written, number, count, 1) + b"".join(written))
 
 
 def encoded(kind: str, values: Sequence[Any]) -> list[bytes]:
