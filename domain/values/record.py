@@ -155,6 +155,7 @@ def run_id_of(stream: str) -> UUID | None:
     return UUID(stream.removeprefix(RUN_PREFIX)) if stream.startswith(RUN_PREFIX) else None
 
 
+@lru_cache(maxsize=NAMES_MAX)
 def session_key_of(stream: str) -> str | None:
     """The session a stream belongs to; None for any other stream."""
     return stream.removeprefix(SESSION_PREFIX) if stream.startswith(SESSION_PREFIX) else None
