@@ -3,11 +3,9 @@
 import re
 from pathlib import Path
 
-import typer
-
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
-from infrastructure.inbound.command_line.main import app
 from infrastructure.inbound.http.openapi import document
+from tests.support.command_line.program import program
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
@@ -55,8 +53,7 @@ def test_what_is_told_to_be_missing_is_missing() -> None:
     told = re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`?]*)`", NOT_SERVED)
     for path in told:
         assert not is_served(path.replace("{key}", "k").replace("{runId}", "r")), path
-    command = typer.main.get_command(app)
-    groups: dict[str, object] = getattr(command, "commands", {})
+    groups: dict[str, object] = getattr(program(), "commands", {})
     assert not set(groups) & {"worker", "doctor"}
     run: dict[str, object] = getattr(groups["run"], "commands", {})
     for missing in re.findall(r"`spawnlog run ([a-z\\|]+)`", NOT_SERVED):

@@ -5,12 +5,11 @@ What a command does stays as it stands there; a command that is new gets the tex
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from infrastructure.inbound.command_line.main import app
+from tests.support.command_line.program import program
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 HEAD = "| command | does | its own options |\n|---|---|---|\n"
@@ -21,9 +20,10 @@ LINE_CHARACTERS_MAX = 100
 OPTION = re.compile("`(--[a-z-]+)`")
 
 
-def commands() -> dict[str, Any]:
+@cache
+def commands() -> Mapping[str, Any]:
     """Return every command by its words, in the order of the help."""
-    return dict(_commands(typer.main.get_command(app), ()))
+    return dict(_commands(program(), ()))
 
 
 def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -75,7 +75,7 @@ def recorded_api() -> Iterator[RecordedApi]:
     api = RecordedApi()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(api))
     api.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread = threading.Thread(target=server.serve_forever, args=(0.002,))
     thread.start()
     try:
         yield api

@@ -1,15 +1,14 @@
 """What the tests of the command line share: a server to speak to, and the command itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from infrastructure.inbound.command_line.main import app
+from tests.support.command_line.program import run_program
+from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, recorded_api
-
-Command = Callable[..., Result]
 
 
 @pytest.fixture
@@ -31,8 +30,6 @@ def spawnlog(tmp_path: Path, api: RecordedApi) -> Command:
     }
 
     def run(*arguments: str, given: str | None = None) -> Result:
-        return CliRunner(env=settings).invoke(
-            app, list(arguments), input=given, catch_exceptions=False
-        )
+        return run_program(arguments, settings, given)
 
     return run

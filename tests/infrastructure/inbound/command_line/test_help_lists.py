@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from infrastructure.inbound.command_line.main import app
+from tests.support.command_line.program import program
 from tests.support.command_line.reference import commands
 from tests.support.servers.command_line import Command
 
@@ -22,7 +22,7 @@ def groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
             yield from groups(each, (*words, name))
 
 
-@pytest.mark.parametrize("words", list(groups(typer.main.get_command(app))), ids=" ".join)
+@pytest.mark.parametrize("words", list(groups(program())), ids=" ".join)
 def test_list_of_commands_cuts_no_sentence(
     spawnlog: Command, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

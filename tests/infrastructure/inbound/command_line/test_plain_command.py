@@ -5,8 +5,8 @@ import pytest
 from infrastructure.inbound.command_line.client.command_groups import UsageError
 from infrastructure.inbound.command_line.client.described import described_operations
 from infrastructure.inbound.command_line.client.plain_command import option_name
-from tests.infrastructure.inbound.command_line.conftest import Command
 from tests.support.command_line.reference import commands
+from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
 RUN = "0f6f2f0e-0000-4000-8000-000000000001"
