@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -25,7 +26,7 @@ from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases, serving_databases
 from tests.support.servers.ordinary_user import Becoming, ordinary_user
 from tests.support.servers.running_log import RunningLog, running_on
-from tests.support.tiers import EXAMPLES_OF_ALL
+from tests.support.tiers import EXAMPLES_OF_ALL, IMPORTED
 
 # Hardly anything that importing and collecting make is garbage: looking for some takes a seventh of
 # the collection, and later a part of every look.
@@ -122,7 +123,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: 0 if 0 in turns[item.path] else max(turns[item.path]))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[IMPORTED] = frozenset(sys.modules)
     gc.freeze()
     gc.enable()
 

@@ -10,7 +10,7 @@ from tests.support import memory_folder
 from tests.support.cases.kill_list import DOCUMENT, rendered
 from tests.support.durations import parts, shard_of
 from tests.support.processor_time import BUDGET_SECONDS, Seen, used_between
-from tests.support.tiers import nightly_but
+from tests.support.tiers import IMPORTED, nightly_but
 
 GATE_MINUTES, PROCESSORS = 8, 2
 TESTS = Path(__file__).parent.parent
@@ -20,6 +20,13 @@ GONE = 2**22 + 1
 
 def test_the_budget_of_the_gate_is_eight_minutes_of_two_processors() -> None:
     assert sum(BUDGET_SECONDS.values()) <= GATE_MINUTES * 60 * PROCESSORS
+
+
+def test_collecting_imports_no_large_library(pytestconfig: pytest.Config) -> None:
+    """Each process collects every test. A test imports such a library itself."""
+    imported: frozenset[str] = pytestconfig.stash[IMPORTED]
+    large = {"aiopenapi3", "fastmcp", "mcp", "openai", "pydantic_ai", "schemathesis"}
+    assert not large & imported
 
 
 def test_fixtures_of_a_folder_end_with_its_tests() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from aiopenapi3 import OpenAPI  # type: ignore[import-untyped]
 
 from tests.support.servers.http_server import House
 
@@ -24,6 +23,8 @@ def without_lengths_of_ids(part: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def client(house: House) -> Any:
+    from aiopenapi3 import OpenAPI  # type: ignore[import-untyped]
+
     document = house.http.get("/openapi.json").json()
     # What a description without servers means by itself, this library wants to be told.
     described = {**without_lengths_of_ids(document), "servers": [{"url": "/"}]}

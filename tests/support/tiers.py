@@ -16,6 +16,8 @@ Case = TypeVar("Case")
 EXAMPLES_OF_ALL = 100
 """What a property tries under the profile `all` if it does not say how many."""
 EXAMPLES_MIN = 5
+IMPORTED = pytest.StashKey[frozenset[str]]()
+"""The modules that were imported while tests were collected, which each process of them does."""
 
 
 def examples(count: int, **others: Any) -> settings:

@@ -31,6 +31,6 @@ def run_program(
             program().main(list(arguments), prog_name="spawnlog")
         sys.stdout.flush()
         sys.stderr.flush()
-        written = [stream.getvalue() for stream in streams]
+        output, errors, both = (stream.getvalue() for stream in streams)
     status = int(ended.value.code or 0)
-    return Result(runner, *written, return_value=None, exit_code=status, exception=None)
+    return Result(runner, output, errors, both, None, status, None)

@@ -6,16 +6,15 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
-import mcp
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult
 
 from tests.support.http.wire import client_of
 from tests.support.servers.running_server import MAIN
+
+if TYPE_CHECKING:
+    import mcp
 
 Transport = Literal["http", "stdio"]
 Mode = Literal["legacy", "auto"]
@@ -32,8 +31,12 @@ async def mcp_client(
     transport: Transport = "http",
     mode: Mode = "auto",
     session: str | None = None,
-) -> AsyncIterator[mcp.Client]:
-    """The SDK's client, connected."""
+) -> "AsyncIterator[mcp.Client]":
+    """The SDK's client, connected. It is large to import."""
+    import mcp
+    from mcp.client.stdio import StdioServerParameters
+    from mcp.client.streamable_http import streamable_http_client
+
     if transport == "stdio":
         arguments = ["-m", MAIN, "mcp", "--url", url]
         arguments += ["--session", session] if session else []
@@ -54,8 +57,10 @@ async def mcp_client(
             yield client
 
 
-async def values_of(client: mcp.Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def values_of(client: "mcp.Client", tool: str, **arguments: Any) -> dict[str, Any]:
     """What a tool answers, as values."""
+    from mcp_types import CallToolResult
+
     result = await client.call_tool(tool, arguments)
     assert isinstance(result, CallToolResult)
     assert isinstance(result.structured_content, dict)

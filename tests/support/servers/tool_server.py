@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
-from mcp.server import MCPServer
 from starlette.types import Receive, Scope, Send
 
 
@@ -20,6 +19,8 @@ class ToolServer:
         self.authorizations: set[str] = set()
         self.hanging = 0
         self.calls: list[str] = []
+        from mcp.server import MCPServer
+
         self._tools = MCPServer("tools")
         self._tools.tool()(self.add)
         self._tools.tool()(self.fail)

@@ -18,14 +18,13 @@ from tests.support.servers.recorded_api import RecordedApi, Reply
 
 RUN = "11111111-0000-4000-8000-000000000001"
 DERIVED = [one for one in described_operations().values() if one.words and not one.by_hand]
-DOCUMENT = document()
 PAGES = ("nextCursor", "nextAfter", "nextBefore")
 every_command = pytest.mark.parametrize("operation", DERIVED, ids=lambda one: one.name)
 
 
 def example(operation: DescribedOperation) -> dict[str, Any]:
     """Return the answer that the description of the API has as an example, as the last page."""
-    described = DOCUMENT["paths"][operation.path][operation.method.lower()]
+    described = document()["paths"][operation.path][operation.method.lower()]
     status = min(described["responses"])
     answer: dict[str, Any] = described["responses"][status]["content"]["application/json"][
         "example"

@@ -1,15 +1,16 @@
 """The SDK's client by both transports, in the protocol of today and in the one before it."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mcp
 import pytest
-from mcp.shared.exceptions import MCPError
 
 from tests.support.http.mcp import Mode, Transport, mcp_client, values_of
 from tests.support.servers.http_server import House
 from tests.support.tiers import nightly_but
+
+if TYPE_CHECKING:
+    import mcp
 
 pytestmark = pytest.mark.server
 
@@ -31,6 +32,8 @@ TOOLS = {
 async def test_a_client_spawns_waits_reads_what_was_said_and_is_refused(
     house: House, transport: Transport, mode: Mode
 ) -> None:
+    from mcp.shared.exceptions import MCPError
+
     key = house.session("models")
     way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
     async with mcp_client(house.server.url, house.server.token, **way) as client:
@@ -91,6 +94,6 @@ async def test_a_client_that_was_cut_off_comes_back_and_the_run_went_on(
     assert "over" in waited["done"][0]["announcement"]["text"], "the wait before took nothing"
 
 
-async def _is_waiting(client: mcp.Client) -> None:
+async def _is_waiting(client: "mcp.Client") -> None:
     """A call behind it is answered, so the wait has been sent."""
     await client.call_tool("session_status", {})

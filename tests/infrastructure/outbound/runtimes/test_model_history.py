@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from infrastructure.outbound.runtimes import model_history
 from infrastructure.outbound.runtimes.model import ModelRuntimes
 from tests.support.builders.launches import all_of, model_launch
 from tests.support.servers.model_endpoint import ModelEndpoint, said, text
 
 pytestmark = pytest.mark.process
+
+HISTORY = "infrastructure.outbound.runtimes.model_history"
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ async def test_a_call_that_was_broken_off_or_had_no_object_is_told_all_the_same(
 async def test_of_a_long_conversation_the_newest_is_told_from_a_question_on(
     endpoint: ModelEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_history, "HISTORY_CHARACTERS_MAX", 300)
+    monkeypatch.setattr(f"{HISTORY}.HISTORY_CHARACTERS_MAX", 300)
     old = transcript(tmp_path / "old.jsonl", message("user", "old" * 99), message("assistant", "a"))
     new = transcript(tmp_path / "new.jsonl", message("user", "new"), message("assistant", "b"))
     assert [one["content"] for one in await told(endpoint, old, new)] == ["new", "b"]
@@ -111,7 +112,7 @@ async def test_of_a_long_conversation_the_newest_is_told_from_a_question_on(
 async def test_of_a_very_large_file_only_the_end_is_read(
     endpoint: ModelEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_history, "_TAIL_BYTES_MAX", 250)
+    monkeypatch.setattr(f"{HISTORY}._TAIL_BYTES_MAX", 250)
     turns = [message("user", f"question {number}") for number in range(50)]
     file = transcript(tmp_path / "a.jsonl", *turns)
     assert [one["content"] for one in await told(endpoint, file)] == ["question 48", "question 49"]

@@ -11,9 +11,7 @@ import pytest
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.delivery.transcript import UsageEntry
-from infrastructure.outbound.runtimes import model_endpoint
 from infrastructure.outbound.runtimes.model import ModelRuntimes, ModelSession
-from infrastructure.outbound.runtimes.model_conversation import _Conversation
 from tests.support.builders.launches import all_of, model_launch, pairs
 from tests.support.servers.model_endpoint import (
     CUT,
@@ -33,6 +31,7 @@ from tests.support.servers.script_server import redirect
 
 pytestmark = pytest.mark.process
 
+ENDPOINT = "infrastructure.outbound.runtimes.model_endpoint"
 HELLO = said(text("hel"), text("lo"), usage(7, 2))
 
 
@@ -298,7 +297,7 @@ async def test_an_answer_that_the_endpoint_cut_off_is_no_success(endpoint: Model
 async def test_an_answer_without_an_end_is_not_kept_in_memory(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_endpoint, "ANSWER_BYTES_MAX", 300_000)
+    monkeypatch.setattr(f"{ENDPOINT}.ANSWER_BYTES_MAX", 300_000)
     endpoint.answers("m", (*[b": " + b"x" * 100_000] * 4, HANG))
     _, end = await run_of(model_launch(endpoint.url, model="m", attemptsMax=1))
     assert (end.outcome, end.reason) == ("error", "output_limit")
@@ -318,6 +317,8 @@ async def test_an_answer_that_is_packed_is_not_unpacked(endpoint: ModelEndpoint)
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """When a piece of an answer has come."""
+    from infrastructure.outbound.runtimes.model_conversation import _Conversation
+
     piece, hear = asyncio.Event(), _Conversation._hear
 
     def note(conversation: _Conversation, words: str) -> None:

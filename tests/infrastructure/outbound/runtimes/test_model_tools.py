@@ -11,7 +11,6 @@ from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd, TranscriptEntry
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from infrastructure.outbound.runtimes.model import ModelRuntimes
-from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 from tests.support.builders.launches import all_of, model_launch, pairs
 from tests.support.servers.model_endpoint import ModelEndpoint, call, said, text
 from tests.support.servers.script_server import redirect
@@ -211,6 +210,8 @@ async def test_where_none_of_spawnlogs_own_tools_is_left_nothing_is_asked_of_it(
 
 
 def test_spawnlogs_own_tools_are_those_that_it_offers() -> None:
+    from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
+
     assert set(OWN_TOOLS) == {one.name for one in TOOLS}
 
 
