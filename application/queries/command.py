@@ -114,6 +114,7 @@ USUAL: Mapping[str, Option | None] = {
     "after": Option(metavar="POSITION", help="Only after this position."),
     "at": Option(metavar=_TIME, help=f"As it was then: {MOMENT_FORMS}."),
     "before": Option(metavar="POSITION"),
+    "cursor": Option(help="Go on from here: the last line of a list that has more names it."),
     "from": Option(metavar=_TIME),
     "limit": Option(help="How many at most.", minimum=1, maximum=COMMAND_ITEMS_MAX),
     "q": Option(flag="--words", metavar="TEXT"),
@@ -130,7 +131,7 @@ USUAL: Mapping[str, Option | None] = {
     ),
     "until": Option(metavar=_TIME),
     # The command line reads all pages, and prints what there is.
-    **dict.fromkeys(("cursor", "minPosition", "order", "totals", "wait")),
+    **dict.fromkeys(("minPosition", "order", "totals", "wait")),
 }
 """What parameters of these names are to the command line, unless a row says otherwise."""
 

@@ -118,7 +118,7 @@ class GetRunHistory(PageAfter, ReadAsOf):
         "run history",
         by_hand=True,
         options={
-            "after": None,
+            "after": Option(metavar="VERSION", help="Only states after this version."),
             "field": Option(
                 metavar="FIELD",
                 help="Only what changed this field: a name, or a pointer as /announcement/state."

@@ -122,7 +122,7 @@ def _parameters(row: Operation, command: Command) -> Iterator[Json]:
     order = [*PATH_NAME.findall(row.path), *command.arguments]
     arguments = [one for one in described if "flag" not in one]
     yield from sorted(arguments, key=lambda one: order.index(one["name"]))
-    last = ("at", "limit")
+    last = ("at", "limit", "cursor")
     options = [one for one in described if "flag" in one]
     yield from (one for one in options if one["name"] not in last)
     yield from sorted(

@@ -113,6 +113,7 @@ class CommandClient:
             page.position,
             next_after=None if newest_first else page.value.get("nextAfter"),
             next_before=page.value.get("nextBefore") if newest_first else None,
+            next_cursor=page.value.get("nextCursor"),
         )
 
     def follow(

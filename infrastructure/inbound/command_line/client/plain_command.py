@@ -51,6 +51,13 @@ class PlainCommand(TyperCommand):
         """Return the words of the usage, a required argument without braces."""
         return [one.strip("{}") for one in super().collect_usage_pieces(ctx)]
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of arguments and options. An argument has its name, and no type."""
+        for one in self.get_params(ctx):
+            if one.param_type_name == "argument":
+                one.display_type_rich = _no_type
+        super().format_options(ctx, formatter)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a problem that the server answers names the options of this command."""
         try:
@@ -62,6 +69,10 @@ class PlainCommand(TyperCommand):
                 raise
             then = f"{failure.message} as of {printable_line(moment, 80)}"
             raise NotFound(then, failure.problem) from None
+
+
+def _no_type(ctx: Any) -> None:
+    """Return the type of an argument as help has it."""
 
 
 def option_name(parameter: Any) -> str:

@@ -12,6 +12,7 @@ from infrastructure.inbound.command_line.display.forms import assignments, table
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
+    note_more,
     print_document,
     print_fields,
     print_json_line,
@@ -45,6 +46,8 @@ def find_events(
     limit = given["limit"]
     if last and limit != 1:
         raise CommandFailed("--last is one: leave --limit out")
+    if last and given["cursor"] is not None:
+        raise CommandFailed("--last looks through all: leave --cursor out")
     _require_question(given)
     with api.client() as client:
         question = given.query(client, without=("limit",))
@@ -70,7 +73,7 @@ def _search(client: "CommandClient", question: JsonObject, *, limit: int, last: 
     """All of a search: the answers of as many requests as it takes, as one."""
     items: list[JsonObject] = []
     events_read = reads = 0
-    cursor: str | None = None
+    cursor: str | None = question["cursor"]
     with show_search_progress() as show:
         while True:
             wanted = PAGE_MAX if last else min(PAGE_MAX, limit - len(items))
@@ -92,6 +95,7 @@ def _search(client: "CommandClient", question: JsonObject, *, limit: int, last: 
         "eventsRead": events_read,
         "reads": reads,
         "more": following is not None and not last,
+        "nextCursor": None if last else following,
     }
 
 
@@ -105,6 +109,8 @@ def _print_answer(answer: JsonObject, output: Output) -> None:
     elif len(items) > 1:
         print_table(items, table_columns(columns_of("findEvents")))
         print_note(_effort(answer))
+        if answer["more"]:
+            note_more(cursor=answer["nextCursor"])
     elif items:
         _print_one(items[0])
         print_note(_effort(answer))

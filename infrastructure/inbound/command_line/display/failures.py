@@ -16,16 +16,9 @@ from spawnlog.core.errors import faults_of, problem_lines
 ADVICE_FOR_TOKEN = (
     "give a token in SPAWNLOG_TOKEN, or name the data directory of the server with --data-dir"  # noqa: S105
 )
-_REFUSAL_CODES = frozenset(
-    {
-        "spawn_forbidden",
-        "spawn_error",
-        "run_active",
-        "session_closed",
-        "no_session",
-        "cannot_respawn",
-    }
-)
+_REFUSAL_STATUSES = (403, 409)
+_REFUSAL_CODES = ("spawn_error",)
+"""Refusals that have the status of an invalid request."""
 _NOT_READY = frozenset({502, 503, 504})
 _LINES_SHOWN_MAX = 11
 _COMMANDS_OF_TOOLS = {"agents_list": "agent list", "sessions_send(sessionKey=...)": "run send"}
@@ -69,8 +62,8 @@ class Interrupted(CommandFailed):
 
 
 class RequestRefused(CommandFailed):
-    """The server understood and said no: a spawn that is not permitted, a session that takes no
-    message, or a missing right."""
+    """The server understood and said no: a spawn that is not permitted, a missing right, or a run
+    or session whose state does not allow it."""
 
     exit_code = 3
     word = "refused"
@@ -102,7 +95,7 @@ def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFail
     """The failure for an answer with `status` and this problem document."""
     message = _message(status, problem)
     code = problem.get("code")
-    if code in _REFUSAL_CODES or status == 403:
+    if status in _REFUSAL_STATUSES or code in _REFUSAL_CODES:
         return RequestRefused(message, problem)
     if status == 401:
         return CommandFailed(f"{message}; {ADVICE_FOR_TOKEN}", problem)

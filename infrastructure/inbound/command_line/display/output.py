@@ -12,14 +12,15 @@ from infrastructure.inbound.command_line.display.tables import Item, TableColumn
 from infrastructure.inbound.command_line.display.yaml_text import yaml_lines
 
 JsonObject = dict[str, Any]
+CURSOR_MAX = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Items of one or more pages, true at log position `position`.
 
-    `more` is whether the server has others; `next_after` where they begin, for lists that are
-    read on by `after`, and `next_before` for those with the newest first.
+    `more` is whether the server has others, which begin at `next_cursor`, `next_after`, or, in a
+    list with the newest first, `next_before`.
     """
 
     items: list[JsonObject]
@@ -27,6 +28,7 @@ class Listing:
     position: int | None = None
     next_after: int | str | None = None
     next_before: int | None = None
+    next_cursor: str | None = None
 
 
 class Output(StrEnum):
@@ -40,7 +42,13 @@ class Output(StrEnum):
 
 def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:
     """A list in the wanted form; for a person with a note when there is more of it."""
-    whole = {"items": listing.items, "more": listing.more, "nextAfter": listing.next_after}
+    whole = {
+        "items": listing.items,
+        "more": listing.more,
+        "nextAfter": listing.next_after,
+        "nextBefore": listing.next_before,
+        "nextCursor": listing.next_cursor,
+    }
     if print_document(whole, output):
         return
     if output is Output.JSONL:
@@ -48,12 +56,19 @@ def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Outp
             print_json_line(item)
     else:
         print_table(listing.items, columns)
-        if listing.more and listing.next_after is not None:
-            print_note(f"there are more: go on with --after {printable_line(listing.next_after)}")
-        elif listing.more and listing.next_before is not None:
-            print_note(f"there are more: go on with --before {listing.next_before}")
-        elif listing.more:
-            print_note("there are more: raise --limit, or narrow the list")
+        if listing.more:
+            note_more(
+                cursor=listing.next_cursor, after=listing.next_after, before=listing.next_before
+            )
+
+
+def note_more(**options: str | int | None) -> None:
+    """Print the option with which a list goes on: the first of these that has a value."""
+    name, value = next((one for one in options.items() if one[1] is not None), ("limit", None))
+    if value is None:
+        print_note("there are more: raise --limit, or narrow the list")
+    else:
+        print_note(f"there are more: go on with --{name} {printable_line(value, CURSOR_MAX)}")
 
 
 def print_table(items: Sequence[Item], columns: Sequence[TableColumn]) -> None:

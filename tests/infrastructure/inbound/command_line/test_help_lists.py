@@ -39,3 +39,4 @@ def test_help_is_in_words_of_people(words: str) -> None:
     for sign in ("{", "[[", "list[", "env var", "the variable", "46116860184"):
         assert sign not in shown
     assert not re.search(r"--\S+ <int", shown)
+    assert not re.search(r"^  [\w.]+ <", shown, re.MULTILINE)

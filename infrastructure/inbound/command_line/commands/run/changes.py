@@ -13,6 +13,7 @@ from infrastructure.inbound.command_line.display.forms import table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
+    note_more,
     print_document,
     print_json_line,
     print_note,
@@ -64,8 +65,10 @@ def diff(given: Annotated[Given, OptionsOf("getDiff")], *, api: ApiOptions) -> N
     more = page.get("nextCursor") is not None
     found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
     if api.output is Output.TABLE:
-        _print_changes(items, span, more=more)
-    elif not print_document({**span, **found, "more": more}, api.output):
+        _print_changes(items, span, page.get("nextCursor"))
+    elif not print_document(
+        {**span, **found, "more": more, "nextCursor": page.get("nextCursor")}, api.output
+    ):
         for item in items:
             print_json_line(item)
     is_whole = not any(query[name] for name in ("runId", "session", "tree"))
@@ -87,7 +90,7 @@ def _read_diff(
             return items, page
 
 
-def _print_changes(items: Sequence[JsonObject], span: Item, *, more: bool) -> None:
+def _print_changes(items: Sequence[JsonObject], span: Item, following: str | None) -> None:
     if items:
         print_table(items, _DIFF_COLUMNS)
     counts = ", ".join(
@@ -98,8 +101,8 @@ def _print_changes(items: Sequence[JsonObject], span: Item, *, more: bool) -> No
     if revisions[0] != revisions[1]:
         said = " then ".join("none" if one is None else printable_line(one) for one in revisions)
         print_note(f"the configuration in force was revision {said}; see spawnlog config diff")
-    if more:
-        print_note("there are more: raise --limit, or narrow the diff")
+    if following is not None:
+        note_more(cursor=following)
 
 
 def _diff_items(page: JsonObject) -> list[JsonObject]:
@@ -125,7 +128,7 @@ def show_history(
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/history")
         asked, limit = given.query(client, without=("limit",)), given["limit"]
-        after: int | None = 0
+        after: int | None = asked["after"] or 0
         while after is not None:
             query = {**asked, "after": after, "limit": min(PAGE_ITEMS, limit - len(items))}
             page = client.get(path, query).value
@@ -138,7 +141,13 @@ def show_history(
         if set_by
         else (items, table_columns(columns_of("getRunHistory")))
     )
-    whole = {"items": items, "setBy": page.get("setBy"), "more": more and not set_by}
+    more = more and not set_by
+    whole = {
+        "items": items,
+        "setBy": page.get("setBy"),
+        "more": more,
+        "nextAfter": page.get("nextAfter") if more else None,
+    }
     if print_document(whole, api.output):
         return
     if api.output is Output.JSONL:
@@ -146,5 +155,5 @@ def show_history(
             print_json_line(one)
     else:
         print_table(shown, columns)
-        if more and not set_by:
-            print_note("there are more: raise --limit, or name a --field")
+        if more:
+            note_more(after=page["nextAfter"])

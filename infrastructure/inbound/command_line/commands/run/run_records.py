@@ -12,6 +12,7 @@ from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
     Output,
+    note_more,
     print_block,
     print_json_line,
     print_listing,
@@ -72,7 +73,7 @@ def run_log(
     if not listing.items:
         print_note("the transcript is empty")
     elif listing.more:
-        print_note(f"there is more: go on with --after {listing.items[-1].get('sequence')}")
+        note_more(after=listing.items[-1].get("sequence"))
 
 
 def _require_followable(at: str | None, output: Output) -> None:

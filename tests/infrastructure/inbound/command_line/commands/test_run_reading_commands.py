@@ -98,8 +98,8 @@ def test_the_prompt_is_shown_with_its_parts(spawnlog: Command, api: RecordedApi)
     assert stdout.splitlines()[-1].split() == ["message", "task", "0", "6", "abc"]
 
 
-def test_a_prompt_that_is_not_there_yet_exits_with_2(spawnlog: Command, api: RecordedApi) -> None:
+def test_prompt_of_unstarted_run_exits_with_3(spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", f"/v1/runs/{FIRST}/prompt", problem(409, detail="the run has not started"))
     result = spawnlog("run", "prompt", FIRST)
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert result.stderr == "error: the run has not started\n"
