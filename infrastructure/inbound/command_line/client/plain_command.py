@@ -55,7 +55,7 @@ class PlainCommand(TyperCommand):
         """Write the help of arguments and options. An argument has its name, and no type."""
         for one in self.get_params(ctx):
             if one.param_type_name == "argument":
-                one.display_type_rich = _no_type
+                vars(one)["display_type_rich"] = _no_type
         super().format_options(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
