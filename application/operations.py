@@ -28,12 +28,12 @@ from application.queries import (
     revisions,
     runs,
     sessions,
-    what_if,
 )
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
 from application.queries.search import find
 from application.queries.timeline import bars, histogram, moments, tree
+from application.queries.what_if import ask
 
 MODULES: tuple[ModuleType, ...] = (
     spawn,
@@ -59,7 +59,7 @@ MODULES: tuple[ModuleType, ...] = (
     bars,
     moments,
     diff,
-    what_if,
+    ask,
     verify,
     revisions,
     agents,

@@ -1,9 +1,9 @@
 """A spawn, or a message, as it was recorded: what it was decided from, and what came of it."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from domain.event_types import AnyEvent
 from domain.run.events import (
     AgentOverridden,
     ContinuationPlanned,
@@ -18,7 +18,7 @@ from domain.run.events import (
 from domain.run.evolve import initial_run
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
-from domain.values.record import Stamp
+from domain.states import Occurrence
 
 DECIDED_IN = (
     SpawnRequested,
@@ -31,16 +31,6 @@ DECIDED_IN = (
     RunAnnounced,
 )
 """The events of a run that say how it was decided; with its prompt, `RunStarted` too."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedStep:
-    """An event of a run, where it stands, and the revision of the configuration it was recorded
-    under."""
-
-    stamp: Stamp
-    config_revision: int
-    event: AnyEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,37 +69,35 @@ class RecordedDecision:
         return self.created is not None or self.refused is not None
 
 
+_MEMBERS: Mapping[type, str] = {
+    ScriptsResolved: "scripts",
+    AgentOverridden: "overridden",
+    SessionCreated: "created",
+    ContinuationPlanned: "created",
+    SpawnRefused: "refused",
+    RunStarted: "started",
+    RunAnnounced: "announced",
+}
+
+
 def recorded_decision(
-    steps: Iterable[RecordedStep], *, before: Run | None = None
+    events: Sequence[Occurrence], *, before: Run | None = None
 ) -> RecordedDecision:
-    """The decision that these events of one run tell of, its request first."""
-    found: dict[str, object] = {}
-    run, request, revision = None, None, 0
-    for one in steps:
-        match one.event:
-            case SpawnRequested() | MessageReceived() as event:
-                run, request, revision = initial_run(event, one.stamp), event, event.config_revision
-            case ScriptsResolved() as event:
-                found["scripts"] = event
-            case AgentOverridden() as event:
-                found["overridden"] = event
-            case SessionCreated() | ContinuationPlanned() as event:
-                found["created"] = event
-            case SpawnRefused() as event:
-                found["refused"] = event
-            case RunStarted() as event:
-                found["started"] = event
-            case RunAnnounced() as event:
-                found["announced"] = event
-                found["announced_position"] = one.stamp.position
-            case _:
-                pass
-    if run is None or request is None:
+    """Return the decision that these events of one run tell of, its request first."""
+    request = events[0].event if events else None
+    if not isinstance(request, SpawnRequested | MessageReceived):
         raise ValueError("a decision is read from its request on")
+    found: dict[str, Any] = {}
+    for one in events:
+        name = _MEMBERS.get(type(one.event))
+        if name is not None:
+            found[name] = one.event
+        if name == "announced":
+            found["announced_position"] = one.stamp.position
     return RecordedDecision(
-        run=run,
+        run=initial_run(request, events[0].stamp),
         request=request,
-        config_revision=revision,
+        config_revision=request.config_revision,
         before=before,
-        **found,  # type: ignore[arg-type]
+        **found,
     )

@@ -1,5 +1,7 @@
-"""Which decisions are the same under two configurations without a look at what came of them: all
-that they go by is equal, or all but what admits, and that is judged again from their own facts."""
+"""Decisions that are the same under two configurations without a look at their further events.
+
+All that they go by is equal, or all but admission, which is judged again from their requests.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,19 +14,20 @@ from domain.spawn.admission import ADMISSION, CONTINUATION, admit
 from domain.values.json_text import compact_json
 from domain.values.refusals import Permitted, Refusal
 from domain.values.session_key import agent_id_of
-from domain.what_if.decide_again import WholeConfiguration, facts_under, found_by
+from domain.what_if.decide_again import WholeConfiguration, facts_under
 from domain.what_if.scripts import are_scripts_unchanged
 
 AGENTS_REMEMBERED_MAX = 10_000
 _UNREAD = "?"
-AgentsDifference = Literal["nothing", "admission", "more"]
-"""What differs for those who ask for an agent."""
-_Key = tuple[bool, str, str, str, str | None, str | None]
+_Level = Literal[0, 1, 2]
+"""What differs for an agent: nothing, admission alone, or more."""
 
 
 class UnaffectedAgents:
-    """What is equal in two configurations, section by section and agent by agent; each is compared
-    once. `announcing` are all that runs may have been announced under."""
+    """Compares two configurations, section by section and agent by agent, each once.
+
+    `announcing` are all configurations that runs may have been announced under.
+    """
 
     def __init__(
         self,
@@ -34,91 +37,59 @@ class UnaffectedAgents:
     ) -> None:
         self._then = then
         self._now = now
-        self._differences: dict[_Key, AgentsDifference] = {}
+        self._levels: dict[str, _Level] = {}
         announce = now.configuration.spawnlog.announce
         self._is_shared_equal = _shared(then.configuration) == _shared(now.configuration) and all(
             one.spawnlog.announce == announce for one in announcing
         )
 
-    def has_scripts(self, request: SpawnRequested | MessageReceived) -> bool:
-        """Whether scripts ran for it, or would run now: one of them may have named the agent."""
-        if not isinstance(request, SpawnRequested) or request.requested_agent_id is None:
-            return False
-        asked = request.requested_agent_id
-        return any(one.scripts(asked).listed for one in (self._then, self._now))
+    def is_unaffected(self, request: SpawnRequested | MessageReceived) -> bool:
+        """Return True if nothing that this was decided by would be otherwise.
 
-    def is_unaffected(
-        self, request: SpawnRequested | MessageReceived, overridden_to: str | None
-    ) -> bool:
-        """Whether nothing that this was decided by would be otherwise. `overridden_to` is the agent
-        that a script put in the place of the requested one. What is true of one task of a batch
-        alone says nothing: it is refused with the others."""
+        A task of a batch is refused with the others, so it is unaffected only if all of them are.
+        """
         if not self._is_shared_equal:
             return False
-        difference = self._difference(request, overridden_to)
-        if difference == "admission":
-            return self._is_admitted_alike(request)
-        return difference == "nothing"
+        level = self._level_of(request)
+        return level == 0 or (level == 1 and self._is_admitted_alike(request))
 
-    def _difference(
-        self, request: SpawnRequested | MessageReceived, overridden_to: str | None
-    ) -> AgentsDifference:
+    def _level_of(self, request: SpawnRequested | MessageReceived) -> _Level:
         requester = request.requester
-        if isinstance(request, SpawnRequested):
-            asks, requested = request.facts.requester_agent_id, request.requested_agent_id
-        else:
-            asks, requested = requester.agent_id, request.agent_id
-        of_key = agent_id_of(requester.session_key)
-        # The scripts of an agent run for a spawn, and not for a message.
-        is_spawn = isinstance(request, SpawnRequested)
-        key = (is_spawn, asks, requester.agent_id, of_key, requested, overridden_to)
-        known = self._differences.get(key)
-        if known is None:
-            known = self._compared(request, {asks, requester.agent_id, of_key}, overridden_to)
-            if len(self._differences) < AGENTS_REMEMBERED_MAX:
-                self._differences[key] = known
-        return known
-
-    def _compared(
-        self,
-        request: SpawnRequested | MessageReceived,
-        asking: set[str],
-        overridden_to: str | None,
-    ) -> AgentsDifference:
-        then, now = self._then.configuration, self._now.configuration
-        agent_ids = set(asking)
+        agent_ids = {requester.agent_id, agent_id_of(requester.session_key)}
+        level: _Level = 0
         if isinstance(request, MessageReceived):
             agent_ids.add(request.agent_id)
-        elif request.requested_agent_id is not None:
-            agent_ids |= {request.requested_agent_id, overridden_to or request.requested_agent_id}
-            if self.has_scripts(request) and not self._are_scripts_equal(
-                request.requested_agent_id
-            ):
-                return "more"
-        pairs = [(then.effective_agent(one), now.effective_agent(one)) for one in agent_ids]
-        if all(one == other for one, other in pairs):
-            return "nothing"
-        if all(_but_admission(one) == _but_admission(other) for one, other in pairs):
-            return "admission"
-        return "more"
+        else:
+            agent_ids.add(request.facts.requester_agent_id)
+            if request.requested_agent_id is not None:
+                agent_ids.add(request.requested_agent_id)
+                level = self._level_of_scripts(request.requested_agent_id)
+        return max(level, *map(self._level_of_agent, agent_ids))
 
-    def _are_scripts_equal(self, requested: str) -> bool:
+    def _level_of_scripts(self, requested: str) -> _Level:
         then, now = self._then.scripts(requested), self._now.scripts(requested)
-        # Which agents there are decides whom a script may name, and who of them has credentials.
-        return (
-            are_scripts_unchanged(then, now)
-            and set(then.agent_ids) == set(now.agent_ids)
-            and self._are_credentials_found_alike
-        )
+        if not then.listed and not now.listed:
+            return 0
+        # A script may name any agent.
+        return self._level_of_all if are_scripts_unchanged(then, now) else 2
 
     @cached_property
-    def _are_credentials_found_alike(self) -> bool:
-        """Those of all agents: one without may have been passed over."""
-        then, now = self._then.configuration, self._now.configuration
-        return all(
-            found_by(then.effective_agent(one)) == found_by(now.effective_agent(one))
-            for one in now.agent_ids()
-        )
+    def _level_of_all(self) -> _Level:
+        then, now = (set(one.configuration.agent_ids()) for one in (self._then, self._now))
+        return max(map(self._level_of_agent, now)) if then == now else 2
+
+    def _level_of_agent(self, agent_id: str) -> _Level:
+        known = self._levels.get(agent_id)
+        if known is not None:
+            return known
+        configurations = self._then.configuration, self._now.configuration
+        then, now = (one.effective_agent(agent_id) for one in configurations)
+        level: _Level = 0
+        if then != now:
+            level = 1 if _but_admission(then) == _but_admission(now) else 2
+        if len(self._levels) < AGENTS_REMEMBERED_MAX:
+            self._levels[agent_id] = level
+        return level
 
     def _is_admitted_alike(self, request: SpawnRequested | MessageReceived) -> bool:
         """Whether it is admitted as it was, or refused by the same rule."""

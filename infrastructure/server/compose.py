@@ -46,7 +46,7 @@ from application.ports.scripts import ScriptRunner, ScriptSecrets
 from application.ports.transcripts import Transcripts
 from application.ports.webhooks import WebhookClient
 from application.queries.access import Access
-from application.queries.what_if import AT_ONCE_MAX as QUESTIONS_MAX
+from application.queries.what_if.ask import AT_ONCE_MAX as QUESTIONS_MAX
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
 from application.session.tool_policy import ToolGuard

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from application.queries.what_if import AT_ONCE_MAX
+from application.queries.what_if.ask import AT_ONCE_MAX
 from benchmarks.generate import generate
 from tests.support.http.problems import problem_of
 from tests.support.servers.data_directories import new_place

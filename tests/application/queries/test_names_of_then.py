@@ -12,7 +12,7 @@ from application.queries.changes.diff import GetDiff, get_diff
 from application.queries.search.find import FindEvents, find_events
 from application.queries.services import QueryServices
 from application.queries.timeline.histogram import CountEvents, count_events
-from application.queries.what_if import WhatIfBody, what_if
+from application.queries.what_if.ask import WhatIfBody, what_if
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on

@@ -10,9 +10,9 @@ import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
 from application.log.envelope import Actor
-from application.queries import what_if as queries
 from application.queries.services import QueryServices
-from application.queries.what_if import WhatIfBody, what_if
+from application.queries.what_if import answer as answers
+from application.queries.what_if.ask import WhatIfBody, what_if
 from domain.what_if.unaffected import UnaffectedAgents
 from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.builders.loaded_configurations import load_values
@@ -142,7 +142,6 @@ async def test_one_run_is_found_without_a_look_at_what_came_later(
     family = await three_children(running)
     run_id = family.id("second")
     position = family.run("second").created_position
-    monkeypatch.setattr(queries, "BATCH_POSITIONS_MAX", 1)
     (found,) = await verdicts(services, patch=[FEWER], filter={"runId": str(run_id)})
     assert (found["runId"], found["verdict"]) == (str(run_id), "newly-refused")
     about = {"filter": {"runId": str(run_id)}, "to": f"pos:{position - 1}"}
@@ -210,8 +209,8 @@ async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
         for prompts in (False, True)
     ]
     plainly = [await lines(services, **one) for one in asked]
-    monkeypatch.setattr(queries, "EVENTS_AT_ONCE", 3)
-    monkeypatch.setattr(queries, "TEXT_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 3)
+    monkeypatch.setattr(answers, "TEXT_BYTES_AT_ONCE", 1)
     monkeypatch.setattr(UnaffectedAgents, "is_unaffected", lambda *_: False)
     for request, then in zip(asked, plainly, strict=True):
         assert await lines(services, **request) == then

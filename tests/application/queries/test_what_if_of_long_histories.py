@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from application.queries import what_if as queries
-from application.queries.what_if import WhatIfAnswer, WhatIfBody, what_if
+from application.queries.what_if import answer as answers
+from application.queries.what_if.ask import WhatIfAnswer, WhatIfBody, what_if
 from benchmarks.generate import generate
 from domain.what_if import cascade as cascades
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
@@ -61,9 +61,9 @@ async def verdicts(url: str, folder: Path, **request: Any) -> dict[str, dict[str
 async def test_it_says_how_far_it_is(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "PROGRESS_SECONDS", 3_600.0)
+    monkeypatch.setattr(answers, "PROGRESS_SECONDS", 3_600.0)
     plain = await lines(url, tmp_path, patch=ONE_MORE)
-    monkeypatch.setattr(queries, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(answers, "PROGRESS_SECONDS", 0.0)
     found = await lines(url, tmp_path, patch=ONE_MORE)
     assert [one for one in found if "progress" not in one] == plain
     told = [(at, one["progress"]) for at, one in enumerate(found) if "progress" in one]

@@ -26,7 +26,7 @@ def setting(writer: str = "fit", editor: str = "fit", **subagents: Any) -> Value
         {"id": name, "subagents": {"thinking": words[way]}}
         for name, way in (("writer", writer), ("editor", editor))
     ]
-    return limits(*agents, contextScripts={"run": [ROUTER]}, **subagents)
+    return limits(*agents, **{"contextScripts": {"run": [ROUTER]}, **subagents})
 
 
 def member(number: int, of: int, agent_id: str) -> Spawn:
@@ -102,6 +102,23 @@ def test_a_rule_of_admission_refuses_each_by_itself() -> None:
 def test_what_admission_refused_is_allowed_for_all() -> None:
     found = again(BOTH, setting(maxChildrenPerAgent=1), setting())
     assert said(found) == [("newly-allowed", "active_children")] * 2
+
+
+def test_what_admission_refused_stays_refused_with_one_that_cannot_be_prepared() -> None:
+    def without_scripts(**values: Any) -> Values:
+        return setting(contextScripts={"run": []}, allowAgents=["*"], **values)
+
+    tasks = [
+        one.changed(agent_id=one.override_to, receipts=(), candidates=(), override_to=None)
+        for one in BOTH
+    ]
+    found = again(tasks, without_scripts(maxChildrenPerAgent=1), without_scripts(writer="unfit"))
+    assert said(found) == [("same", "thinking"), ("same", "batch")]
+    assert found[1].difference is not None
+    assert (found[1].difference.recorded, found[1].difference.decided) == (
+        "active_children",
+        "batch",
+    )
 
 
 def test_a_fault_that_is_mended_lets_all_of_them_pass_as_far_as_is_known() -> None:

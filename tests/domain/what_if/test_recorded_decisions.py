@@ -2,17 +2,19 @@
 
 import pytest
 
+from domain.run.events import RunEvent
+from domain.states import StreamEvent
 from domain.what_if.decide_again import texts_needed
-from domain.what_if.record import RecordedStep, recorded_decision
+from domain.what_if.record import recorded_decision
 from tests.support.builders import run_histories as past
 from tests.support.builders.decisions_again import Spawn, Values, setup
 from tests.support.builders.explained_spawns import plan_facts
 from tests.support.builders.storytelling import ref, requested, stamp
 
 
-def steps(*events: object) -> list[RecordedStep]:
-    """One behind the other, each under a revision of its own."""
-    return [RecordedStep(stamp(at), at, one) for at, one in enumerate(events, start=1)]  # type: ignore[arg-type]
+def steps(*events: RunEvent) -> list[StreamEvent]:
+    """One behind the other."""
+    return [StreamEvent("", one, stamp(at)) for at, one in enumerate(events, start=1)]
 
 
 def test_it_is_read_from_its_request_on() -> None:

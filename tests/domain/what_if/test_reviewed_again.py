@@ -36,7 +36,7 @@ def is_unaffected(asked: Spawn, then: Values, now: Values) -> bool:
         WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now)
     )
     known = UnaffectedAgents(before, after, [before.configuration])
-    return known.is_unaffected(asked.record(then).request, asked.override_to)
+    return known.is_unaffected(asked.record(then).request)
 
 
 # Hooks that are asked, beside the one that binds threads.
@@ -167,10 +167,10 @@ def test_a_message_before_it_does_not_hide_the_scripts_of_a_spawn(change: Values
     spawned = Spawn(agent_id="writer").record(then).request
     sent = Sent(agent_id="writer").record(then).request
     known = UnaffectedAgents(before, after, [before.configuration])
-    first = known.is_unaffected(spawned, None)
+    first = known.is_unaffected(spawned)
     known = UnaffectedAgents(before, after, [before.configuration])
-    known.is_unaffected(sent, None)
-    assert known.is_unaffected(spawned, None) == first
+    known.is_unaffected(sent)
+    assert known.is_unaffected(spawned) == first
 
 
 # Credentials are found by the runtime and the folders of an agent.

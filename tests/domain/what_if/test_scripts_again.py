@@ -9,8 +9,9 @@ import pytest
 from domain.configuration.configuration import Configuration
 from domain.run.events import AgentOverridden, ScriptsResolved
 from domain.run.facts import ScriptReceipt
+from domain.states import StreamEvent
 from domain.values.json_text import compact_json
-from domain.what_if.record import RecordedStep, recorded_decision
+from domain.what_if.record import recorded_decision
 from domain.what_if.scripts import ReplayedScripts, outputs_needed, replay_scripts, scripts_under
 from domain.what_if.verdict import NotReplayable
 from tests.support.builders.script_receipts import candidate, receipt
@@ -71,7 +72,7 @@ def again(
     if override_to is not None:
         overridden = {"from_agent_id": "main", "to_agent_id": override_to}
         events.append(AgentOverridden(candidates=candidates, **overridden))
-    steps = [RecordedStep(stamp(at), 1, one) for at, one in enumerate(events, 1)]
+    steps = [StreamEvent("", one, stamp(at)) for at, one in enumerate(events, 1)]
     record = recorded_decision(steps)
     before, after = (
         scripts_under(Configuration.model_validate(one), compact_json(one), "main")

@@ -32,7 +32,7 @@ def unaffected(then: Values, now: Values, *announcing: Values) -> UnaffectedAgen
 def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
     """Whether nobody has to look at it."""
     known = unaffected(then, now, *announcing)
-    return known.is_unaffected(asked.record(then).request, asked.override_to)
+    return known.is_unaffected(asked.record(then).request)
 
 
 def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
@@ -114,16 +114,15 @@ def test_nor_one_that_a_script_named(then: Values, now: Values, how: str) -> Non
     must_be_the_same(ROUTED, before, after)
 
 
-@pytest.mark.parametrize("scripts", [(), (ROUTER,)])
-def test_scripts_are_looked_for_where_some_run_under_either(scripts: tuple[Values, ...]) -> None:
-    def runs(asked: Spawn, then: Values, now: Values) -> bool:
-        known = unaffected(then, now)
-        return known.has_scripts(asked.record(then).request)
-
-    for then, now in ((setting(scripts=scripts), setting()), (setting(), setting(scripts=scripts))):
-        assert runs(Spawn(), then, now) == bool(scripts)
-        assert not runs(Spawn(agent_id="no id at all"), then, now)
-        assert not runs(Sent(agent_id="writer"), then, now)
+@pytest.mark.parametrize("asked", [*ASKED, ROUTED])
+def test_only_who_asks_with_scripts_is_affected_by_any_agent(asked: Spawn) -> None:
+    then = setting(scripts=(ROUTER,))
+    for now, is_any_affected in (
+        (setting(scripts=(ROUTER,), maxChildrenPerAgent=9), False),
+        (but(then, {"agents": {"list": [*then["agents"]["list"], {"id": "new"}]}}), True),
+    ):
+        is_spawn = not isinstance(asked, Sent)
+        assert is_unaffected(asked, then, now) != (is_any_affected and is_spawn)
 
 
 # And what is known without a look, which is most of it.

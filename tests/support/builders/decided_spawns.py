@@ -32,7 +32,7 @@ from domain.what_if.decide_again import (
     decide_again,
     is_session_needed,
 )
-from domain.what_if.record import RecordedStep, recorded_decision
+from domain.what_if.record import recorded_decision
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.family_log import FamilyLog
@@ -185,11 +185,7 @@ class DecidedSpawns:
         what is on record of it."""
         run = self.run(name)
         stream = run_stream(run.run_id)
-        steps = [
-            RecordedStep(one.stamp, run.config_revision, one.event)
-            for one in self.log.recorded
-            if one.stream == stream
-        ]
+        steps = [one for one in self.log.recorded if one.stream == stream]
         request = steps[0].event
         before = None
         if isinstance(request, MessageReceived):

@@ -36,6 +36,7 @@ from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.state import ProvidedTranscript, Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
+from domain.states import StreamEvent
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.record import ContentRef, Stamp
 from domain.values.refusals import Refusal
@@ -49,7 +50,7 @@ from domain.what_if.decide_again import (
     is_session_needed,
     texts_needed,
 )
-from domain.what_if.record import RecordedDecision, RecordedStep, recorded_decision
+from domain.what_if.record import RecordedDecision, recorded_decision
 from tests.support.builders import continued_runs as messages
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
@@ -570,9 +571,9 @@ def below(depth: int = 1, **changes: Any) -> dict[str, Any]:
     return {**plain, "run_id": run_id(900), **changes}
 
 
-def _steps(events: Iterable[RunEvent]) -> list[RecordedStep]:
-    """One behind the other, all under the first revision."""
+def _steps(events: Iterable[RunEvent]) -> list[StreamEvent]:
+    """One behind the other."""
     return [
-        RecordedStep(Stamp(FIRST_POSITION + number, number + 1, at(number)), 1, event)
+        StreamEvent("", event, Stamp(FIRST_POSITION + number, number + 1, at(number)))
         for number, event in enumerate(events)
     ]

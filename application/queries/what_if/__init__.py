@@ -1,0 +1,1 @@
+"""What-if: recorded decisions, decided again under another configuration."""

@@ -1,0 +1,266 @@
+"""The request of a what-if: the configuration to be tried, the range, and the filter."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from application.concurrency.bulkhead import BulkheadFull
+from application.ports.configurations import NothingInForce, RevisionErased
+from application.ports.registry import RunQuery
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import AsOf, resolve_as_of, resolve_range
+from application.queries.command import USUAL, Command, Option
+from application.queries.errors import QueryError, invalid_value
+from application.queries.operation import operation
+from application.queries.runs import run_id_of, visible_run
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.what_if import WhatIfLine
+from application.queries.what_if.answer import Criteria, WhatIfAnswer
+from application.queries.what_if.candidates import SOURCE, Candidates, read_configuration
+from application.queries.what_if.cases import CaseReader
+from domain.configuration.problems import ConfigurationError, nearest_word
+from domain.session.state import Session
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.body import Body
+from domain.values.json_text import compact_json
+from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
+from domain.values.text import quote_name
+from domain.what_if.decide_again import WholeConfiguration
+from domain.what_if.verdict import SAME, VERDICTS, VerdictName
+
+AT_ONCE_MAX = 2
+"""How many questions one server answers at once: each takes a processor."""
+CONFIG_CHARACTERS_MAX = 512 * 1024
+NAME_CHARACTERS_MAX = 4096
+PATCH_OPERATIONS_MAX = 1_000
+AGENTS_MAX = 100
+_Moment = Annotated[str | None, Field(max_length=MOMENT_CHARACTERS_MAX)]
+_Name = Annotated[str | None, Field(max_length=2048)]
+
+
+class WhatIfFilter(Body):
+    """Which decisions: of one run, of the tree below a root session, of one requester, for any of
+    these agents. With `cascade` the others are decided too, and not given out."""
+
+    run_id: _Name = None
+    tree: _Name = None
+    requester: _Name = None
+    agent_ids: Annotated[list[str], Field(alias="agentId", max_length=AGENTS_MAX)] = Field(
+        default_factory=list
+    )
+
+
+class WhatIfBody(Body):
+    """One of `config`, `configText` (JSON5) and `patch` (RFC 6902, of the revision that each
+    decision was made under). `configName` is what `configText` is called where something is wrong
+    in it: the name of its file. `from` and `to` are as-ofs. `only` are the verdicts that are given
+    out, all when it is empty. `cascade` counts as if what is newly refused had never run, `prompts`
+    composes the prompts again."""
+
+    config: dict[str, Any] | None = None
+    config_text: Annotated[str | None, Field(max_length=CONFIG_CHARACTERS_MAX)] = None
+    config_name: Annotated[str | None, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] = None
+    patch: Annotated[list[dict[str, Any]] | None, Field(max_length=PATCH_OPERATIONS_MAX)] = None
+    begin: Annotated[_Moment, Field(alias="from")] = None
+    end: Annotated[_Moment, Field(alias="to")] = None
+    filter: WhatIfFilter = Field(default_factory=WhatIfFilter)
+    only: list[VerdictName] = Field(default_factory=list, max_length=20)
+    cascade: bool = False
+    prompts: bool = False
+
+
+FAILING = tuple(one for one in VERDICTS if one != SAME.verdict)
+"""Verdicts that `--fail-on` may name."""
+
+
+@operation(
+    "POST",
+    "/v1/what-if",
+    name="whatIf",
+    tag="log",
+    scope="read",
+    summary="What another configuration would have decided",
+    description=(
+        "Decides recorded spawns and messages again under another configuration, each from the"
+        " facts that were recorded for it: no script, runtime or hook is asked, nothing is looked"
+        " up and nothing is written. A line of JSON for each decision with its verdict, one about"
+        " once a second with how far it is, the totals last; an answer that ends with `failure`,"
+        " or without totals, is not whole. It goes over the whole log, so it needs a token for"
+        ' sessions "*", and scope `content` for `prompts`.'
+    ),
+    errors=("not_found", "what_if_busy"),
+    answer=WhatIfLine,
+    lines=True,
+    body_required=True,
+    command=Command(
+        "what-if",
+        by_hand=True,
+        options={
+            "config": None,
+            "configText": None,
+            "configName": None,
+            "patch": None,
+            # The command asks for all that differ, and fails for some of them.
+            "only": Option(
+                flag="--fail-on",
+                offers=FAILING,
+                metavar="VERDICT",
+                help="Exit 1 when there is such a verdict:"
+                f" {', '.join(FAILING[:-1])} or {FAILING[-1]}. May be repeated.",
+            ),
+            "from": Option(flag="--since", metavar="TIME", help=f"From then on: {MOMENT_FORMS}."),
+            "to": Option(flag="--until", metavar="TIME", help="Up to then. Default: now."),
+            "filter.runId": USUAL["runId"],
+            "filter.tree": USUAL["tree"],
+            "filter.requester": Option(
+                metavar="KEY", means="requester", help="Of what this session asked for."
+            ),
+            "filter.agentId": Option(
+                flag="--agent", metavar="ID", help="For this agent; may be repeated."
+            ),
+            "cascade": Option(help="Count as if what is newly refused had never run."),
+            "prompts": Option(help="Compose prompts again and compare them."),
+        },
+    ),
+)
+async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> WhatIfAnswer:
+    """Decide the decisions of a range again.
+
+    Raises:
+        QueryError: Something is wrong with the request, or too many such questions are answered.
+    """
+    if not caller.sees_everything:
+        raise QueryError(
+            "not_permitted", 'what-if goes over the whole log: that needs a token for sessions "*"'
+        )
+    if body.prompts:
+        require_scope(caller, "content")
+    candidates = _candidates(services, body)
+    first, last_moment = await resolve_range(services, caller, body.begin, body.end)
+    until, after = last_moment.position, _after(body.begin, first)
+    known = await _in_force(services, candidates, until)
+    wanted, last = body.filter, until
+    tree = await _session_on_record(services, caller, wanted.tree, "/filter/tree", until)
+    if tree is not None and tree.root_session_key != tree.session_key:
+        text = f"is below another session: the root of its tree is {tree.root_session_key}"
+        raise invalid_value("/filter/tree", text)
+    pointer = "/filter/requester"
+    requester = await _session_on_record(services, caller, wanted.requester, pointer, until)
+    run_id = None
+    if wanted.run_id is not None:
+        moment = await resolve_as_of(services, caller, None)
+        run = await visible_run(services, caller, wanted.run_id, moment)
+        run_id = run_id_of(wanted.run_id)
+        # Only a cascade depends on earlier decisions.
+        if not body.cascade:
+            after = max(after, run.created_position - 1)
+        last = min(until, run.created_position)
+    criteria = Criteria(
+        run_id,
+        tree.session_key if tree is not None else None,
+        requester.session_key if requester is not None else None,
+        await _agents_on_record(services, known, wanted.agent_ids, until),
+        frozenset(body.only),
+    )
+    room = AsyncExitStack()
+    try:
+        await room.enter_async_context(services.processor_room.of("what-if"))
+    except BulkheadFull:
+        raise QueryError(
+            "what_if_busy",
+            f"this server answers {AT_ONCE_MAX} such questions at once; ask again when one of them"
+            " is done",
+        ) from None
+    cases = CaseReader(
+        services, candidates, until, is_cascade=body.cascade, is_with_prompts=body.prompts
+    )
+    return WhatIfAnswer(services, cases, criteria, after=after, until=until, last=last, room=room)
+
+
+def _candidates(services: QueryServices, body: WhatIfBody) -> Candidates:
+    """Read the configuration that is to be tried."""
+    given = [one for one in (body.config, body.config_text, body.patch) if one is not None]
+    if len(given) != 1:
+        raise QueryError(
+            "invalid_request", "give one of config, configText and patch: what is to be tried"
+        )
+    if body.config_name is not None and body.config_text is None:
+        raise invalid_value("/configName", "is the name of a configText; leave it out")
+    whole = None
+    if body.config_text is not None:
+        name = body.config_name or SOURCE
+        whole = read_configuration(services, body.config_text, "/configText", name)
+    elif body.config is not None:
+        whole = read_configuration(services, compact_json(body.config), "/config")
+    return Candidates(services, whole, body.patch or [])
+
+
+async def _in_force(
+    services: QueryServices, candidates: Candidates, until: int
+) -> list[WholeConfiguration]:
+    """Return the configuration to be tried and the one in force, as far as they can be read.
+
+    Raises:
+        QueryError: The patch does not fit the revision in force, so it was not meant.
+    """
+    found = [candidates.whole] if candidates.whole is not None else []
+    with suppress(NothingInForce, RevisionErased, ConfigurationError):
+        revision = (await services.work.configurations.in_force(until)).revision
+        found.append(await candidates.now(revision))
+        found.append(await candidates.then(revision))
+    return found
+
+
+async def _session_on_record(
+    services: QueryServices, caller: Caller, spelling: str | None, pointer: str, until: int
+) -> Session | None:
+    """Return the session that a filter names, None if it names none.
+
+    Raises:
+        QueryError: There is no such session. It would match nothing, and a build pass.
+    """
+    if spelling is None:
+        return None
+    key = await resolve_session_key(services, caller, spelling, pointer=pointer, at=until)
+    session = await services.work.registry.session(key, at=until)
+    if session is None:
+        text = f"{pointer}: there is no session {quote_name(key)} on record"
+        raise QueryError("not_found", text, position=until)
+    return session
+
+
+async def _agents_on_record(
+    services: QueryServices, known: Iterable[WholeConfiguration], given: Sequence[str], until: int
+) -> frozenset[str]:
+    """Return the agents that a filter names.
+
+    Raises:
+        QueryError: No known configuration has one of them, and no run was asked for with it.
+    """
+    asked: dict[str, int] = {}
+    for index, one in enumerate(given):
+        if not is_valid_agent_id(one):
+            raise invalid_value(
+                f"/filter/agentId/{index}", "is no agent id: it must match [a-z0-9][a-z0-9_-]{0,63}"
+            )
+        asked.setdefault(normalise_agent_id(one), index)
+    configured = {agent_id for one in known for agent_id in one.configuration.agent_ids()}
+    for one in asked.keys() - configured:
+        query = RunQuery.where(agent_id=one)
+        if await services.work.registry.runs(query, at=until, limit=1):
+            continue
+        nearest = nearest_word(one, sorted(configured))
+        hint = f'; did you mean "{nearest}"?' if nearest is not None else ""
+        text = f'neither configuration has an agent "{one}", and nobody asked for it{hint}'
+        raise invalid_value(f"/filter/agentId/{asked[one]}", text)
+    return frozenset(asked)
+
+
+def _after(since: str | None, moment: AsOf | None) -> int:
+    if since is None or moment is None:
+        return 0
+    # A position is the first one to be looked at; what was recorded by an instant is before it.
+    return max(0, moment.position - 1) if since.startswith(("pos:", "run:")) else moment.position

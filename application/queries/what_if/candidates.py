@@ -1,0 +1,103 @@
+"""The configurations of a what-if: those that decisions were made under, and those to be tried."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from application.ports.configurations import PinnedConfiguration
+from application.queries.changes.json_patch import PatchError, apply_patch
+from application.queries.configuration import revision_on_record
+from application.queries.errors import QueryError
+from application.queries.services import QueryServices
+from domain.configuration.problems import ConfigurationError
+from domain.values.json_text import compact_json
+from domain.what_if.decide_again import WholeConfiguration
+
+REVISIONS_REMEMBERED_MAX = 100
+SOURCE = "the configuration"
+
+_Known = dict[int, WholeConfiguration]
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The configuration to be tried: `whole`, or the patched revision of each decision."""
+
+    services: QueryServices
+    whole: WholeConfiguration | None
+    patch: Sequence[Mapping[str, Any]]
+    _then: _Known = field(default_factory=dict)
+    _now: _Known = field(default_factory=dict)
+
+    async def then(self, revision: int) -> WholeConfiguration:
+        """Return a revision as it was recorded.
+
+        Raises:
+            RevisionErased: Its text was erased.
+            ConfigurationError: This program cannot read it.
+        """
+        return await self._made(self._then, revision, _as_recorded)
+
+    async def now(self, revision: int) -> WholeConfiguration:
+        """Return the configuration that takes the place of a revision.
+
+        Raises:
+            RevisionErased: The revision is to be patched, and its text was erased.
+            QueryError: The patch does not fit the revision, or makes no configuration of it.
+        """
+        return self.whole or await self._made(self._now, revision, self._patched)
+
+    async def _made(
+        self,
+        known: _Known,
+        revision: int,
+        make: Callable[[PinnedConfiguration], WholeConfiguration],
+    ) -> WholeConfiguration:
+        if revision not in known:
+            known[revision] = make(await revision_on_record(self.services.work, revision))
+            if len(known) > REVISIONS_REMEMBERED_MAX:
+                del known[next(iter(known))]
+        return known[revision]
+
+    def _patched(self, pinned: PinnedConfiguration) -> WholeConfiguration:
+        try:
+            values = apply_patch(list(self.patch), pinned.redacted)
+        except PatchError as error:
+            raise QueryError(
+                "invalid_request",
+                f"the patch does not fit configuration revision {pinned.revision}: {error}",
+            ) from None
+        return read_configuration(self.services, compact_json(values), "/patch")
+
+
+def _as_recorded(pinned: PinnedConfiguration) -> WholeConfiguration:
+    return WholeConfiguration(pinned.configuration, pinned.redacted)
+
+
+def read_configuration(
+    services: QueryServices, text: str, pointer: str, name: str | None = None
+) -> WholeConfiguration:
+    """Read a configuration.
+
+    Args:
+        services: What reads it.
+        text: JSON5.
+        pointer: Where it stands in the request.
+        name: The name of the caller's file. Without one an error names no line: the text is none
+            that the caller has seen.
+
+    Raises:
+        QueryError: It cannot be used.
+    """
+    try:
+        return WholeConfiguration(*services.candidates.read(text, name or SOURCE))
+    except ConfigurationError as error:
+        why = "\n".join(one.by_pointer() for one in error.problems) if name is None else error
+        raise QueryError(
+            "invalid_request",
+            f"the configuration cannot be used: {why}",
+            errors=[
+                {"pointer": f"{pointer}{one.pointer}", "detail": one.message}
+                for one in error.problems
+            ],
+        ) from None

@@ -1,0 +1,264 @@
+"""The recorded decisions of a page, each with what it is decided again from."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.ports.configurations import NothingInForce, RevisionErased
+from application.queries.errors import QueryError
+from application.queries.services import QueryServices
+from application.queries.what_if.candidates import REVISIONS_REMEMBERED_MAX, Candidates
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError
+from domain.run.events import MessageReceived, RunStarted, SpawnRequested
+from domain.run.facts import BatchFacts
+from domain.run.state import Run
+from domain.states import states
+from domain.values.record import ContentRef, run_stream
+from domain.what_if.decide_again import (
+    Question,
+    is_session_needed,
+    texts_needed,
+    waits_for_needed,
+)
+from domain.what_if.prompt import prompt_texts_needed
+from domain.what_if.record import DECIDED_IN, RecordedDecision, recorded_decision
+from domain.what_if.unaffected import UnaffectedAgents
+from domain.what_if.verdict import SAME, Verdict, not_replayable
+
+NAMED_RUNS_MAX = 200
+
+_DECIDED_BEHIND = tuple(
+    one.__name__ for one in DECIDED_IN if one not in (SpawnRequested, MessageReceived)
+)
+_Streams = Mapping[str, Sequence[RecordedEvent]]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfCase:
+    """A recorded decision. Without `question` it has its `verdict` already.
+
+    To compare prompts, `started_run` is its run before it started and `opened` the run that its
+    session began with. `namesakes` are, for each name in its request, the runs that sessions of
+    that name began with.
+    """
+
+    position: int
+    record: RecordedDecision
+    question: Question | None = None
+    verdict: Verdict = SAME
+    started_run: Run | None = None
+    opened: Run | None = None
+    namesakes: Mapping[str, Sequence[UUID]] = field(default_factory=dict)
+
+    @property
+    def refs(self) -> list[ContentRef]:
+        """The texts that it is decided from."""
+        if self.question is None:
+            return []
+        prompt = prompt_texts_needed(self.record, self.started_run) if self.started_run else []
+        return [*texts_needed(self.question), *prompt]
+
+
+class CaseReader:
+    """Reads the decisions of a page. `until` is the last position that is looked at."""
+
+    def __init__(
+        self,
+        services: QueryServices,
+        candidates: Candidates,
+        until: int,
+        *,
+        is_cascade: bool,
+        is_with_prompts: bool,
+    ) -> None:
+        self._work = services.work
+        self._candidates = candidates
+        self._until = until
+        self.is_cascade = is_cascade
+        self._is_with_prompts = is_with_prompts
+        self._unaffected: dict[int, UnaffectedAgents | None] = {}
+
+    async def read(self, requests: Sequence[RecordedEvent]) -> dict[int, WhatIfCase]:
+        """Return the decisions that these requests began, by position."""
+        unaffected = await self._unaffected_in(requests)
+        known = set() if self.is_cascade or self._is_with_prompts else unaffected
+        needed = [one for one in requests if one.envelope.position not in known]
+        # A prompt is made from the run as it was, which takes all of its events.
+        types = () if self._is_with_prompts else _DECIDED_BEHIND
+        own = await self._of_streams([one.stream for one in needed], types)
+        others = await self._of_streams(self._other_runs(needed))
+        cases: dict[int, WhatIfCase] = {}
+        for one in requests:
+            position = one.envelope.position
+            if position in known:
+                cases[position] = WhatIfCase(position, recorded_decision([one]))
+                continue
+            # A request is the first event of its run, and at hand already.
+            later = (event for event in own.get(one.stream, ()) if event.envelope.version > 1)
+            is_same = position in unaffected
+            cases[position] = await self._case([one, *later], others, is_same=is_same)
+        return cases
+
+    async def texts(self, cases: Iterable[WhatIfCase]) -> Mapping[UUID, str]:
+        """Return the texts that these are decided from, but for those that were erased."""
+        refs = {ref.id: ref for case in cases for ref in case.refs}
+        return await self._work.contents.texts(list(refs.values())) if refs else {}
+
+    async def _of_streams(
+        self, streams: Collection[str], types: Sequence[str] = ()
+    ) -> dict[str, list[RecordedEvent]]:
+        found: dict[str, list[RecordedEvent]] = {}
+        if streams:
+            log = self._work.log
+            for one in await log.read_streams(list(streams), types=types, until=self._until):
+                found.setdefault(one.stream, []).append(one)
+        return found
+
+    def _other_runs(self, requests: Iterable[RecordedEvent]) -> set[str]:
+        """The runs that messages continue, those that their sessions began with if prompts are
+        composed, and those that refused spawns name."""
+        found: set[UUID] = set()
+        for one in requests:
+            if isinstance(one.event, MessageReceived):
+                found.add(one.event.continues)
+                if self._is_with_prompts:
+                    found.add(one.event.opened_by)
+            elif isinstance(one.event, SpawnRequested):
+                found.update(waits_for_needed(one.event))
+        return {run_stream(run_id) for run_id in found}
+
+    async def _case(
+        self, events: Sequence[RecordedEvent], others: _Streams, *, is_same: bool
+    ) -> WhatIfCase:
+        position, request = events[0].envelope.position, events[0].event
+        before = started_run = opened = None
+        starts = (one.envelope.position for one in events if isinstance(one.event, RunStarted))
+        started_at = next(starts, None) if self._is_with_prompts else None
+        if started_at is not None:
+            started_run = _run_at(events, started_at - 1)
+        if isinstance(request, MessageReceived):
+            before = _run_at(others.get(run_stream(request.continues), ()), position - 1)
+            if started_at is not None:
+                # As it was then: its attachments are gone once its session is archived.
+                opened = _run_at(others.get(run_stream(request.opened_by), ()), started_at - 1)
+        record = recorded_decision(events, before=before)
+        try:
+            question = await self._question(record, is_same)
+        except (RevisionErased, ConfigurationError, QueryError) as error:
+            return WhatIfCase(position, record, verdict=not_replayable(_why(error, record)))
+        if is_session_needed(question):
+            key = record.run.requester.session_key
+            session = await self._work.registry.session(key, at=position)
+            question = replace(question, requester=session)
+        if isinstance(request, SpawnRequested):
+            named = {
+                run_id: _run_at(others.get(run_stream(run_id), ()), position - 1)
+                for run_id in waits_for_needed(request)
+            }
+            waits_for = {run_id: run for run_id, run in named.items() if run is not None}
+            question = replace(question, waits_for=waits_for)
+        namesakes = await self._namesakes(record) if self.is_cascade else {}
+        return WhatIfCase(position, record, question, SAME, started_run, opened, namesakes)
+
+    async def _question(self, record: RecordedDecision, is_same: bool) -> Question:
+        revision, candidates = record.config_revision, self._candidates
+        then, now = await candidates.then(revision), await candidates.now(revision)
+        question = Question(record, then, now, is_unaffected=is_same)
+        if record.announced is None:
+            return question
+        # Who is told is read when it is announced, and not when it was requested.
+        try:
+            pinned = await self._work.configurations.in_force(record.announced_position)
+        except NothingInForce:
+            return replace(question, announced_under=then.configuration)
+        return replace(
+            question,
+            announced_under=(await candidates.then(pinned.revision)).configuration,
+            announced_now=(await candidates.now(pinned.revision)).configuration,
+        )
+
+    async def _namesakes(self, record: RecordedDecision) -> Mapping[str, Sequence[UUID]]:
+        request = record.request
+        if not isinstance(request, SpawnRequested):
+            return {}
+        registry, asks, limit = self._work.registry, request.requester, NAMED_RUNS_MAX
+        found: dict[str, Sequence[UUID]] = {}
+        for one in request.dependencies:
+            if one.via == "reference":
+                key = asks.session_key
+                runs = await registry.runs_by_label_prefix(key, one.name, limit=limit)
+            else:
+                root = asks.root_session_key
+                runs = await registry.runs_by_label(root, [one.name], limit=limit)
+            found[one.name] = [
+                run.opened_by or run.run_id
+                for run in runs
+                if run.continues is not None or run.created_position < record.run.created_position
+            ]
+        return found
+
+    # Decisions that are the same without a look at them.
+
+    async def _unaffected_in(self, requests: Sequence[RecordedEvent]) -> set[int]:
+        """Return the positions of decisions that are known to be the same; of a batch all or
+        none."""
+        affected: set[int | UUID] = set()
+        for one in requests:
+            event, batch = one.event, batch_of(one)
+            assert isinstance(event, SpawnRequested | MessageReceived)
+            known = await self._unaffected_under(event.config_revision)
+            if known is None or not known.is_unaffected(event):
+                affected.add(batch.batch_id if batch is not None else one.envelope.position)
+        found = set[int]()
+        for one in requests:
+            batch, position = batch_of(one), one.envelope.position
+            if (batch.batch_id if batch is not None else position) not in affected:
+                found.add(position)
+        return found
+
+    async def _unaffected_under(self, revision: int) -> UnaffectedAgents | None:
+        """Return what two configurations have in common; None if one cannot be had."""
+        if revision not in self._unaffected:
+            try:
+                known = UnaffectedAgents(
+                    await self._candidates.then(revision),
+                    await self._candidates.now(revision),
+                    await self._announcing_under(),
+                )
+            except (RevisionErased, ConfigurationError, QueryError):
+                known = None
+            self._unaffected[revision] = known
+        return self._unaffected[revision]
+
+    async def _announcing_under(self) -> tuple[Configuration, ...]:
+        """Every configuration that a run may have been announced under."""
+        current = (await self._work.configurations.in_force(self._until)).revision
+        if current > REVISIONS_REMEMBERED_MAX:
+            raise RevisionErased("too many revisions to compare them all")
+        found = [await self._candidates.then(one) for one in range(1, current + 1)]
+        return tuple(one.configuration for one in found)
+
+
+def batch_of(recorded: RecordedEvent) -> BatchFacts | None:
+    """Return the batch of a request, None if it is by itself."""
+    event = recorded.event
+    return event.batch if isinstance(event, SpawnRequested) else None
+
+
+def _why(error: Exception, record: RecordedDecision) -> str:
+    """Why a decision has no configuration to be decided under. An earlier revision may lack what
+    is to be patched."""
+    if isinstance(error, ConfigurationError):
+        return f"configuration revision {record.config_revision}: this program cannot read it"
+    return error.detail if isinstance(error, QueryError) else str(error)
+
+
+def _run_at(events: Iterable[RecordedEvent], position: int) -> Run | None:
+    """Return a run as of a position from its events, None if it was not there."""
+    run: Run | None = None
+    for step in states(takewhile(lambda one: one.envelope.position <= position, events)):
+        run = step.run
+    return run
