@@ -34,7 +34,7 @@ from domain.what_if.verdict import VERDICTS, Verdict, VerdictName, not_replayabl
 EVENTS_AT_ONCE = 60
 SECONDS_AT_ONCE = 0.005
 """For so long decisions are made before others are served again."""
-TEXT_BYTES_AT_ONCE = 1024 * 1024
+TEXT_BYTES_AT_ONCE = 4 * 1024 * 1024
 """How many bytes of texts are read at once; more if one decision or batch needs more."""
 PROGRESS_SECONDS = 1.0
 AGENTS_COUNTED_MAX = 1_000
@@ -172,9 +172,12 @@ class WhatIfAnswer(Lines):
 
     async def _decide_page(self, page: Sequence[RecordedEvent]) -> AsyncGenerator[_Decided]:
         cases = await self._cases.read([one for one in page if one.envelope.type in _REQUESTS])
-        for part in _in_parts(_groups(page), cases):
-            positions = [one.envelope.position for group in part for one in group]
-            texts = await self._cases.texts([cases[one] for one in positions if one in cases])
+        groups = [*_groups(page)]
+        total_bytes = sum(ref.bytes for case in cases.values() for ref in case.refs)
+        parts = [groups] if total_bytes <= TEXT_BYTES_AT_ONCE else [[one] for one in groups]
+        for part in parts:
+            found = (cases.get(one.envelope.position) for group in part for one in group)
+            texts = await self._cases.texts(one for one in found if one is not None)
             began = time.monotonic()
             done: _Decided = []
             for group in part:
@@ -231,24 +234,6 @@ def _groups(page: Sequence[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
         group.append(one)
     if group:
         yield group
-
-
-def _in_parts(
-    groups: Iterator[list[RecordedEvent]], cases: Mapping[int, WhatIfCase]
-) -> Iterator[list[list[RecordedEvent]]]:
-    """Yield groups whose texts are read at once."""
-    part: list[list[RecordedEvent]] = []
-    total_bytes = 0
-    for group in groups:
-        found = [cases.get(one.envelope.position) for one in group]
-        size = sum(ref.bytes for case in found if case is not None for ref in case.refs)
-        if part and total_bytes + size > TEXT_BYTES_AT_ONCE:
-            yield part
-            part, total_bytes = [], 0
-        part.append(group)
-        total_bytes += size
-    if part:
-        yield part
 
 
 def _verdict_view(case: WhatIfCase, verdict: Verdict) -> WhatIfVerdictView:

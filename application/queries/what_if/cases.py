@@ -25,7 +25,7 @@ from domain.what_if.decide_again import (
 )
 from domain.what_if.prompt import prompt_texts_needed
 from domain.what_if.record import DECIDED_IN, RecordedDecision, recorded_decision
-from domain.what_if.unaffected import UnaffectedAgents
+from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
 from domain.what_if.verdict import SAME, Verdict, not_replayable
 
 NAMED_RUNS_MAX = 200
@@ -79,12 +79,12 @@ class CaseReader:
         self._until = until
         self.is_cascade = is_cascade
         self._is_with_prompts = is_with_prompts
-        self._unaffected: dict[int, UnaffectedAgents | None] = {}
+        self._differ_in_limits: dict[int, bool] = {}
 
     async def read(self, requests: Sequence[RecordedEvent]) -> dict[int, WhatIfCase]:
         """Return the decisions that these requests began, by position."""
-        unaffected = await self._unaffected_in(requests)
-        known = set() if self.is_cascade or self._is_with_prompts else unaffected
+        is_looked_at = self.is_cascade or self._is_with_prompts
+        known = set[int]() if is_looked_at else await self._unaffected_in(requests)
         needed = [one for one in requests if one.envelope.position not in known]
         # A prompt is made from the run as it was, which takes all of its events.
         types = () if self._is_with_prompts else _DECIDED_BEHIND
@@ -98,8 +98,7 @@ class CaseReader:
                 continue
             # A request is the first event of its run, and at hand already.
             later = (event for event in own.get(one.stream, ()) if event.envelope.version > 1)
-            is_same = position in unaffected
-            cases[position] = await self._case([one, *later], others, is_same=is_same)
+            cases[position] = await self._case([one, *later], others)
         return cases
 
     async def texts(self, cases: Iterable[WhatIfCase]) -> Mapping[UUID, str]:
@@ -130,9 +129,7 @@ class CaseReader:
                 found.update(waits_for_needed(one.event))
         return {run_stream(run_id) for run_id in found}
 
-    async def _case(
-        self, events: Sequence[RecordedEvent], others: _Streams, *, is_same: bool
-    ) -> WhatIfCase:
+    async def _case(self, events: Sequence[RecordedEvent], others: _Streams) -> WhatIfCase:
         position, request = events[0].envelope.position, events[0].event
         before = started_run = opened = None
         starts = (one.envelope.position for one in events if isinstance(one.event, RunStarted))
@@ -146,9 +143,11 @@ class CaseReader:
                 opened = _run_at(others.get(run_stream(request.opened_by), ()), started_at - 1)
         record = recorded_decision(events, before=before)
         try:
-            question = await self._question(record, is_same)
+            question = await self._question(record)
         except (RevisionErased, ConfigurationError, QueryError) as error:
             return WhatIfCase(position, record, verdict=not_replayable(_why(error, record)))
+        if not record.is_decided:
+            question = replace(question, is_unaffected=await self._is_unaffected(events[0]))
         if is_session_needed(question):
             key = record.run.requester.session_key
             session = await self._work.registry.session(key, at=position)
@@ -163,10 +162,10 @@ class CaseReader:
         namesakes = await self._namesakes(record) if self.is_cascade else {}
         return WhatIfCase(position, record, question, SAME, started_run, opened, namesakes)
 
-    async def _question(self, record: RecordedDecision, is_same: bool) -> Question:
+    async def _question(self, record: RecordedDecision) -> Question:
         revision, candidates = record.config_revision, self._candidates
         then, now = await candidates.then(revision), await candidates.now(revision)
-        question = Question(record, then, now, is_unaffected=is_same)
+        question = Question(record, then, now)
         if record.announced is None:
             return question
         # Who is told is read when it is announced, and not when it was requested.
@@ -200,40 +199,33 @@ class CaseReader:
             ]
         return found
 
-    # Decisions that are the same without a look at them.
-
     async def _unaffected_in(self, requests: Sequence[RecordedEvent]) -> set[int]:
-        """Return the positions of decisions that are known to be the same; of a batch all or
-        none."""
+        """Return the positions of decisions that are the same by their requests alone."""
         affected: set[int | UUID] = set()
         for one in requests:
-            event, batch = one.event, batch_of(one)
-            assert isinstance(event, SpawnRequested | MessageReceived)
-            known = await self._unaffected_under(event.config_revision)
-            if known is None or not known.is_unaffected(event):
-                affected.add(batch.batch_id if batch is not None else one.envelope.position)
-        found = set[int]()
-        for one in requests:
-            batch, position = batch_of(one), one.envelope.position
-            if (batch.batch_id if batch is not None else position) not in affected:
-                found.add(position)
-        return found
+            if not await self._is_unaffected(one):
+                affected.add(_group_of(one))
+        return {one.envelope.position for one in requests if _group_of(one) not in affected}
 
-    async def _unaffected_under(self, revision: int) -> UnaffectedAgents | None:
-        """Return what two configurations have in common; None if one cannot be had."""
-        if revision not in self._unaffected:
-            try:
-                known = UnaffectedAgents(
-                    await self._candidates.then(revision),
-                    await self._candidates.now(revision),
-                    await self._announcing_under(),
-                )
-            except (RevisionErased, ConfigurationError, QueryError):
-                known = None
-            self._unaffected[revision] = known
-        return self._unaffected[revision]
+    async def _is_unaffected(self, recorded: RecordedEvent) -> bool:
+        """Return True if what decides this request differs in limits that it is admitted by
+        alike."""
+        event = recorded.event
+        assert isinstance(event, SpawnRequested | MessageReceived)
+        revision, known = event.config_revision, self._differ_in_limits
+        try:
+            if revision not in known:
+                known[revision] = False
+                then = await self._candidates.then(revision)
+                now, announcing = await self._candidates.now(revision), await self._announcing()
+                known[revision] = differ_in_limits_alone(then, now, announcing)
+            return known[revision] and is_admitted_alike(
+                (await self._candidates.now(revision)).configuration, event
+            )
+        except (RevisionErased, ConfigurationError, QueryError):
+            return False
 
-    async def _announcing_under(self) -> tuple[Configuration, ...]:
+    async def _announcing(self) -> tuple[Configuration, ...]:
         """Every configuration that a run may have been announced under."""
         current = (await self._work.configurations.in_force(self._until)).revision
         if current > REVISIONS_REMEMBERED_MAX:
@@ -246,6 +238,12 @@ def batch_of(recorded: RecordedEvent) -> BatchFacts | None:
     """Return the batch of a request, None if it is by itself."""
     event = recorded.event
     return event.batch if isinstance(event, SpawnRequested) else None
+
+
+def _group_of(recorded: RecordedEvent) -> int | UUID:
+    """Return what tells requests that are decided together from others."""
+    batch = batch_of(recorded)
+    return batch.batch_id if batch is not None else recorded.envelope.position
 
 
 def _why(error: Exception, record: RecordedDecision) -> str:

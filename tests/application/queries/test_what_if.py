@@ -12,8 +12,8 @@ from psycopg.errors import ReadOnlySqlTransaction
 from application.log.envelope import Actor
 from application.queries.services import QueryServices
 from application.queries.what_if import answer as answers
+from application.queries.what_if import cases
 from application.queries.what_if.ask import WhatIfBody, what_if
-from domain.what_if.unaffected import UnaffectedAgents
 from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
@@ -211,7 +211,7 @@ async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
     plainly = [await lines(services, **one) for one in asked]
     monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 3)
     monkeypatch.setattr(answers, "TEXT_BYTES_AT_ONCE", 1)
-    monkeypatch.setattr(UnaffectedAgents, "is_unaffected", lambda *_: False)
+    monkeypatch.setattr(cases, "is_admitted_alike", lambda *_: False)
     for request, then in zip(asked, plainly, strict=True):
         assert await lines(services, **request) == then
 

@@ -6,11 +6,10 @@ from domain.configuration.configuration import Configuration
 from domain.plan.credentials import FoundCredentials, MissingCredential
 from domain.what_if.decide_again import WholeConfiguration
 from domain.what_if.scripts import are_scripts_unchanged
-from domain.what_if.unaffected import UnaffectedAgents
+from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
 from domain.what_if.verdict import SAME
 from tests.support.builders.decisions_again import (
     BINDING,
-    Sent,
     Spawn,
     Values,
     but,
@@ -35,8 +34,8 @@ def is_unaffected(asked: Spawn, then: Values, now: Values) -> bool:
     before, after = (
         WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now)
     )
-    known = UnaffectedAgents(before, after, [before.configuration])
-    return known.is_unaffected(asked.record(then).request)
+    alone = differ_in_limits_alone(before, after, [before.configuration])
+    return alone and is_admitted_alike(after.configuration, asked.record(then).request)
 
 
 # Hooks that are asked, beside the one that binds threads.
@@ -144,33 +143,6 @@ def test_who_had_no_credentials_may_have_some_under_another_runtime() -> None:
     verdict = PASSED_OVER.again(then, now).verdict
     assert verdict != SAME
     assert not is_unaffected(PASSED_OVER, then, now)
-
-
-# What is remembered of a message says nothing of a spawn.
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"spawnlog": {"scriptOutputBytesMax": 10}},
-        {"spawnlog": {"scriptsTotalSeconds": 1}},
-        {"other": {"x": 1}},
-    ],
-)
-def test_a_message_before_it_does_not_hide_the_scripts_of_a_spawn(change: Values) -> None:
-    scripts = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [TELLING]}}}}}
-    then = but(BASE, scripts)
-    before, after = (
-        WholeConfiguration(Configuration.model_validate(one), one)
-        for one in (then, but(then, change))
-    )
-    spawned = Spawn(agent_id="writer").record(then).request
-    sent = Sent(agent_id="writer").record(then).request
-    known = UnaffectedAgents(before, after, [before.configuration])
-    first = known.is_unaffected(spawned)
-    known = UnaffectedAgents(before, after, [before.configuration])
-    known.is_unaffected(sent)
-    assert known.is_unaffected(spawned) == first
 
 
 # Credentials are found by the runtime and the folders of an agent.

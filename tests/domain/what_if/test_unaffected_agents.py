@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from domain.configuration.configuration import Configuration
 from domain.run.facts import BatchFacts
 from domain.what_if.decide_again import WholeConfiguration
-from domain.what_if.unaffected import UnaffectedAgents
+from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
 from domain.what_if.verdict import SAME
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
@@ -20,19 +20,14 @@ from tests.support.models.random_decisions import MESSAGES, SPAWNS, two_rules
 from tests.support.tiers import examples
 
 
-def unaffected(then: Values, now: Values, *announcing: Values) -> UnaffectedAgents:
-    """What two configurations have in common. Between them there were these."""
+def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
+    """Return True if nobody has to look at it. Between the two there were these."""
     others = [Configuration.model_validate(one) for one in (then, *announcing)]
     before, after = (
         WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now)
     )
-    return UnaffectedAgents(before, after, others)
-
-
-def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
-    """Whether nobody has to look at it."""
-    known = unaffected(then, now, *announcing)
-    return known.is_unaffected(asked.record(then).request)
+    alone = differ_in_limits_alone(before, after, others)
+    return alone and is_admitted_alike(after.configuration, asked.record(then).request)
 
 
 def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
@@ -114,26 +109,9 @@ def test_nor_one_that_a_script_named(then: Values, now: Values, how: str) -> Non
     must_be_the_same(ROUTED, before, after)
 
 
-@pytest.mark.parametrize("asked", [*ASKED, ROUTED])
-def test_only_who_asks_with_scripts_is_affected_by_any_agent(asked: Spawn) -> None:
-    then = setting(scripts=(ROUTER,))
-    for now, is_any_affected in (
-        (setting(scripts=(ROUTER,), maxChildrenPerAgent=9), False),
-        (but(then, {"agents": {"list": [*then["agents"]["list"], {"id": "new"}]}}), True),
-    ):
-        is_spawn = not isinstance(asked, Sent)
-        assert is_unaffected(asked, then, now) != (is_any_affected and is_spawn)
-
-
 # And what is known without a look, which is most of it.
 
 BASE = setting()
-
-
-@pytest.mark.parametrize("asked", ASKED)
-def test_a_change_of_another_agent_affects_nobody_else(asked: Spawn) -> None:
-    more = but(BASE, {"agents": {"list": [*BASE["agents"]["list"], {"id": "new"}]}})
-    assert is_unaffected(asked, BASE, more)
 
 
 def test_a_limit_that_is_not_reached_either_way_affects_nobody() -> None:
@@ -160,6 +138,8 @@ def test_what_is_refused_by_the_same_rule_is_refused_alike() -> None:
         {"spawnlog": {"workspaceRoots": ["/srv"]}},
         {"models": {"providers": {"acme": {"models": [{"id": "small"}]}}}},
         {"agents": {"defaults": {"models": {"acme/small": {"alias": "small"}}}}},
+        {"agents": {"list": [*BASE["agents"]["list"], {"id": "new"}]}},
+        {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [ROUTER]}}}}},
     ],
 )
 def test_what_is_said_for_all_is_looked_at_for_each(change: Values) -> None:
