@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from domain.run.events import SessionCreated, SpawnRequested
-from domain.run.facts import Dependency
+from domain.run.facts import Dependency, RespawnFacts
 from domain.run.state import Run
 from domain.spawn.dependencies import request_field
 from domain.values import rules
@@ -96,6 +96,8 @@ class _AddedRuns:
 
 
 _NONE_ADDED = _AddedRuns()
+_NO_NAMESAKES: Mapping[str, Sequence[UUID]] = {}
+_ALIKE = (AS_RECORDED, AS_RECORDED, AS_NAMED)
 
 
 @dataclass(slots=True)
@@ -118,67 +120,52 @@ class Cascade:
         self,
         question: Question,
         texts: Mapping[UUID, str],
-        namesakes: Mapping[str, Sequence[UUID]] | None = None,
+        namesakes: Mapping[str, Sequence[UUID]] = _NO_NAMESAKES,
     ) -> DecidedAgain:
         """Decide again with what is otherwise.
 
-        Args:
-            question: The decision.
-            texts: Those that it needs.
-            namesakes: For each name in its request, the runs that sessions of that name began with.
+        `namesakes` are, for each name in its request, the runs that sessions of that name began
+        with.
         """
-        record = question.record
-        run = record.run
+        record, run = question.record, question.record.run
         needed = (run.requester.run_id, run.opened_by if run.continues is not None else None)
         others = [self._runs[one] for one in needed if one is not None and one in self._runs]
         never_ran = next((one for one in others if one.fate == "never-ran"), None)
         if never_ran is not None:
             return DecidedAgain(_never_requested(record, never_ran))
-        decided = self._decide_in_range(self._changed(question, namesakes or {}), texts)
+        changed = replace(
+            question,
+            requester_now=self.session(run.requester.session_key),
+            session_now=self.session(run.child_session_key if run.continues else None),
+            names=self.names(record, namesakes),
+        )
+        decided = self._decide_in_range(changed, texts)
         if not others or (record.refused is not None and decided.verdict.verdict == "same"):
             return decided
         return DecidedAgain(not_replayable(others[0].doubt))
 
-    def _changed(self, question: Question, namesakes: Mapping[str, Sequence[UUID]]) -> Question:
-        """The question with the requester, the session and the names that there would be."""
-        run = question.record.run
-        sent_to = run.child_session_key if run.continues is not None else None
-        return replace(
-            question,
-            requester_now=self.session(run.requester.session_key),
-            session_now=self.session(sent_to),
-            names=self.names(question.record, namesakes),
-        )
-
     def _decide_in_range(self, question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
-        """Decide with the least and the most children that its requester may have."""
-        agent_id = question.requester_now.agent_id
-        if agent_id is not None:
-            agent = f'agent "{agent_id}", in the place of its requester,'
+        """Decide with the least and with the most children that its requester may have."""
+        record, asks = question.record, question.requester_now
+        if asks.agent_id is not None:
+            agent = f'agent "{asks.agent_id}", in the place of its requester,'
             return DecidedAgain(not_replayable(f"whether {agent} would ask for it"))
-        record = question.record
         recorded = record.request.facts.active_children
-        counted = self.active_children(record.run.requester.session_key, recorded)
-        now = (question.requester_now, question.session_now, question.names)
-        is_alike = now == (AS_RECORDED, AS_RECORDED, AS_NAMED)
-        question = replace(
-            question,
-            active_children=counted.least,
-            is_unaffected=question.is_unaffected
-            and is_alike
-            and counted.least == counted.most == recorded,
-        )
-        least = decide_again(question, texts)
-        if counted.least == counted.most:
-            return least
-        most = decide_again(replace(question, active_children=counted.most), texts)
-        if least.verdict == most.verdict:
-            return least
+        least, most, missing = self.active_children(record.run.requester.session_key, recorded)
+        is_alike = (asks, question.session_now, question.names) == _ALIKE
+        is_unaffected = question.is_unaffected and is_alike and least == most == recorded
+        question = replace(question, is_unaffected=is_unaffected)
+        decided = decide_again(replace(question, active_children=least), texts)
+        if least == most:
+            return decided
+        other = decide_again(replace(question, active_children=most), texts)
+        if decided.verdict == other.verdict:
+            return decided
         # A refusal says how many there are. Refused by one rule either way, it says no number.
-        unnumbered = [one.verdict.changed({"text": None}) for one in (least, most)]
-        if unnumbered[0] != unnumbered[1]:
-            return DecidedAgain(not_replayable(*counted.missing))
-        return replace(least, verdict=unnumbered[0])
+        unnumbered, others = (one.verdict.changed({"text": None}) for one in (decided, other))
+        if unnumbered != others:
+            return DecidedAgain(not_replayable(*missing))
+        return replace(decided, verdict=unnumbered)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
         """How many children of a session would be counted, of which the record has so many."""
@@ -212,10 +199,7 @@ class Cascade:
             unknown += self._doubts_of_name(record.run, name, namesakes.get(name.name, ()))
         lost = next((one for one in request.dependencies if self._never_ran(one.run_id)), None)
         again = request.respawn
-        is_taken_over = again is not None and (
-            again.scripts == "recorded" or again.transcript_up_to is not None
-        )
-        if again is not None and is_taken_over and self._never_ran(again.run_id):
+        if again is not None and self._never_ran(again.run_id) and _takes_over(again):
             unknown.append(f"what run {again.run_id}, which it was respawned from, had said")
         return NamesNow(self._refusal_of(lost) if lost is not None else None, tuple(unknown))
 
@@ -273,19 +257,19 @@ class Cascade:
 
     def unshared(self, record: RecordedDecision) -> tuple[str, ...]:
         """What is not known of the shared context that a run was given."""
-        found: dict[str, None] = {}
+        found: list[str] = []
         for one in record.started.shared_context if record.started is not None else ():
             other = self._runs.get(one.run_id) if one.run_id is not None else None
             if other is not None and other.fate == "never-ran":
-                text = f"its key {one.key!r} is of run {one.run_id}, which would not be there"
-                found[f"the shared context: {text}"] = None
+                found.append(
+                    f"its key {one.key!r} is of run {one.run_id}, which would not be there"
+                )
             elif other is not None:
-                found[f"the shared context: {other.doubt}"] = None
+                found.append(other.doubt)
         added = self._added_in.get(record.run.requester.root_session_key, _NONE_ADDED)
         if added.sharing is not None:
-            text = f"run {added.sharing}, which may be there now, shares with its family"
-            found[f"the shared context: {text}"] = None
-        return tuple(found)
+            found.append(f"run {added.sharing}, which may be there now, shares with its family")
+        return tuple(f"the shared context: {one}" for one in dict.fromkeys(found))
 
     def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
         """Remember the result of a decision.
@@ -346,6 +330,10 @@ def _never_requested(record: RecordedDecision, other: OtherRun) -> Verdict:
         return SAME
     text = f"run {other.run_id}, which it goes back to, would be refused"
     return Verdict(verdict="newly-refused", text=f"it would not have been requested: {text}")
+
+
+def _takes_over(respawn: RespawnFacts) -> bool:
+    return respawn.scripts == "recorded" or respawn.transcript_up_to is not None
 
 
 def _is_id(name: Dependency) -> bool:

@@ -4,9 +4,8 @@ A decision under them is the same if its request is admitted alike: nothing else
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from domain.configuration.configuration import Configuration, EffectiveAgent, EffectiveSubagents
+from domain.configuration.configuration import Configuration
 from domain.run.events import MessageReceived, SpawnRequested
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit
 from domain.values.json_text import compact_json
@@ -15,6 +14,8 @@ from domain.what_if.decide_again import WholeConfiguration, facts_under
 from domain.what_if.scripts import are_scripts_unchanged
 
 _UNREAD = "?"
+_UNLISTED = "?"
+"""An agent that is not listed has the scripts of the defaults."""
 
 
 def differ_in_limits_alone(
@@ -25,19 +26,33 @@ def differ_in_limits_alone(
     `announcing` are all configurations that runs may have been announced under.
     """
     before, after = then.configuration, now.configuration
-    # An agent that is in no list has the defaults.
-    agent_ids = (*after.agent_ids(), _UNREAD)
     return (
-        before.agent_ids() == after.agent_ids()
-        and _shared(before) == _shared(after)
+        _without_limits(before) == _without_limits(after)
+        # Values that are equal may be printed differently: 1 for true, and keys in another order.
+        and compact_json(before.extra) == compact_json(after.extra)
         and all(one.spawnlog.announce == after.spawnlog.announce for one in announcing)
         and all(
-            _but_admission(before.effective_agent(one))
-            == _but_admission(after.effective_agent(one))
-            and are_scripts_unchanged(then.scripts(one), now.scripts(one))
-            for one in agent_ids
+            are_scripts_unchanged(then.scripts(one), now.scripts(one))
+            for one in (*after.agent_ids(), _UNLISTED)
         )
     )
+
+
+def _without_limits(configuration: Configuration) -> Configuration:
+    limits = {"allow_agents": None, "require_agent_id": False}
+    agents, defaults = configuration.agents, configuration.agents.defaults
+    subagents = configuration.subagent_defaults.model_copy(
+        update={**limits, "max_children_per_agent": 1}
+    )
+    changes = {
+        "defaults": defaults.model_copy(update={"subagents": subagents}),
+        "list": tuple(
+            one.model_copy(update={"subagents": one.subagents.model_copy(update=limits)})
+            for one in agents.roster
+        ),
+        "entries": None,
+    }
+    return configuration.model_copy(update={"agents": agents.model_copy(update=changes)})
 
 
 def is_admitted_alike(now: Configuration, request: SpawnRequested | MessageReceived) -> bool:
@@ -56,32 +71,3 @@ def is_admitted_alike(now: Configuration, request: SpawnRequested | MessageRecei
 
 def _rule(decision: Permitted | Refusal) -> str | None:
     return decision.rule if isinstance(decision, Refusal) else None
-
-
-def _but_admission(agent: EffectiveAgent) -> EffectiveAgent:
-    """With the same word on whose children are admitted, however many."""
-    admits_all = {"allow_agents": None, "require_agent_id": False, "max_children_per_agent": 1}
-    return replace(
-        agent,
-        subagents=EffectiveSubagents(
-            allow_agents=None,
-            require_agent_id=False,
-            context_preamble_max_chars=agent.subagents.context_preamble_max_chars,
-        ),
-        defaults=agent.defaults.model_copy(update=admits_all),
-    )
-
-
-def _shared(configuration: Configuration) -> tuple[object, ...]:
-    """What is the same for all agents, and is looked at by a decision."""
-    settings = configuration.spawnlog
-    return (
-        configuration.session,
-        configuration.tools,
-        configuration.default_agent_id,
-        # As they are read: 1 is not true there, and of two keys in another case the first counts.
-        compact_json(configuration.extra),
-        settings.hooks,
-        settings.announce,
-        settings.workspace_roots,
-    )

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from application.queries.what_if import answer as answers
-from application.queries.what_if.ask import WhatIfAnswer, WhatIfBody, what_if
+from application.queries.what_if.answer import WhatIfAnswer
+from application.queries.what_if.ask import WhatIfBody, what_if
 from benchmarks.generate import generate
 from domain.what_if import cascade as cascades
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
