@@ -11,6 +11,7 @@ from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.problems import ConfigurationError
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.configuration.files import RevisionFiles
+from infrastructure.outbound.files.workspaces import is_unlinked_folder
 
 _BELOW_NO_ROOT = (
     "The workspace that the request names is not below a configured root. Add its root to "
@@ -29,6 +30,9 @@ _NOT_IN_THE_RECORDED = (
 def resolve_own_workspace(folder: Path) -> str:
     """An agent's own folder with every link resolved, whether it is there or not. OSError when no
     folder can be there: something else is in its place, or a link that leads nowhere."""
+    plain = str(folder)
+    if is_unlinked_folder(plain) and replace_unstorable(plain) == plain:
+        return plain
     there, missing = folder, list[str]()
     while not os.path.lexists(there):
         missing.append(there.name)

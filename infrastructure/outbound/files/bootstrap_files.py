@@ -29,7 +29,7 @@ class DiskBootstrapFiles:
 
 
 def _has_any(folder: str) -> bool:
-    return any(os.path.lexists(os.path.join(folder, name)) for name in BOOTSTRAP_NAMES)
+    return any(os.path.lexists(f"{folder}/{name}") for name in BOOTSTRAP_NAMES)
 
 
 def read_files(folder: str, chars_max: int) -> tuple[ReadFile, ...]:

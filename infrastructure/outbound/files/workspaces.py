@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from typing import Literal
 
@@ -26,7 +27,7 @@ class LocalWorkspaceFolders:
 
     async def is_still(self, path: str) -> bool:
         """Whether a folder is at a path, and no link on the way."""
-        return _is_still(path)
+        return is_unlinked_folder(path)
 
     async def make(self, root: str, relative: str) -> bool:
         """Make what is missing."""
@@ -41,8 +42,24 @@ def _is_there(path: str) -> bool:
     return os.path.isdir(path)
 
 
-def _is_still(path: str) -> bool:
-    return _is_there(path) and os.path.realpath(path) == path
+def is_unlinked_folder(path: str) -> bool:
+    """Return True if a folder is at an absolute path in its normal form, and no link is on the way.
+
+    This is asked for each run, on the event loop: one look at each folder on the way.
+    """
+    if not os.path.isabs(path) or path.startswith("//") or os.path.normpath(path) != path:
+        return False
+    end = 0
+    try:
+        while end >= 0:
+            end = path.find("/", end + 1)
+            mode = os.lstat(path if end < 0 else path[:end]).st_mode
+            # A link is no folder.
+            if not stat.S_ISDIR(mode):
+                return False
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _missing(path: str) -> tuple[str, str] | None:

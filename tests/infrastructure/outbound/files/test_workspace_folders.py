@@ -83,5 +83,8 @@ async def test_a_folder_is_still_there_unless_a_link_leads_to_it(root: Path) -> 
     (root / "link").symlink_to(root / "a")
     (root / "file").write_text("")
     assert await FOLDERS.is_still(str(root / "a" / "b")) is True
-    for one in ("link", "link/b", "file", "gone", "a/../a"):
+    for one in ("link", "link/b", "file", "file/b", "gone", "a/../a", "a/", "a//b", "a/.", "a\0"):
         assert await FOLDERS.is_still(f"{root}/{one}") is False, one
+    for path in ("", ".", "a", f"/{root}"):
+        assert await FOLDERS.is_still(path) is False, path
+    assert await FOLDERS.is_still("/") is True
