@@ -33,7 +33,10 @@ class EventsOfRuns(Parameters):
     """Which events by their types, and by the run or the tree that they are of."""
 
     types: tuple[
-        Annotated[str, Field(max_length=2000, json_schema_extra={"enum": sorted(TYPES)})], ...
+        Annotated[
+            str, Field(min_length=1, max_length=2000, json_schema_extra={"enum": sorted(TYPES)})
+        ],
+        ...,
     ] = Field((), description="Of any of these types: one each time, or names by commas.")
     run_id: str | None = Field(
         None, max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA
@@ -168,21 +171,23 @@ async def event_filter(
     run_id, tree = wanted.run_id, wanted.tree
     names = tuple(name.strip() for name in ",".join(wanted.types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
+    if wanted.types and not names:
+        raise invalid_value("/query/types", "must name a type of events: leave it out")
     if unknown:
         detail = f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}"
         errors = ({"pointer": "/query/types", "detail": detail},)
         raise QueryError("invalid_request", detail, errors=errors)
     when = await resolve_as_of(services, caller, at)
-    run = await readable_run(services, caller, run_id, when) if run_id else None
+    run = await readable_run(services, caller, run_id, when) if run_id is not None else None
     if run is None and caller.run_id is not None:
         raise QueryError("not_permitted", "a child's token reads events of one run: give runId")
-    if tree:
+    if tree is not None:
         tree_at = when.position if tree_at is None else tree_at
         tree = await resolve_root(services, caller, tree, at=tree_at)
     return EventFilter(
         names,
         run.run_id if run else None,
-        tree or None,
+        tree,
         caller,
         wanted.actor,
         when.position,

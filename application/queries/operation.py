@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel, to_snake
 
 from application.queries.access import AccessScope
@@ -29,11 +29,24 @@ CURSOR_CHARACTERS_MAX = 2048
 PATH_NAME = re.compile(r"\{(\w+)\}")
 
 
+def _describe_texts(schema: dict[str, Any], model: type["Parameters"]) -> None:
+    """Give the texts in the schema of a model the length that its validator requires."""
+    for name, about in model.model_fields.items():
+        described = schema["properties"][about.alias or name]
+        for one in (described, described.get("items", {}), *described.get("anyOf", ())):
+            if one.get("type") == "string" and "enum" not in one:
+                one.setdefault("minLength", int(name not in model.MAY_BE_EMPTY))
+
+
 class Parameters(BaseModel):
     """Query parameters of an operation: camelCase in a URL, snake_case in Python.
 
     A field that is a tuple may be given more than once. HTTP refuses unknown and repeated names.
+    An empty text is refused: a filter without a value would be ignored.
     """
+
+    MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset()
+    """Names of fields for which an empty text is a value."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -41,7 +54,15 @@ class Parameters(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        json_schema_extra=_describe_texts,
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _require_value(cls, value: Any, info: ValidationInfo) -> Any:
+        if value == "" and info.field_name not in cls.MAY_BE_EMPTY:
+            raise ValueError("must not be empty: leave it out")
+        return value
 
 
 class Read(Parameters):

@@ -54,7 +54,7 @@ class Where:
     Attributes:
         column: A column of `RunRow`.
         comparison: How to compare it.
-        resolve: Returns the value to compare, a whole condition, or None for no condition.
+        resolve: Returns the value to compare, or a whole condition.
         needs_family: True if no index helps, and too many runs would be looked at without
             `requester`, `tree` or `rule`.
     """
@@ -64,42 +64,34 @@ class Where:
     resolve: Resolver | None = None
     needs_family: bool = False
 
-    async def condition(self, context: FilterContext, given: Any) -> RunCondition | None:
-        """Return the condition of a value that a caller has given, None if it has no effect."""
+    async def condition(self, context: FilterContext, given: Any) -> RunCondition:
+        """Return the condition of a value that a caller has given."""
         # In an order that is not the caller's: the same question has the same cursor.
         value = tuple(sorted(set(given))) if isinstance(given, tuple) else given
         if self.resolve is not None:
             value = await self.resolve(context, value)
-        if value is None or isinstance(value, RunCondition):
+        if isinstance(value, RunCondition):
             return value
         return RunCondition(self.column, self.comparison, value)
 
 
 async def _requester(context: FilterContext, text: str) -> str:
     services, caller, place, pointer = context
-    if not text:
-        return text
     return await resolve_session_key(services, caller, text, pointer=pointer, at=place.at)
 
 
 async def _tree(context: FilterContext, text: str) -> str:
     services, caller, place, _ = context
-    return await resolve_root(services, caller, text, at=place.at) if text else text
+    return await resolve_root(services, caller, text, at=place.at)
 
 
 async def _statuses(_: FilterContext, names: Sequence[RunStatus]) -> Sequence[StatusRows]:
     return tuple(ROWS_BY_STATUS[one] for one in names)
 
 
-async def _prefix(_: FilterContext, text: str) -> str | None:
-    return text or None
-
-
 def _creation(of_position: Comparison, of_instant: Comparison) -> Resolver:
-    async def resolve(context: FilterContext, text: str) -> RunCondition | None:
+    async def resolve(context: FilterContext, text: str) -> RunCondition:
         services, caller, place, pointer = context
-        if not text:
-            return None
         try:
             moment = read_moment(text, place.counts_back_from or services.work.log.now())
             if isinstance(moment, RunStageName):
@@ -115,8 +107,8 @@ def _creation(of_position: Comparison, of_instant: Comparison) -> Resolver:
     return resolve
 
 
-AgentId = Annotated[str, Field(max_length=64)]
-Label = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
+AgentId = Annotated[str, Field(min_length=1, max_length=64)]
+Label = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
 
 
 class RunFilter(Parameters):
@@ -173,9 +165,7 @@ class RunFilter(Parameters):
         le=DEPTH_MAX,
         description="So deep; needs `requester`, `tree` or `rule` beside it.",
     )
-    label_prefix: Annotated[
-        str | None, Where("label", "begins with", _prefix, needs_family=True)
-    ] = Field(
+    label_prefix: Annotated[str | None, Where("label", "begins with", needs_family=True)] = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
         description=(
@@ -223,19 +213,17 @@ async def run_query(
     conditions = list[RunCondition]()
     for one, value in given:
         context = FilterContext(services, caller, place, f"/query/{one.parameter}")
-        condition = await one.where.condition(context, value)
-        if condition is not None:
-            conditions.append(condition)
+        conditions.append(await one.where.condition(context, value))
     return RunQuery(tuple(conditions))
 
 
 def _require_bounds(criteria: RunFilter, given: Sequence[tuple[_Filter, Any]]) -> None:
     if criteria.rule is not None and criteria.rule not in RULE_NAMES:
         raise invalid_value("/query/rule", f"is no rule; there are {', '.join(sorted(RULE_NAMES))}")
-    if criteria.requester or criteria.tree or criteria.rule:
+    if any(one is not None for one in (criteria.requester, criteria.tree, criteria.rule)):
         return
-    for one, value in given:
-        if one.where.needs_family and value != "":
+    for one, _ in given:
+        if one.where.needs_family:
             detail = "needs a requester, a tree or a rule beside it"
             raise invalid_value(f"/query/{one.parameter}", detail)
 

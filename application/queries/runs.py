@@ -646,7 +646,10 @@ class GetRunTranscript(PageAfter, ReadAsOf):
 
     tools: bool = Field(False, description="With tool calls and token counts.")
     last: int | None = Field(
-        None, ge=1, le=LIMIT_MAX, description="The last entries, so many; not with `after`."
+        None,
+        ge=1,
+        le=LIMIT_MAX,
+        description="The last entries, so many; not with `after` or `limit`.",
     )
     wait: str | None = Field(
         None,
@@ -705,8 +708,8 @@ async def get_run_transcript(
     seconds = wait_seconds(wait)
     if wait is not None and (query.at is not None or last is not None):
         raise invalid_value("/query/wait", "is for entries to come; leave at and last out")
-    if last is not None and after:
-        raise invalid_value("/query/last", "is for the end; leave after out")
+    if last is not None and (after or "limit" in query.model_fields_set):
+        raise invalid_value("/query/last", "is for the end; leave after and limit out")
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     kinds = None if query.tools else SPOKEN_KINDS

@@ -762,7 +762,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
-            last: The last entries, so many; not with `after`.
+            last: The last entries, so many; not with `after` or `limit`.
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.
@@ -2176,7 +2176,7 @@ class Methods(Sender):
                 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
                 a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
                 more characters of its beginning, or its label. Default: now.
-            last: The last entries, so many; not with `after`.
+            last: The last entries, so many; not with `after` or `limit`.
             limit: How many items at most.
             min_position: Answer no earlier state than that of this position, which
                 another server has told; 503 when it is not known here within a second.

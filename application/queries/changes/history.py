@@ -87,7 +87,9 @@ class GetRunHistory(PageAfter, ReadAsOf):
     after: int = Field(
         0, ge=0, le=VERSION_MAX, description="Only states behind this version: `nextAfter`."
     )
-    fields_changed: tuple[Annotated[str, Field(max_length=FIELD_CHARACTERS_MAX)], ...] = Field(
+    fields_changed: tuple[
+        Annotated[str, Field(min_length=1, max_length=FIELD_CHARACTERS_MAX)], ...
+    ] = Field(
         (),
         max_length=FIELDS_MAX,
         alias="field",

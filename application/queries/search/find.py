@@ -108,6 +108,8 @@ class FindEvents(EventsOfRuns, LogPart, Page, Read):
     """Parameters of `find_events`: a condition `when`, or a `field` that `becomes` a value or
     `changes`, or events of `types`, or refusals by a `rule`."""
 
+    MAY_BE_EMPTY = frozenset({"becomes"})
+
     when: str | None = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
@@ -237,7 +239,7 @@ async def find_events(
     if query.cursor is None:
         first = (
             (await resolve_as_of(services, caller, query.begin, pointer="/query/from")).position
-            if query.begin
+            if query.begin is not None
             else 0
         )
         if first > last:

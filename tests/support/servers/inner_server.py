@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from infrastructure.inbound.http.application import create_application
 from infrastructure.outbound.configuration.load import load
@@ -55,20 +56,25 @@ class InnerServer:
         )
         return self._portal.call(self._client.send, request)
 
+    def answer_of(self, route: Route, path_params: Mapping[str, str], query: str) -> int:
+        """Ask a route that need not be one of the application. Return the status."""
+        statuses: list[int] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request"}
+
+        async def send(message: Any) -> None:
+            statuses.append(message.get("status", 0))
+
+        more = {"app": self.application, "path_params": path_params}
+        scope = self._scope(route.path, query) | more
+        self._portal.call(route.endpoint, scope, receive, send)
+        return max(statuses)
+
     def leave(self, target: str) -> None:
         """Ask with the administrator's token, leave at once, and return when the server is done."""
         path, _, query = target.partition("?")
-        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {self.token}".encode())]
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": "GET",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": headers,
-        }
+        scope = self._scope(path, query)
         messages = iter(({"type": "http.request"}, {"type": "http.disconnect"}))
 
         async def receive() -> Any:
@@ -78,6 +84,19 @@ class InnerServer:
             pass
 
         self._portal.call(self.application, scope, receive, send)
+
+    def _scope(self, path: str, query: str) -> dict[str, Any]:
+        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {self.token}".encode())]
+        return {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": headers,
+        }
 
     def spawn(self, **body: Any) -> dict[str, Any]:
         """Spawn for `agent:main:main` and return the run when it is announced."""

@@ -196,6 +196,12 @@ def option_of(operation: str, parameter: str) -> Any:
     return Given(parameters, {}).parameter(parameter).option()
 
 
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Return True if the caller gave the parameter on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def columns_of(operation: str) -> tuple[Column, ...]:
     """Return the columns of an operation's table."""
     return described_operations()[operation].columns

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infrastructure.inbound.command_line.client.described import is_typed
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     ApiPlace,
@@ -105,8 +106,7 @@ def show_configuration(
     counted. With --at it is what was active on a server then.
     """
     # A file that a variable names is not meant by who asks a server.
-    source = context.get_parameter_source("file")
-    if at is not None and source is not None and source.name == "COMMANDLINE":
+    if at is not None and is_typed(context, "file"):
         raise CommandFailed("--at is about a server's configuration: leave FILE out")
     shown = _configuration_of(file, at, api)
     if agent is not None:

@@ -4,7 +4,12 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
+from infrastructure.inbound.command_line.client.described import (
+    Given,
+    OptionsOf,
+    columns_of,
+    is_typed,
+)
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
@@ -21,6 +26,7 @@ from infrastructure.inbound.command_line.display.times import format_instant
 
 
 def list_events(
+    context: typer.Context,
     given: Annotated[Given, OptionsOf("listEvents")],
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     follow: Annotated[
@@ -34,6 +40,8 @@ def list_events(
         parameters = given.query(client, without=("limit",))
         if follow and (newest or given["before"] is not None or given["at"] is not None):
             raise CommandFailed("--follow goes on from now: leave --newest, --before and --at out")
+        if follow and is_typed(context, "limit"):
+            raise CommandFailed("--follow goes on until Ctrl-C: leave --limit out")
         if not follow:
             parameters["order"] = "desc" if newest else None
             listing = client.items("/v1/events", parameters, limit=given["limit"])

@@ -15,6 +15,7 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import Tail
 from application.queries.access import Caller
 from application.queries.events import ListEvents, event_filter
+from application.queries.operation import Parameters
 from application.queries.runs import EntryPage, GetRunTranscript, entry_view, follow_transcript
 from application.queries.views.event import event_view
 from infrastructure.inbound.http.requests.caller import header_of, position_headers
@@ -41,10 +42,12 @@ async def stream_events(
 ) -> EventStream:
     """Stream the log from `Last-Event-ID`, else from `after`, else from now on."""
     criteria = await event_filter(services, caller, query, at=query.at)
-    if query.before is not None or query.order == "desc" or query.at is not None:
+    is_of_past = query.before is not None or query.order == "desc" or query.at is not None
+    if is_of_past or _has_limit(query):
         raise HttpProblem(
             "invalid_request",
-            "a stream goes on from now: leave before, order=desc and at out, or ask for pages",
+            "a stream goes on from now: leave before, order=desc, at and limit out, or ask for"
+            " pages",
         )
     _require_open(services)
     head = criteria.position
@@ -72,10 +75,11 @@ async def stream_transcript(
     query: GetRunTranscript,
 ) -> EventStream:
     """Stream the entries of a run until it is over."""
-    if query.at is not None or query.last is not None or query.wait is not None:
+    is_of_page = query.at is not None or query.last is not None or query.wait is not None
+    if is_of_page or _has_limit(query):
         raise HttpProblem(
             "invalid_request",
-            "a stream goes on until the run is over: leave at, last and wait out",
+            "a stream goes on until the run is over: leave at, last, limit and wait out",
         )
     _require_open(services)
     seen = _last_event_id(request, _ENTRY_NUMBER, "the number of an entry")
@@ -86,6 +90,11 @@ async def stream_transcript(
         headers=position_headers(services, services.tail.position),
         streams=request.app.state.streams,
     )
+
+
+def _has_limit(query: Parameters) -> bool:
+    """Return True if the caller has given a limit, which is that of a page."""
+    return "limit" in query.model_fields_set
 
 
 def _require_open(services: Services) -> None:

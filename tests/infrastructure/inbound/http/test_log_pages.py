@@ -134,7 +134,9 @@ def test_a_page_that_has_no_sense_is_refused_by_name(
     assert [one["pointer"] for one in problem["errors"]] == [pointer]
 
 
-@pytest.mark.parametrize("query", [{"before": 5}, {"order": "desc"}, {"at": "pos:1"}])
+@pytest.mark.parametrize(
+    "query", [{"before": 5}, {"order": "desc"}, {"at": "pos:1"}, {"limit": 50}]
+)
 def test_a_stream_goes_on_from_now_alone(house: House, query: dict[str, Any]) -> None:
     answer = house.http.get("/v1/events", params=query, headers={"Accept": "text/event-stream"})
     problem = problem_of(answer, 422, "invalid_request")

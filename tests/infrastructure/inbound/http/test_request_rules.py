@@ -1,11 +1,15 @@
 """Rules of requests that no schema says: the table of bodies and questions that break one."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from application.queries.operation import Operation
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX
+from infrastructure.inbound.http.operations import OPERATIONS
+from infrastructure.inbound.http.requests.endpoint import OperationRoute
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import asked
 from tests.support.http.wire import exchange
@@ -181,6 +185,28 @@ def test_parameters_of_run_exclude_each_other(
     assert words in problem_of(answer, 422, "invalid_request")["detail"]
 
 
+@pytest.mark.parametrize("query", ["at=pos:1", "last=1", "wait=1s", "limit=50"])
+def test_stream_of_transcript_takes_no_parameter_of_page(
+    inner: InnerServer, names: dict[str, str], query: str
+) -> None:
+    target = f"/v1/runs/{names['runId']}/transcript?{query}"
+    answer = inner.request("GET", target, headers={"Accept": "text/event-stream"})
+    problem = problem_of(answer, 422, "invalid_request")
+    assert "leave at, last, limit and wait out" in problem["detail"]
+
+
+@pytest.mark.parametrize("more", ["after=1", "limit=50"])
+def test_last_entries_are_no_page(inner: InnerServer, names: dict[str, str], more: str) -> None:
+    answer = inner.request("GET", f"/v1/runs/{names['runId']}/transcript?last=5&{more}")
+    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/last"]
+
+
+@pytest.mark.parametrize("types", ["types=,", "types=%20"])
+def test_types_without_a_name_are_refused(inner: InnerServer, types: str) -> None:
+    answer = inner.request("GET", f"/v1/events?{types}")
+    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/types"]
+
+
 @pytest.mark.parametrize(
     "moment",
     [
@@ -292,3 +318,30 @@ def test_thread_id_may_be_large_number(inner: InnerServer) -> None:
 def test_mount_path_may_be_blank(inner: InnerServer) -> None:
     for blank in (None, "", "  "):
         inner.spawn(requester={"sessionKey": "edge"}, attachAs={"mountPath": blank})
+
+
+NEEDED_PARAMETERS = {
+    "findEvents": "types=RunEnded",
+    "getDiff": "from=pos:1&to=pos:1",
+    "compareRuns": "with=last",
+}
+READING = [one for one in OPERATIONS if one.query is not None and "query" in one.takes]
+
+
+@pytest.mark.parametrize("operation", READING, ids=lambda one: one.name)
+def test_every_parameter_is_read(
+    inner: InnerServer, names: dict[str, str], operation: Operation
+) -> None:
+    assert operation.query is not None
+    read = set[str]()
+
+    class Watched(operation.query):  # type: ignore[name-defined,misc]
+        def __getattribute__(self, name: str) -> Any:
+            read.add(name)
+            return super().__getattribute__(name)
+
+    route = OperationRoute(replace(operation, query=Watched))
+    query = NEEDED_PARAMETERS.get(operation.name, "").replace("last", names["runId"])
+    answer = inner.answer_of(route, names, query)
+    assert answer == operation.status
+    assert set(operation.query.model_fields) <= read

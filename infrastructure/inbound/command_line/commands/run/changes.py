@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
+from infrastructure.inbound.command_line.client.described import (
+    Given,
+    OptionsOf,
+    columns_of,
+    is_typed,
+)
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import table_columns
@@ -116,6 +121,7 @@ def _diff_items(page: JsonObject) -> list[JsonObject]:
 
 
 def show_history(
+    context: typer.Context,
     given: Annotated[Given, OptionsOf("getRunHistory")],
     set_by: Annotated[
         bool, typer.Option("--set-by", help="Which event set each field last, in place of states.")
@@ -124,6 +130,8 @@ def show_history(
     api: ApiOptions,
 ) -> None:
     """Show the states of a run, and which event changed what."""
+    if set_by and (given["after"] is not None or is_typed(context, "limit")):
+        raise CommandFailed("--set-by is about all events: leave --after and --limit out")
     items: list[JsonObject] = []
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/history")

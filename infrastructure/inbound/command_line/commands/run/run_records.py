@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import Given, OptionsOf, is_typed
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
@@ -31,6 +31,7 @@ EVENTS_MAX = 10_000
 
 
 def run_log(
+    context: typer.Context,
     given: Annotated[Given, OptionsOf("getRunTranscript")],
     follow: Annotated[
         bool,
@@ -46,6 +47,8 @@ def run_log(
     limit, after, at = given["limit"], given["after"], given["at"]
     if follow:
         _require_followable(at, api.output)
+        if after is not None and is_typed(context, "limit"):
+            raise CommandFailed("--follow --after shows each entry: leave --limit out")
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/transcript")
         query = given.query(client, without=("limit",))

@@ -50,6 +50,13 @@ def test_a_history_is_a_line_for_each_event_over_all_pages(
     assert api.asked[0].query["field"] == "/a/b", "the last of several"
 
 
+@pytest.mark.parametrize("option", ["--after", "--limit"])
+def test_set_by_takes_no_page(spawnlog: Command, api: RecordedApi, option: str) -> None:
+    result = spawnlog("run", "history", FIRST, "--set-by", option, "1")
+    assert (result.exit_code, api.asked) == (2, [])
+    assert f"{option} " in result.stderr
+
+
 def test_who_set_a_field_is_shown_instead(spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", HISTORY, history(CHANGES))
     result = spawnlog("run", "history", FIRST, "--set-by")

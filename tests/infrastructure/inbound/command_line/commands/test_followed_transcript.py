@@ -55,7 +55,9 @@ def test_log_is_followed_to_the_end_of_the_run(spawnlog: Command, server: Record
     assert {one.get("wait") for one in asked[1:]} == {"30s"}
 
 
-@pytest.mark.parametrize("wrong", [["--at", "1h"], ["-o", "json"], ["-o", "yaml"]])
+@pytest.mark.parametrize(
+    "wrong", [["--at", "1h"], ["-o", "json"], ["-o", "yaml"], ["--after", "1", "--limit", "200"]]
+)
 def test_followed_log_is_a_stream_from_now(
     spawnlog: Command, server: RecordedApi, wrong: list[str]
 ) -> None:
