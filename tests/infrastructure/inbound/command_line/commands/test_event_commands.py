@@ -111,7 +111,9 @@ def test_the_oldest_page_is_the_last_one(spawnlog: Command, api: RecordedApi) ->
     assert len(api.asked) == 1
 
 
-@pytest.mark.parametrize("given", [["--newest"], ["--before", "7"], ["--at", "-5m"], ["--limit", "50"]])
+@pytest.mark.parametrize(
+    "given", [["--newest"], ["--before", "7"], ["--at", "-5m"], ["--limit", "50"]]
+)
 def test_what_is_followed_goes_on_from_now(
     spawnlog: Command, api: RecordedApi, given: list[str]
 ) -> None:

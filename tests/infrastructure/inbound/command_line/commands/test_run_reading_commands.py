@@ -102,4 +102,4 @@ def test_prompt_of_unstarted_run_exits_with_3(spawnlog: Command, api: RecordedAp
     api.on("GET", f"/v1/runs/{FIRST}/prompt", problem(409, detail="the run has not started"))
     result = spawnlog("run", "prompt", FIRST)
     assert result.exit_code == 3
-    assert result.stderr == "error: the run has not started\n"
+    assert result.stderr == "refused: the run has not started\n"
