@@ -1,4 +1,4 @@
-"""What every test may ask for: databases on one embedded server, and a log at work on one."""
+"""How tests are collected, ordered and run."""
 
 import gc
 import os
@@ -6,7 +6,6 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -14,18 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from infrastructure.outbound.identity.data_directory import DataDirectory
-from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
-from infrastructure.server.database import open_database
-from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.told_logs import ToldLogs
 from tests.support.durations import STORE, DurationsPlugin, leave_out_other_parts
 from tests.support.memory_folder import files_in_memory, temporary_files_in
 from tests.support.processor_time import ProcessorTimePlugin
-from tests.support.servers.data_directories import new_place
-from tests.support.servers.databases import Databases, serving_databases
-from tests.support.servers.ordinary_user import Becoming, ordinary_user
-from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.tiers import EXAMPLES_OF_ALL, IMPORTED
 
 # Hardly anything that importing and collecting make is garbage: looking for some takes a seventh of
@@ -92,7 +82,10 @@ def pytest_configure(config: pytest.Config) -> None:
         own.mkdir(mode=0o711, exist_ok=True)
         place.enter_context(temporary_files_in(own))
         config.option.basetemp = own / "pytest"
-    config.pluginmanager.register(ProcessorTimePlugin(config))
+    counting = ProcessorTimePlugin(config)
+    config.pluginmanager.register(counting)
+    if counting.runs_tests:
+        config.pluginmanager.import_plugin("tests.support.fixtures")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -136,80 +129,3 @@ def _is_with_processes(folder: Path) -> bool:
 
 def _turn_of(item: pytest.Item) -> int:
     return next((turn for name, turn in TURNS.items() if item.get_closest_marker(name)), 1)
-
-
-@pytest.fixture(scope="session")
-def databases() -> Iterator[Databases]:
-    with serving_databases() as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def made_data_dir() -> Iterator[Path]:
-    """A data directory with an empty log in it, which nobody uses: it is copied."""
-    with new_place() as place:
-        directory = DataDirectory.open(place / "data")
-        open_database(None, directory.postgres).close()
-        yield directory.path
-
-
-@pytest.fixture
-def becoming_ordinary(databases: Databases) -> Becoming:
-    """Makes an ordinary user of the process for a block. Databases of other tests are not made or
-    dropped meanwhile: that user cannot reach their server."""
-    databases.settle()
-    return ordinary_user
-
-
-@pytest.fixture
-def resting_databases(databases: Databases) -> Databases:
-    """For tests that limit the whole process: none is being made or dropped beside them."""
-    databases.settle()
-    return databases
-
-
-@pytest.fixture(scope="session")
-def told_logs(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToldLogs]:
-    logs = ToldLogs(databases, tmp_path_factory.mktemp("told"))
-    yield logs
-    logs.drop()
-
-
-@pytest.fixture
-def database_url(
-    databases: Databases, told_logs: ToldLogs, request: pytest.FixtureRequest
-) -> Iterator[str]:
-    """A database of its own, migrated and empty, or with the log that the mark `told` names."""
-    told = request.node.get_closest_marker("told")
-    url = told_logs.copy(told.args[0]) if told else databases.create()
-    yield url
-    databases.drop(url)
-
-
-@pytest.fixture
-def empty_database_url(databases: Databases) -> Iterator[str]:
-    """A database of its own without any table."""
-    url = databases.create_empty()
-    yield url
-    databases.drop(url)
-
-
-@pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[LogConnection]:
-    """A connection to the database, outside any transaction."""
-    opened = await open_connection(database_url, application="test")
-    async with opened:
-        yield opened
-
-
-@pytest.fixture
-async def running(database_url: str) -> AsyncIterator[RunningLog]:
-    """A log at work."""
-    async with running_on(database_url) as log:
-        yield log
-
-
-@pytest.fixture
-def family(running: RunningLog) -> LoggedFamily:
-    """A family that is recorded in the log at work."""
-    return LoggedFamily(running.log)

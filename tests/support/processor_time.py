@@ -150,8 +150,9 @@ class ProcessorTimePlugin:
 
     def __init__(self, config: pytest.Config) -> None:
         self._output: dict[str, object] | None = getattr(config, "workeroutput", None)
-        runs_tests = self._output is not None or not config.getoption("numprocesses", None)
-        self._counting = ProcessorTime() if runs_tests else None
+        has_workers = config.getoption("numprocesses", None) and not config.option.collectonly
+        self.runs_tests = self._output is not None or not has_workers
+        self._counting = ProcessorTime() if self.runs_tests else None
         self._of_workers: list[dict[str, float]] = []
         self._begun = psutil.cpu_times()
 

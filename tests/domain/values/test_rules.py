@@ -23,6 +23,8 @@ SOURCES = [
     for path in sorted((ROOT / floor).rglob("*.py"))
     if path != LIST
 ]
+MENTIONED = re.compile(r"rule\b|\bRefusal\(|judged\(|is_refused_by\(", re.IGNORECASE)
+"""Source code without any of it gives no rule a name."""
 EXPLAINED = {one.name for one in (*RULES, *CHOICES)}
 
 
@@ -70,7 +72,8 @@ def test_every_rule_stands_in_the_list_once() -> None:
 
 def test_no_rule_is_named_elsewhere() -> None:
     for path in SOURCES:
-        found = set(minted(ast.parse(path.read_text("utf-8"))))
+        source = path.read_text("utf-8")
+        found = set(minted(ast.parse(source))) if MENTIONED.search(source) else set[str]()
         # Explanations name their steps beside their rules.
         assert found <= {"admission", "preparation", "scripts"}, path
 

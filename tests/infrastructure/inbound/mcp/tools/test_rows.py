@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from application.operations import OPERATIONS
-from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from tests.support.http.mcp import McpCaller
 from tests.support.http.shown_tools import RECORDED, shown_tools
 from tests.support.servers.http_server import House
@@ -14,13 +13,6 @@ from tests.support.servers.http_server import House
 
 def test_tools_are_as_recorded() -> None:
     assert shown_tools() == RECORDED.read_text("utf-8"), "write them anew: make docs"
-
-
-def test_models_of_runtime_model_know_every_tool() -> None:
-    # The library for models takes two seconds to load.
-    from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
-
-    assert {one.name for one in TOOLS} == set(OWN_TOOLS)
 
 
 def test_each_operation_with_a_tool_only_reads() -> None:
