@@ -118,7 +118,7 @@ class ClaimedRoom:
         self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
     ) -> list[Following]:
         """Claim them if they are first in line, and start them."""
-        if lane.next:
+        if lane.next or lane.may_have_more:
             return []
         holder, width = self.claim.holder, self.claim.width
         first = LaneFacts(lane.running, tuple(runs[: self.query.take]))

@@ -75,10 +75,17 @@ class LaneQuery:
 
 
 class LaneFacts(NamedTuple):
-    """`running` holds a slot now; `next` are queued runs, first in line first."""
+    """The state of a lane.
+
+    Attributes:
+        running: The number of runs that hold a slot now.
+        next: Queued runs, first in line first.
+        may_have_more: Whether others may wait behind those.
+    """
 
     running: int
     next: tuple[Run, ...]
+    may_have_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@ from application.coordination.holder import Holder
 from application.execution.dispatch import Claim, ClaimedRoom, decide_claims
 from application.log.envelope import Provenance
 from application.log.event_log import LaneFacts, LaneQuery
+from domain.run.events import RunClaimed
 from domain.run.state import Run
+from domain.spawn.batch import speculative
 from domain.values.record import run_id_of
+from infrastructure.outbound.log.append.batch import overlay_lane
 from tests.support.builders.family_log import FamilyLog
 
 WIDTH = 3
@@ -33,6 +36,10 @@ class Lane:
 
     def claimed_as_queued(self, running: int, waiting: list[Run]) -> list[str | None]:
         """Who of the three is claimed in the transaction that queues them."""
+        return self.claimed_in(LaneFacts(running, tuple(waiting)))
+
+    def claimed_in(self, facts: LaneFacts) -> list[str | None]:
+        """Who of the three is claimed as they are queued, if this is so of their lane."""
         claim = Claim("server-1", WIDTH, uuid4(), Provenance())
         room = ClaimedRoom(
             executing=cast("Any", None),
@@ -42,7 +49,6 @@ class Lane:
             children={},
             starts={},
         )
-        facts = LaneFacts(running, tuple(waiting))
         parts = room.claims(facts, NOW, self.runs, is_as_prepared=False)
         ids = [run_id_of(stream) for part in parts for stream, _ in part.decision.changes]
         return [self.log.names[one] for one in ids if one is not None]
@@ -66,4 +72,13 @@ def test_of_those_that_are_queued_nobody_is_claimed_before_who_waits_longer() ->
     lane, other = Lane(), FamilyLog()
     other.spawn("earlier")
     other.create("earlier")
-    assert lane.claimed_as_queued(0, [other.run("earlier")]) == []
+    earlier = other.run("earlier")
+    assert lane.claimed_as_queued(0, [earlier]) == []
+    # All that were read of those who wait were claimed since, in the same transaction.
+    read = LaneFacts(0, (earlier,))
+    claimed = speculative(earlier, RunClaimed(holder="server-1", attempt=1))
+    facts = overlay_lane(
+        LaneQuery("subagent", 1, 1), read, {earlier.run_id: earlier}, {earlier.run_id: claimed}
+    )
+    assert (facts.running, facts.next) == (1, ())
+    assert lane.claimed_in(facts) == []

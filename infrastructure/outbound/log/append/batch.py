@@ -59,7 +59,8 @@ def overlay_lane(
         running -= known is not None and _takes_a_slot(known, query)
         running += _takes_a_slot(run, query)
     following = [changed.get(run.run_id, run) for run in read.next]
-    if len(following) < query.take:
+    may_have_more = len(following) >= query.take
+    if not may_have_more:
         # All were read; who was queued since then is behind them.
         read_before = {run.run_id for run in following}
         place = (query.lane, query.depth)
@@ -69,8 +70,9 @@ def overlay_lane(
             if run_id not in read_before and (run.lane, run.lane_depth) == place
         ]
         following += sorted(since, key=lambda run: run.queued_position or 0)
-    waiting = (run for run in following if run.stage == "queued" and run.holder is None)
-    return LaneFacts(running, tuple(waiting)[: query.take])
+    waiting = [run for run in following if run.stage == "queued" and run.holder is None]
+    may_have_more = may_have_more or len(waiting) > query.take
+    return LaneFacts(running, tuple(waiting[: query.take]), may_have_more)
 
 
 def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
