@@ -5,10 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from uuid_utils.compat import uuid7
 
+from application.log.envelope import Provenance
 from application.log.event_log import (
     AlreadyReserved,
     Decision,
+    Following,
     Reservation,
     Reserved,
     StoredAnswer,
@@ -28,8 +31,14 @@ ACCEPTED = StoredAnswer("accepted", {"status": "accepted", "runs": [{"label": "Ã
 
 def asking(name: str = "one", **more: Any) -> Submission[str]:
     """A request under an idempotency key, answered at once unless `answer` is None."""
-    plain = {"reservation": FIRST, "answer": ACCEPTED, "reserve_run": None, **more}
-    decision = {each: plain.pop(each) for each in ("answer", "reserve_run")}
+    plain = {
+        "reservation": FIRST,
+        "answer": ACCEPTED,
+        "reserve_run": None,
+        "following": (),
+        **more,
+    }
+    decision = {each: plain.pop(each) for each in ("answer", "reserve_run", "following")}
     return submission(
         lambda _: Decision(name, [seen(key(name))], **decision),
         session_stream(key(name)),
@@ -147,6 +156,18 @@ async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: ServedL
     )
     await at_once(running.log, asking(answer=None, reserve_run=run_id(7)), completing)
     assert await running.commits() == 1
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(asking("again"))
+    assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
+
+
+async def test_a_part_of_a_decision_answers_the_run_that_it_reserves(running: ServedLog) -> None:
+    part = Decision(None, [seen(key("end"))], run_answer=(run_id(7), ACCEPTED))
+    following = [Following(uuid7(), Provenance(), part)]
+    first = asking(answer=None, reserve_run=run_id(7), following=following)
+    _, repeated = await at_once(running.log, first, asking("again"))
+    assert await running.commits() == 1
+    assert isinstance(repeated, AlreadyReserved)
     with pytest.raises(AlreadyReserved) as caught:
         await running.log.submit(asking("again"))
     assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)

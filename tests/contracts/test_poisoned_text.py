@@ -8,9 +8,11 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
+from application.log.envelope import Provenance
 from application.log.event_log import (
     Content,
     Decision,
+    Following,
     LogUnavailable,
     Reservation,
     StoredAnswer,
@@ -47,11 +49,10 @@ def _content(text: str, *, size: int = 1, content_id: UUID | None = None) -> Con
     return Content(ref, run_id(1), "task", text)
 
 
-def _reserving(answer: StoredAnswer, name: str = "key") -> Submission[None]:
+def _reserving(answer: StoredAnswer, *following: Following, name: str = "key") -> Submission[None]:
     reservation = Reservation("admin", "POST", "/v1/spawns", name, b"body")
-    return submission(
-        lambda _: Decision(None, [seen(key("poisoned"))], answer=answer), reservation=reservation
-    )
+    decision = Decision(None, [seen(key("poisoned"))], answer=answer, following=following)
+    return submission(lambda _: decision, reservation=reservation)
 
 
 class _Name(str):
@@ -64,7 +65,7 @@ POISONS: dict[str, Submission[Any]] = {
     "a NUL in a state": _run(holder="a\0b", config_revision=3),
     "a NUL in the key of a stream": observing("agent:main:a\0b"),
     "a NUL in a content": _beside(contents=[_content("a\0b")]),
-    "a NUL in an idempotency key": _reserving(StoredAnswer("accepted", {}), "a\0b"),
+    "a NUL in an idempotency key": _reserving(StoredAnswer("accepted", {}), name="a\0b"),
     "a lone surrogate in a column": _run(label="a\ud800b"),
     "a lone surrogate in the key of a stream": observing("agent:main:a\ud800b"),
     "a lone surrogate in a content": _beside(contents=[_content("a\ud800b")]),
@@ -97,6 +98,21 @@ async def test_unprintable_event_fails_its_decision_alone(postgres: RunningLog, 
     assert isinstance(failed, ValueError)
     assert "SpawnRequested cannot be recorded: " in str(failed)
     assert [one.result for one in answers] == [1, 1, 1], "others were decided anew"
+
+
+async def test_part_that_cannot_be_recorded_leaves_nothing_of_its_decision(
+    postgres: RunningLog,
+) -> None:
+    unprintable = Decision(
+        None, [(run_stream(run_id(1)), requested().changed({"label": object()}))]
+    )
+    for part in (unprintable, Decision(None, contents=[_content("x")])):
+        first = _reserving(StoredAnswer("accepted", {}), Following(uuid7(), Provenance(), part))
+        failed, other = await at_once(postgres.log, first, observing(key(token_hex(4))))
+        assert isinstance(failed, ValueError)
+        assert not isinstance(other, Exception)
+    assert len(await postgres.events()) == 2
+    assert await postgres.ask("SELECT 1 FROM idempotency") == []
 
 
 async def test_poison_alone_in_its_batch_leaves_the_writer_fit(

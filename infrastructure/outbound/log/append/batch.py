@@ -180,14 +180,11 @@ class Batch:
             if key is not None and key in self._reserved:
                 raise AlreadyReserved(self._reserved[key])
             decision = submission.decide(self._world(submission))
-            texts = (*decision.contents, *decision.keys, *decision.staged, *decision.entries)
-            if texts and not decision.changes:
-                raise ValueError("texts are kept with events that refer to them, or not at all")
             parts: list[tuple[Submission[Any] | Following, Decision[Any]]] = [
                 (submission, decision),
                 *((part, part.decision) for part in decision.following),
             ]
-            printed = [[self._mapper.state(event) for _, event in one.changes] for _, one in parts]
+            printed = [self._printed(one) for _, one in parts]
         except CorruptHistory:
             raise
         except Exception as error:
@@ -197,6 +194,12 @@ class Batch:
         for (source, one), states in zip(parts, printed, strict=True):
             self._take(source, one, states)
         return decision
+
+    def _printed(self, decision: Decision[Any]) -> list[bytes]:
+        texts = (*decision.contents, *decision.keys, *decision.staged, *decision.entries)
+        if texts and not decision.changes:
+            raise ValueError("texts are kept with events that refer to them, or not at all")
+        return [self._mapper.state(event) for _, event in decision.changes]
 
     def _take(
         self,
