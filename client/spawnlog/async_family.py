@@ -41,7 +41,8 @@ class AsyncSpawnedRun:
     """A run that was spawned. `view` is its last state that was read, None until then.
 
     A run ends by a stop, its time limit or by itself. Dropping this object, or cancelling a wait,
-    changes nothing. Two objects of one run are not equal: compare their `run_id`.
+    changes nothing. Two objects are equal if they were made for the same run, also when one of them
+    stands for the run in its place by now.
     """
 
     def __init__(
@@ -55,13 +56,23 @@ class AsyncSpawnedRun:
     ) -> None:
         self.client = client
         self.run_id = run_id
+        self._made_for = run_id
         self.child_session_key = child_session_key
         self.view: RunView | RunMetadataView | None = None
         self.warnings = tuple(warnings)
         self._is_queued = is_queued
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.run_id!r})"
+        status = "" if self.view is None else f", status={self.view.status!r}"
+        return f"{type(self).__name__}({self.run_id!r}{status})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AsyncSpawnedRun):
+            return NotImplemented
+        return self._made_for == other._made_for
+
+    def __hash__(self) -> int:
+        return hash(self._made_for)
 
     async def refresh(self) -> RunView | RunMetadataView:
         """Return the run as it is now, and keep it in `view`."""
