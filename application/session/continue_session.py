@@ -44,7 +44,7 @@ from domain.run.facts import HOOKS_OF_ENDS, Ingredient, MessageCause
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.batch import speculative_state
+from domain.spawn.batch import begun_runs
 from domain.spawn.cascade import CascadeState, streams_of
 from domain.spawn.cascade import decide as decide_cascade
 from domain.spawn.continuation import (
@@ -492,9 +492,7 @@ class SessionContinuation:
             decision = decide_message(world, message, last, attempt.planned, attempt.text_store)
             if room is None or world.lane is None:
                 return decision
-            family = CascadeState(world.runs, world.sessions)
-            after = speculative_state(family, decision.changes, world.now)
-            run = after.runs.get(message.run_id)
+            run = begun_runs((message.run_id,), decision.changes, world.now).get(message.run_id)
             if run is None or run.stage != "queued":
                 return decision
             claims = room.claims(world.lane, world.now, (run,), is_as_prepared=False)

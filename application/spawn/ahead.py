@@ -23,7 +23,7 @@ from application.spawn.outcomes import Ready
 from application.spawn.request import RecordedInputs
 from domain.run.events import SessionCreated
 from domain.run.state import Run
-from domain.spawn.batch import is_as_assumed, speculative_state
+from domain.spawn.batch import begun_runs, is_as_assumed, speculative_state
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_id_of
@@ -61,7 +61,7 @@ class PreparedSpawn:
 
     def following(self, world: World, admission: Decision[SpawnDecision]) -> tuple[Following, ...]:
         """Return what follows the admission that was decided in the end."""
-        if admission is not self.admission and not self._admits_the_same(world, admission):
+        if admission is not self.admission and not self._admits_the_same(admission):
             return ()
         if self.room is None or world.lane is None:
             return (self.creation,)
@@ -71,10 +71,9 @@ class PreparedSpawn:
         claims = self.room.claims(world.lane, world.now, self.queued, is_as_prepared=is_as_prepared)
         return (self.creation, *claims)
 
-    def _admits_the_same(self, world: World, admission: Decision[SpawnDecision]) -> bool:
-        family = CascadeState(world.runs, world.sessions)
-        now = speculative_state(family, admission.changes, PROVISIONAL)
-        return all(is_as_assumed(now.run(one.run_id), one) for one in self.admitted)
+    def _admits_the_same(self, admission: Decision[SpawnDecision]) -> bool:
+        now = begun_runs([one.run_id for one in self.admitted], admission.changes, PROVISIONAL)
+        return all(is_as_assumed(now[one.run_id], one) for one in self.admitted)
 
     def execute(self, runs: Iterable[Run]) -> None:
         """Execute those of the runs, as they were recorded, that were claimed."""

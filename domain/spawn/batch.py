@@ -4,7 +4,7 @@ Until their sessions are created there is no batch of which a part is there: all
 all are refused.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar, cast
 from uuid import UUID
@@ -19,7 +19,7 @@ from domain.session.state import Session
 from domain.spawn.cascade import CascadeState, StreamChanges, decide
 from domain.states import State, States, stream_of
 from domain.values import rules
-from domain.values.record import Stamp, run_id_of
+from domain.values.record import Stamp, run_id_of, run_stream
 from domain.values.refusals import ReadAgain, Rejected
 from domain.values.text import single_line
 
@@ -39,6 +39,15 @@ def speculative_state(
     for stream, event in changes:
         memory.take(stream, event, _provisional(memory.of(stream), at))
     return CascadeState(memory.runs, memory.sessions)
+
+
+def begun_runs(
+    run_ids: Iterable[UUID], changes: Iterable[tuple[str, AnyEvent]], at: datetime
+) -> Mapping[UUID, Run]:
+    """Return runs that begin with changes, as these leave them. `at` stands for when that is."""
+    streams = {run_stream(one) for one in run_ids}
+    own = [(stream, event) for stream, event in changes if stream in streams]
+    return speculative_state(CascadeState({}, {}), own, at).runs
 
 
 def speculative(state: AnyState, event: RunEvent | SessionEvent) -> AnyState:
