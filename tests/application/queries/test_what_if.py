@@ -14,10 +14,12 @@ from application.queries.services import QueryServices
 from application.queries.what_if import answer as answers
 from application.queries.what_if import cases
 from application.queries.what_if.ask import WhatIfBody, what_if
+from domain.run.facts import BatchFacts
 from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
+from tests.support.builders.storytelling import run_id
 from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
@@ -214,6 +216,31 @@ async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
     monkeypatch.setattr(cases, "is_admitted_alike", lambda *_: False)
     for request, then in zip(asked, plainly, strict=True):
         assert await lines(services, **request) == then
+
+
+@pytest.mark.parametrize("cascade", [False, True])
+async def test_batch_is_decided_together_where_page_range_or_filter_cuts_it(
+    running: RunningLog,
+    services: QueryServices,
+    monkeypatch: pytest.MonkeyPatch,
+    cascade: bool,
+) -> None:
+    family = LoggedFamily(running.log, max_children=4)
+    names, ids = ("first", "second", "third"), tuple(map(run_id, (1, 2, 3)))
+    for index, name in enumerate(names):
+        batch = BatchFacts(batch_id=run_id(9), index=index, run_ids=ids)
+        await family.spawn(name, batch=batch)
+    request: dict[str, Any] = {"patch": [FEWER], "cascade": cascade}
+    whole = await verdicts(services, **request)
+    # The first is refused with the others alone.
+    assert [one["rule"] for one in whole] == ["batch", "active_children", "active_children"]
+    monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 2)
+    assert await verdicts(services, **request) == whole
+    second = family.run("second").created_position
+    assert await verdicts(services, **request, **{"from": f"pos:{second}"}) == whole[1:]
+    for one in whole:
+        found = await verdicts(services, **request, filter={"runId": one["runId"]})
+        assert found == [one]
 
 
 PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
