@@ -1,6 +1,6 @@
 """The configurations of a what-if: those that decisions were made under, and those to be tried."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,11 @@ class Candidates:
             RevisionErased: Its text was erased.
             ConfigurationError: This program cannot read it.
         """
-        return await self._made(self._then, revision, _as_recorded)
+        if revision not in self._then:
+            pinned = await revision_on_record(self.services.work, revision)
+            whole = WholeConfiguration(pinned.configuration, pinned.redacted)
+            _remember(self._then, revision, whole)
+        return self._then[revision]
 
     async def now(self, revision: int) -> WholeConfiguration:
         """Return the configuration that takes the place of a revision.
@@ -45,19 +49,12 @@ class Candidates:
             RevisionErased: The revision is to be patched, and its text was erased.
             QueryError: The patch does not fit the revision, or makes no configuration of it.
         """
-        return self.whole or await self._made(self._now, revision, self._patched)
-
-    async def _made(
-        self,
-        known: _Known,
-        revision: int,
-        make: Callable[[PinnedConfiguration], WholeConfiguration],
-    ) -> WholeConfiguration:
-        if revision not in known:
-            known[revision] = make(await revision_on_record(self.services.work, revision))
-            if len(known) > REVISIONS_REMEMBERED_MAX:
-                del known[next(iter(known))]
-        return known[revision]
+        if self.whole is not None:
+            return self.whole
+        if revision not in self._now:
+            pinned = await revision_on_record(self.services.work, revision)
+            _remember(self._now, revision, self._patched(pinned))
+        return self._now[revision]
 
     def _patched(self, pinned: PinnedConfiguration) -> WholeConfiguration:
         try:
@@ -70,8 +67,10 @@ class Candidates:
         return read_configuration(self.services, compact_json(values), "/patch")
 
 
-def _as_recorded(pinned: PinnedConfiguration) -> WholeConfiguration:
-    return WholeConfiguration(pinned.configuration, pinned.redacted)
+def _remember(known: _Known, revision: int, whole: WholeConfiguration) -> None:
+    known[revision] = whole
+    if len(known) > REVISIONS_REMEMBERED_MAX:
+        del known[next(iter(known))]
 
 
 def read_configuration(
