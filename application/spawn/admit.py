@@ -123,7 +123,7 @@ class Admission:
         # anyway when the spawn is decided.
         known = await registry.session(requester) if registry.has_seen_recently(requester) else None
 
-        async def decide(conflict: Rejected | None) -> AdmissionResult:
+        async def attempt(conflict: Rejected | None) -> AdmissionResult:
             nonlocal known, pinned
             if isinstance(conflict, ConfigurationMoved):
                 pinned = await self._later_revision(pinned, conflict.revision)
@@ -131,10 +131,10 @@ class Admission:
                 # The session is on record, and nothing was known of it here, or it went on with
                 # another run since then: once more with what is so now.
                 known = await registry.session(requester)
-            return await self._decide(admission, known, pinned)
+            return await self._attempt(admission, known, pinned)
 
         return await with_fresh_reads(
-            decide, _MOVED, conflicts=(AgentOnRecord, ReadAgain, ConfigurationMoved)
+            attempt, _MOVED, conflicts=(AgentOnRecord, ReadAgain, ConfigurationMoved)
         )
 
     async def _later_revision(
@@ -146,7 +146,7 @@ class Admission:
             raise LogUnavailable(_MOVED)
         return newer
 
-    async def _decide(
+    async def _attempt(
         self, admission: AdmissionRequest, known: Session | None, pinned: PinnedConfiguration
     ) -> AdmissionResult:
         resolved = admission.resolved
