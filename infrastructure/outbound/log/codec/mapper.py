@@ -13,6 +13,7 @@ from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper
 from domain.event_types import EVENT_TYPES, TYPE_OF, UPCASTS, AnyEvent, Upcasts, upcast_event
 from domain.values.record import Event
 from domain.values.refusals import CorruptHistory
+from infrastructure.outbound.log.codec.numbers import require_finite
 
 
 class EventMapper(Mapper[str]):
@@ -44,10 +45,11 @@ class EventMapper(Mapper[str]):
         """Return the bytes to store of an event.
 
         Raises:
-            ValueError: A value in it has no JSON: half of a surrogate pair, or another type than
-                the event's class says.
+            ValueError: A value in it has no JSON: half of a surrogate pair, NaN, or another type
+                than the event's class says.
         """
         try:
+            require_finite(event)
             state = event.to_json()
         except (TypeError, ValueError) as error:
             raise ValueError(f"{type(event).__name__} cannot be recorded: {error}") from error

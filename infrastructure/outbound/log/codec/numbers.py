@@ -1,0 +1,58 @@
+"""Numbers that JSON lacks: NaN and the infinities, which would be stored as `null`."""
+
+from functools import cache
+from math import isfinite
+from typing import Any
+
+import msgspec.inspect as types
+
+from domain.values.record import Event
+
+Fields = tuple[tuple[str, "Fields"], ...]
+"""The fields that are numbers with a fraction, which have no fields, or that hold such numbers."""
+
+
+def require_finite(event: Event) -> None:
+    """Raise ValueError if a number of the event is NaN or infinite."""
+    fields = number_fields(type(event))
+    if fields and (wrong := _wrong_number(event, fields)):
+        raise ValueError(f"{wrong}, which is no number of JSON")
+
+
+@cache
+def number_fields(event_type: type[Event]) -> Fields:
+    """Return where events of a type have numbers with a fraction; most types have none."""
+    return _fields_of(types.type_info(event_type)) or ()
+
+
+def _fields_of(kind: types.Type) -> Fields | None:
+    """Return the fields of a type; None if it holds no such numbers."""
+    if isinstance(kind, types.FloatType):
+        return ()
+    if isinstance(kind, types.StructType):
+        inner = ((field.name, _fields_of(field.type)) for field in kind.fields)
+        return tuple((name, one) for name, one in inner if one is not None) or None
+    if isinstance(kind, types.UnionType):
+        options = [one for one in map(_fields_of, kind.types) if one is not None]
+        return sum(options, ()) if options else None
+    if isinstance(kind, types.VarTupleType):
+        return _fields_of(kind.item_type)
+    if isinstance(kind, types.DictType) and _fields_of(kind.value_type) is None:
+        return None
+    if isinstance(kind, types.CollectionType | types.TupleType | types.DictType | types.AnyType):
+        raise TypeError(f"numbers in a {type(kind).__name__} are not looked at: use a tuple")
+    return None
+
+
+def _wrong_number(value: Any, fields: Fields) -> str | None:
+    for name, inner in fields:
+        held = getattr(value, name, None)
+        if held is None:
+            continue
+        for one in held if type(held) is tuple else (held,):
+            if inner:
+                if wrong := _wrong_number(one, inner):
+                    return f"{name}.{wrong}"
+            elif not isfinite(one):
+                return f"{name} is {one}"
+    return None
