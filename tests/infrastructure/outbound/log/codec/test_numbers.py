@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.event_types import EVENT_TYPES
-from domain.values.record import Event
+from domain.values.record import Event, FactType
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.numbers import Fields, number_fields
 
@@ -65,4 +65,4 @@ def test_events_with_numbers_are_found() -> None:
 def test_number_where_nothing_looks_is_refused(kind: Any) -> None:
     fields = {"__annotations__": {"value": kind}, "__module__": __name__}
     with pytest.raises(TypeError, match="use a tuple"):
-        number_fields(type(Event)("Unseen", (Event,), fields))
+        number_fields(FactType("Unseen", (Event,), fields))
