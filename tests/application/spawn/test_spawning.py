@@ -1,6 +1,7 @@
 """What a spawn knows of its requester before it is decided."""
 
 import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,12 +10,14 @@ import pytest
 
 from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
+from application.coordination.lane import LaneRoom
 from application.log.envelope import SYSTEM, Actor, Provenance
-from application.log.event_log import Decision, Following, World
+from application.log.event_log import Decision, Following, LaneFacts, LaneQuery, World
 from application.log.unit_of_work import UnitOfWork
 from application.spawn.ahead import PreparedSpawn
 from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
+from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import speculative_state
 from domain.spawn.cascade import CascadeState
@@ -34,6 +37,7 @@ from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALLER = Actor(kind="token", token="caller")
 VALUES = {"agents": {"list": [{"id": "main", "runtime": {"type": "scripted", "result": "done"}}]}}
 
@@ -140,20 +144,58 @@ async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
     assert {one.answer.kind for one in spawned} == {"accepted"}
 
 
-def test_what_was_prepared_follows_an_admission_of_the_same_run_alone() -> None:
-    command = spawn_request()
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    world = World({}, {}, now)
+def admission_of(command: RequestSpawn) -> Decision[SpawnDecision]:
+    """The admission of a spawn by a session of which nothing is known."""
+    decided = request_spawns({}, {}, [(command, keep)], policy())
+    return Decision(decided, decided.changes)
 
-    def admission(command: RequestSpawn) -> Decision[SpawnDecision]:
-        decided = request_spawns({}, {}, [(command, keep)], policy())
-        return Decision(decided, decided.changes)
 
-    first = admission(command)
-    admitted = speculative_state(CascadeState({}, {}), first.changes, now).runs.values()
+def prepared_for(
+    command: RequestSpawn, admission: Decision[SpawnDecision], room: LaneRoom | None = None
+) -> PreparedSpawn:
+    """What was prepared for an admission, with a creation of nothing."""
+    admitted = speculative_state(CascadeState({}, {}), admission.changes, NOW).runs.values()
     creation = Following(command.run_id, Provenance(), Decision(None))
-    ahead = PreparedSpawn(first, tuple(admitted), creation, (), None)
-    assert ahead.following(world, first) == (creation,)
-    assert ahead.following(world, admission(command)) == (creation,)
-    in_sandbox = admission(replace(command, requester_in_sandbox=True))
+    return PreparedSpawn(admission, tuple(admitted), creation, (), room)
+
+
+def test_what_was_prepared_follows_an_admission_of_the_same_run_alone() -> None:
+    command, world = spawn_request(), World({}, {}, NOW)
+    first = admission_of(command)
+    ahead = prepared_for(command, first)
+    assert ahead.following(world, first) == (ahead.creation,)
+    assert ahead.following(world, admission_of(command)) == (ahead.creation,)
+    in_sandbox = admission_of(replace(command, requester_in_sandbox=True))
     assert ahead.following(world, in_sandbox) == ()
+
+
+class AskedRoom:
+    """Implements `LaneRoom`: notes whether runs may be started as they were prepared."""
+
+    query = LaneQuery("subagent", 1, 8)
+
+    def __init__(self) -> None:
+        self.asked: list[bool] = []
+
+    def claims(
+        self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
+    ) -> list[Following]:
+        """Claim none."""
+        self.asked.append(is_as_prepared)
+        return []
+
+    def execute(self, runs: Iterable[Run]) -> None:
+        """Execute none."""
+
+
+def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -> None:
+    command, room = spawn_request(), AskedRoom()
+    first = admission_of(command)
+    ahead = prepared_for(command, first, room)
+    seen = speculative_state(CascadeState({}, {}), first.changes, NOW).sessions
+    sharing = {key: one.changed({"shared_position": 3}) for key, one in seen.items()}
+    known: tuple[Mapping[str, Session], ...] = ({}, seen, sharing)
+    for sessions in known:
+        world = World({}, sessions, NOW, LaneFacts(0, ()))
+        assert ahead.following(world, first) == (ahead.creation,)
+    assert room.asked == [True, True, False]
