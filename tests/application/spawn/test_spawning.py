@@ -1,7 +1,7 @@
 """What a spawn knows of its requester before it is decided."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
-from application.coordination.lane import LaneRoom
+from application.coordination.lane import LanePlaces, LaneRoom, QueuedChild
 from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import Decision, Following, LaneFacts, LaneQuery, World
 from application.log.unit_of_work import UnitOfWork
@@ -23,10 +23,12 @@ from domain.spawn.batch import speculative_state
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
+from domain.values.refusals import SessionIsClosed
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import keep, policy, spawn_request
 from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
@@ -58,14 +60,14 @@ class Counting(PostgresRegistry):
 class Door:
     """Spawns as one process does."""
 
-    def __init__(self, running: RunningLog, registry: Counting, folder: Path) -> None:
+    def __init__(
+        self, running: RunningLog, registry: Counting, folder: Path, lanes: LanePlaces
+    ) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.configurations = ServerConfigurations(running, folder)
         work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         preparing = preparing_on(work, self.configurations.workspaces, running.pool, folder)
-        self._spawning = SpawnService(
-            work, preparing, NoPlaces(), Holder(lambda: "holder"), Flushes()
-        )
+        self._spawning = SpawnService(work, preparing, lanes, Holder(lambda: "holder"), Flushes())
 
     async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:
         """A spawn by a session whose key says that it is of that agent."""
@@ -74,10 +76,24 @@ class Door:
         return await self._spawning.spawn(request, CALLER, None, lambda: True, pinned=pinned)
 
 
-async def door(running: RunningLog, registry: Counting, folder: Path) -> Door:
-    opened = Door(running, registry, folder)
+async def door(
+    running: RunningLog, registry: Counting, folder: Path, lanes: LanePlaces | None = None
+) -> Door:
+    opened = Door(running, registry, folder, lanes or NoPlaces())
     await opened.configurations.activate(load_values(VALUES, folder=folder), SYSTEM)
     return opened
+
+
+class Meanwhile(NoPlaces):
+    """Has something happen once a spawn is prepared, before it is decided under the lock."""
+
+    def __init__(self) -> None:
+        self.what: Callable[[], Awaitable[object]] | None = None
+
+    async def room(self, lane: str, depth: int, children: Sequence[QueuedChild] = ()) -> None:
+        what, self.what = self.what, None
+        if what is not None:
+            await what()
 
 
 async def test_a_session_that_was_never_seen_is_not_looked_for(
@@ -142,6 +158,50 @@ async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
         assert one.position == queued.envelope.position
     assert sorted(facts) == [1, 2, 3]
     assert {one.answer.kind for one in spawned} == {"accepted"}
+
+
+async def test_requester_stopped_while_its_spawn_is_prepared_spawns_no_more(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    await family.begin("top")
+    meanwhile = Meanwhile()
+    opened = await door(running, Counting(running, running.log.remembered), tmp_path, meanwhile)
+    deeper = {"agents": {**VALUES["agents"], "defaults": {"subagents": {"maxSpawnDepth": 2}}}}
+    await opened.configurations.activate(load_values(deeper, folder=tmp_path), SYSTEM)
+    assert (await opened.spawn(family.key("top"))).answer.kind == "accepted"
+    meanwhile.what = lambda: family.tell("top", ask.stop())
+    before = await running.log.head()
+    with pytest.raises(SessionIsClosed, match="is being stopped"):
+        await opened.spawn(family.key("top"))
+    assert await running.log.head() == before + 1
+
+
+async def test_requester_without_room_once_its_spawn_is_prepared_is_refused(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    meanwhile = Meanwhile()
+    opened = await door(running, Counting(running, running.log.remembered), tmp_path, meanwhile)
+    for _ in range(4):
+        await opened.spawn("agent:main:busy")
+    meanwhile.what = lambda: opened.spawn("agent:main:busy")
+    spawned = await opened.spawn("agent:main:busy")
+    assert (spawned.answer.kind, spawned.run.stage) == ("forbidden", "refused")
+
+
+async def test_spawn_prepared_under_another_revision_is_prepared_again(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    meanwhile = Meanwhile()
+    opened = await door(running, Counting(running, running.log.remembered), tmp_path, meanwhile)
+    await opened.spawn("agent:main:another")
+    before = len(await running.events())
+    agent = {"id": "main", "runtime": {"type": "scripted", "result": "other"}}
+    values = load_values({"agents": {"list": [agent]}}, folder=tmp_path)
+    meanwhile.what = lambda: opened.configurations.activate(values, SYSTEM)
+    spawned = await opened.spawn("agent:main:new")
+    assert (spawned.run.stage, spawned.run.config_revision) == ("queued", 2)
+    types = [one.envelope.type for one in (await running.events())[before:]]
+    assert types.count("SpawnRequested") == types.count("RunQueued") == 1
 
 
 def admission_of(command: RequestSpawn) -> Decision[SpawnDecision]:
