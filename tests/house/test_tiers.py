@@ -1,6 +1,8 @@
 """What `make test` and `make test-all` run, and parts of that."""
 
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tests.support.tiers import IMPORTED, nightly_but
 
 GATE_MINUTES, PROCESSORS = 8, 2
 TESTS = Path(__file__).parent.parent
+ROOT = TESTS.parent
 GONE = 2**22 + 1
 """The number of a process that there cannot be: one more than Linux gives."""
 
@@ -27,6 +30,16 @@ def test_collecting_imports_no_large_library(pytestconfig: pytest.Config) -> Non
     imported: frozenset[str] = pytestconfig.stash[IMPORTED]
     large = {"aiopenapi3", "fastmcp", "mcp", "openai", "pydantic_ai", "schemathesis"}
     assert not large & imported
+
+
+@pytest.mark.process
+def test_distributing_process_imports_no_product() -> None:
+    program = "import sys, tests.conftest; print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert not {"domain", "application", "infrastructure", "spawnlog"} & {*ended.stdout.split()}
 
 
 def test_fixtures_of_a_folder_end_with_its_tests() -> None:
