@@ -1,12 +1,13 @@
 """The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import orjson
 from psycopg import AsyncRawCursor
 
-from application.log.envelope import Envelope
+from application.log.envelope import Envelope, Provenance
 from application.log.event_log import Content, StagedFile
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER, RowSpan
@@ -297,27 +298,19 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
 
 
 def event_columns(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[BinaryColumn]:
-    """Return events as `INSERT_EVENTS` takes them."""
-    return _columns(event_arrays(envelopes, states), _EVENT_COLUMNS)
+    """Return events, of which there is at least one, as `INSERT_EVENTS` takes them."""
+    columns = zip(*map(_envelope_row, envelopes), strict=True)
+    return _columns((*columns, states), _EVENT_COLUMNS)
 
 
-def event_arrays(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[list[Any]]:
-    """Events as one array a column, as `INSERT_EVENTS` takes them."""
-    arrays: list[list[Any]] = []
-    for name in _EVENT_COLUMNS:
-        if name == "state":
-            arrays.append(list(states))
-        elif name.startswith("actor_"):
-            field = name.removeprefix("actor_")
-            arrays.append([getattr(one.provenance.actor, field) for one in envelopes])
-        elif name in _PROVENANCE:
-            arrays.append([getattr(one.provenance, name) for one in envelopes])
-        else:
-            arrays.append([getattr(one, name) for one in envelopes])
-    return arrays
+def _path_of(column: str) -> str:
+    if column.startswith("actor_"):
+        return f"provenance.actor.{column.removeprefix('actor_')}"
+    return f"provenance.{column}" if column in Provenance._fields else column
 
 
-_PROVENANCE = {"causation", "correlation", "run_id", "traceparent", "config_revision"}
+_envelope_row = attrgetter(*(_path_of(name) for name in _EVENT_COLUMNS if name != "state"))
+"""The columns of an event but its state, which is the last."""
 
 
 def _content_arrays(contents: Sequence[Content]) -> list[list[Any]]:
