@@ -30,7 +30,7 @@ class LaneRoom(Protocol):
 
     @property
     def query(self) -> LaneQuery:
-        """What has to be known of the lane when they are queued."""
+        """Return what has to be known of the lane when they are queued."""
         ...
 
     def claims(

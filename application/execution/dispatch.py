@@ -122,13 +122,14 @@ class ClaimedRoom:
             return []
         holder, width = self.claim.holder, self.claim.width
         first = LaneFacts(lane.running, tuple(runs[: self.query.take]))
-        taken, changes = decide_claims(first, holder, width)[:2]
-        if not taken:
+        decided = decide_claims(first, holder, width)
+        if not decided.result:
             return []
-        claimed = Following(self.claim.command_id, self.claim.provenance, Decision(None, changes))
+        claim = Decision(None, decided.changes)
+        claimed = Following(self.claim.command_id, self.claim.provenance, claim)
         started = [
             self.starts[run_id].following(now)
-            for run_id in taken
+            for run_id in decided.result
             if is_as_prepared and run_id in self.starts
         ]
         return [claimed, *started]

@@ -53,7 +53,7 @@ def evaluate_end(
     timed_out: bool,
     limit_seconds: int = 0,
 ) -> RuntimeEnd:
-    """The end as it is recorded. One that came by itself is what its runtime says it is."""
+    """Return the end as it is recorded. One that came by itself is what its runtime says it is."""
     if end.reason != "stopped":
         return end
     if interrupted is not None:
@@ -92,7 +92,7 @@ class _Execution:
     task: "asyncio.Task[None] | None" = None
 
     def is_abandoned(self) -> bool:
-        """Whether nothing may be recorded of it any more."""
+        """Return whether nothing may be recorded of it any more."""
         return self.let_go
 
 
@@ -135,7 +135,7 @@ class RunExecutor:
 
     @property
     def held(self) -> frozenset[UUID]:
-        """The runs in the hands of this process."""
+        """Return the runs in the hands of this process."""
         return frozenset(self._held)
 
     def take(
@@ -150,7 +150,7 @@ class RunExecutor:
         execution.task = asyncio.create_task(self._execute(execution), name=f"run {run.run_id}")
 
     def stop(self, run_id: UUID) -> None:
-        """Somebody asked the run to stop, and it is on record."""
+        """End a run that somebody asked to stop, which is on record."""
         execution = self._held.get(run_id)
         if execution is not None:
             execution.stop.set()
@@ -164,13 +164,13 @@ class RunExecutor:
             execution.stop.set()
 
     def end_turn(self, run_id: UUID) -> None:
-        """The run yields, and it is on record: it has a moment to end by itself."""
+        """Give a run that yields, which is on record, a moment to end by itself."""
         execution = self._held.get(run_id)
         if execution is not None:
             execution.yielded.set()
 
     async def abandon_all(self) -> None:
-        """The lease is lost: kill everything and record nothing more about it."""
+        """Kill everything once the lease is lost, and record nothing more about it."""
         for execution in self._held.values():
             execution.let_go = True
             execution.stop.set()

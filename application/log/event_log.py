@@ -170,7 +170,8 @@ class Decision(NamedTuple, Generic[T_co]):
 
 
 class Following(NamedTuple):
-    """A part of a decision that is an append of its own on record, with an actor of its own."""
+    """A part of a decision that is an append of its own on record, with an actor of its own. Only
+    what it records is taken from its decision: it has no caller, and nothing follows it."""
 
     command_id: UUID
     provenance: Provenance

@@ -185,7 +185,7 @@ class SessionContinuation:
         actor: Actor,
         reservation: Reservation | None = None,
     ) -> SentMessage:
-        """The run at work in a session ends its turn and waits for its children. Raises
+        """End the turn of the run at work in a session, which then waits for its children. Raises
         `CannotYield`."""
 
         async def ask(_: Rejected | None) -> SentMessage:
@@ -248,7 +248,7 @@ class SessionContinuation:
     async def _wake(
         self, opened: _OpenSession, text_store: TextStore, revision: int, limit: int
     ) -> Message:
-        """What a session is woken with."""
+        """Return the message that a session is woken with."""
         work, session, last = self._work, opened.session, opened.last
         completions = session.reports[:COMPLETIONS_MAX]
         children = [await work.run(one) for one in completions]
@@ -452,8 +452,8 @@ class SessionContinuation:
     async def _preamble(
         self, run: Run, session: Session, agent: EffectiveAgent, text_store: TextStore
     ) -> BootstrapIngredients:
-        """What stands in front of the system prompt: as it was cut at the beginning, or what was
-        written for the session since."""
+        """Return what stands in front of the system prompt: as it was cut at the beginning, or what
+        was written for the session since."""
         assert run.opened_by is not None
         if session.preamble_position is None:
             created = await self._work.event(SessionCreated, run.opened_by)

@@ -75,7 +75,7 @@ class _Basis:
     run: Run | None
 
     def world(self, config_version: int) -> World:
-        """A record of nothing else."""
+        """Return a record of nothing else."""
         return World(
             runs={self.run.run_id: self.run} if self.run is not None else {},
             sessions={self.key: self.session} if self.session is not None else {},
@@ -84,7 +84,7 @@ class _Basis:
         )
 
     def is_as_in(self, world: World) -> bool:
-        """Whether it is on record just so: a state at a version is the same for ever."""
+        """Return whether it is on record just so: a state at a version is the same for ever."""
         session = world.sessions.get(self.key)
         run = world.runs.get(self.run.run_id) if self.run is not None else None
         return _version(session) == _version(self.session) and _version(run) == _version(self.run)
@@ -140,7 +140,7 @@ class Admission:
     async def _later_revision(
         self, pinned: PinnedConfiguration, revision: int
     ) -> PinnedConfiguration:
-        """The revision that came after the one the request was read under."""
+        """Return the revision that came after the one the request was read under."""
         newer = await self._work.configurations.at(revision)
         if newer.session_naming != pinned.session_naming:
             raise LogUnavailable(_MOVED)

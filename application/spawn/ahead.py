@@ -56,7 +56,7 @@ class PreparedSpawn:
 
     @property
     def lane(self) -> LaneQuery | None:
-        """What has to be known of the lane."""
+        """Return what has to be known of the lane."""
         return self.room.query if self.room is not None else None
 
     def following(self, world: World, admission: Decision[SpawnDecision]) -> tuple[Following, ...]:
@@ -132,7 +132,7 @@ class AheadPreparer:
     async def _ready(
         self, runs: Sequence[Run], in_hand: Sequence[RecordedInputs]
     ) -> tuple[Ready, ...]:
-        """All of them, or none."""
+        """Make all of them ready, or return none."""
         ready = await asyncio.gather(
             *(
                 self._children.prepare_at_once(run, inputs)
@@ -149,7 +149,7 @@ def _queued(
     admission: Decision[SpawnDecision],
     creation: Decision[None],
 ) -> list[QueuedChild]:
-    """The children as they will be queued."""
+    """Return the children as they will be queued."""
     after = speculative_state(admitted, creation.changes, PROVISIONAL)
     created = {
         run_id_of(stream): event

@@ -9,7 +9,7 @@ from application.context.prompt_inputs import (
 )
 from application.context.shared_context import read_shared_spawn
 from application.log.answers import AcceptedRun, accepted_response
-from application.log.event_log import Appended, Decision, World
+from application.log.event_log import Appended, Decision, StoredAnswer, World
 from application.log.unit_of_work import (
     RunCommands,
     UnitOfWork,
@@ -39,8 +39,8 @@ async def compose_child(
     planned: PlannedChild,
     receipts: Sequence[ScriptReceipt],
 ) -> Ready:
-    """What is to be recorded of the child, and what its caller is told then. `preparation` is as
-    far as its steps have brought it."""
+    """Return what is to be recorded of the child, and what its caller is told then. `preparation`
+    is as far as its steps have brought it."""
     create = await _creation_command(work, files, preparation, planned, receipts)
     run = preparation.run
     response = AcceptedRun.from_source(
@@ -99,13 +99,13 @@ async def _creation_command(
 
 
 async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[None]:
-    """All children of a spawn exist with this append, and their caller is answered by it.
+    """Create all children of a spawn in one append, which answers their caller.
 
-    Raises `CannotShare` when what the spawn shares has no room any more, and `DependencyFailed`.
+    Raises:
+        CannotShare: What the spawn shares has no room any more.
+        DependencyFailed: It waits for a run that has failed.
     """
     first = ready[0].preparation.run
-    batch_id = first.batch.batch_id if first.batch is not None else None
-    answer = accepted_response([one.response for one in ready], batch_id)
 
     async def record(_: Rejected | None) -> Appended[None]:
         # All ask for the same to be shared, which is once in their family.
@@ -113,7 +113,7 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
         changes = shared.changes if shared is not None else ()
         return await work.record_all(
             [_creation(one, changes if one is ready[0] else ()) for one in ready],
-            spawn_answer=answer,
+            spawn_answer=_answer(ready),
             above=shared.texts if shared is not None else None,
         )
 
@@ -124,12 +124,15 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
 
 
 def decide_children(admitted: World, ready: Sequence[Ready]) -> Decision[None]:
-    """What creates the children of a spawn as it will be admitted. They share nothing with their
-    family and wait for nobody, so that it follows from their runs alone."""
-    first = ready[0].preparation.run
-    batch_id = first.batch.batch_id if first.batch is not None else None
-    answer = accepted_response([one.response for one in ready], batch_id)
-    return decide_commands(admitted, [_creation(one, ()) for one in ready], answer)
+    """Decide what creates the children of a spawn as it will be admitted. They share nothing with
+    their family and wait for nobody, so that it follows from their runs alone."""
+    return decide_commands(admitted, [_creation(one, ()) for one in ready], _answer(ready))
+
+
+def _answer(ready: Sequence[Ready]) -> StoredAnswer:
+    batch = ready[0].preparation.run.batch
+    batch_id = batch.batch_id if batch is not None else None
+    return accepted_response([one.response for one in ready], batch_id)
 
 
 def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
@@ -140,7 +143,7 @@ def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
 
 
 def _origin_of(preparation: Preparation) -> ContentRef | None:
-    """Where the thread is; the step that was taken last is recorded with the session."""
+    """Return where the thread is; the step that was taken last is recorded with the session."""
     for command in preparation.before:
         if isinstance(command, TakeStep) and command.origin is not None:
             return command.origin
@@ -148,7 +151,7 @@ def _origin_of(preparation: Preparation) -> ContentRef | None:
 
 
 def _fork_of(preparation: Preparation) -> ForkFacts | None:
-    """What was taken over; the step that was taken last is recorded with the session."""
+    """Return what was taken over; the step that was taken last is recorded with the session."""
     for command in preparation.before:
         if isinstance(command, TakeStep) and command.step == "context_fork":
             return command.fork

@@ -58,11 +58,11 @@ class RunPreparer:
 
     @property
     def under_way(self) -> frozenset[UUID]:
-        """The runs that are being prepared here now."""
+        """Return the runs that are being prepared here now."""
         return frozenset(self._callers)
 
     def has_waiting_caller(self, run_id: UUID) -> bool:
-        """Whether somebody waits for the answer to a spawn, as far as is known here."""
+        """Return whether somebody waits for the answer to a spawn, as far as is known here."""
         caller_is_there = self._callers.get(run_id)
         return caller_is_there is None or caller_is_there()
 
@@ -129,7 +129,7 @@ class RunPreparer:
     async def _decide(
         self, runs: Sequence[Run], outcomes: Mapping[UUID, Outcome], members: "_Members"
     ) -> DecidedSpawn:
-        """One append: all children exist, or all are refused."""
+        """Create all children, or refuse all, in one append."""
         refused = next((one for one in outcomes.values() if isinstance(one, Refused)), None)
         refused = refused or await self._first_erased(outcomes)
         if refused is None:
@@ -154,8 +154,8 @@ class RunPreparer:
         return DecidedSpawn(now, appended.position)
 
     async def _first_erased(self, outcomes: Mapping[UUID, Outcome]) -> Refused | None:
-        """The first of which nothing may be kept any more. There would be a run that can never
-        start, of a batch that is all or nothing."""
+        """Return the refusal of the first run of which nothing may be kept any more, if there is
+        one. It could never start, and a batch is all or nothing."""
         for one in outcomes.values() if len(outcomes) > 1 else ():
             if isinstance(one, Ready):
                 run = one.preparation.run
@@ -164,7 +164,7 @@ class RunPreparer:
         return None
 
     async def _leave_to_others(self, run: Run) -> Run:
-        """Somebody else has decided about the run: gives it as it is now."""
+        """Return a run about which somebody else has decided, as it is now."""
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == run.epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
@@ -203,7 +203,7 @@ class _Members:
             return await self._children.prepare(run, self._caller_is_there, in_hand)
 
     async def outcomes(self) -> dict[UUID, Outcome]:
-        """What came of each: of all when all are ready, else as far as it is known when one is not.
+        """Return what came of each: of all if all are ready, else what is known once one is not.
 
         Raises what one of them raised.
         """
@@ -220,7 +220,7 @@ class _Members:
         return outcomes
 
     async def end(self) -> None:
-        """Nobody waits for those that are still at work: they stop as soon as they can."""
+        """Stop those that are still at work as soon as they can: nobody waits for them."""
         self._is_over = True
         pending = {task for task in self._tasks if not task.done()}
         try:

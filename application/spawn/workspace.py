@@ -47,8 +47,8 @@ def choose_workspace(
 
 
 def _warnings(run: Run, requested: str | None) -> tuple[str, ...]:
-    """What the caller is told when the folder that its request names is not used. The folder is
-    not named: a warning goes into an event."""
+    """Return what the caller is told if the folder that its request names is not used. The folder
+    is not named: a warning goes into an event."""
     if requested is None or run.is_of_same_agent:
         return ()
     return (
@@ -59,6 +59,6 @@ def _warnings(run: Run, requested: str | None) -> tuple[str, ...]:
 
 
 async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
-    """The folder that the request named, as it is on record."""
+    """Read the folder that the request named, as it is on record."""
     argument = (await work.event(SpawnRequested, run.run_id)).workspace_argument
     return await work.contents.text(argument) if argument else None

@@ -48,8 +48,8 @@ class StepRunner:
         self._answers: dict[UUID, asyncio.Task[StepResult]] = {}
 
     def interrupt(self, run_id: UUID) -> None:
-        """The spawn was refused meanwhile: nobody waits for an answer from outside any more. What
-        comes of it there is undone from the record, once whoever was asked must be through."""
+        """Wait no more for an answer from outside: the spawn was refused meanwhile. What comes of
+        it there is undone from the record, once whoever was asked must be through."""
         task = self._answers.get(run_id)
         if task is not None:
             task.cancel()
@@ -94,15 +94,15 @@ class StepRunner:
         return replace(current, before=(_take_made(current, step, made),)), None
 
     async def drop_staged_files(self, run: Run) -> None:
-        """The files are where they belong, or never will be."""
+        """Drop the files of a run: they are where they belong, or never will be."""
         if run.attachments is not None:
             # What is left for now is swept away later.
             with contextlib.suppress(LogUnavailable):
                 await self._staged.drop(run.run_id)
 
     async def undo_late_steps(self, run: Run) -> None:
-        """Others have decided about the run, maybe undone its steps while one was still made here:
-        what came too late for them is unmade. Doing that twice is as good as once. What is no file
+        """Unmake what came too late for others, who have decided about the run and maybe undone its
+        steps while one was still made here. Doing that twice is as good as once. What is no file
         does not come too late: nobody undoes it before its time is over."""
         if run.stage in PREPARING:
             return

@@ -91,7 +91,7 @@ def settle_workspace(
 
 
 def plan_with_hours(plan: Plan, run: Run, configuration: Configuration) -> Plan:
-    """The plan, with when a session that stays open is put away."""
+    """Return the plan with the hours after which a session that stays open is put away."""
     if run.options.mode != "session":
         return plan
     bindings = configuration.session.thread_bindings

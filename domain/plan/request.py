@@ -85,7 +85,7 @@ class PlanRequest:
 
     @cached_property
     def sandbox(self) -> SandboxFacts:
-        """Whether requester and child are kept apart from the machine."""
+        """Return whether requester and child are kept apart from the machine."""
         mode = self.agent.sandbox_mode
         return SandboxFacts(
             mode=mode,
@@ -98,7 +98,7 @@ class PlanRequest:
 
     @cached_property
     def model(self) -> ModelPlan:
-        """The model that the child runs on."""
+        """Return the model that the child runs on."""
         shape = self.shape
         return plan_agent_model(
             self.agent,
@@ -109,24 +109,24 @@ class PlanRequest:
 
     @cached_property
     def thinking(self) -> ThinkingPlan:
-        """The level at which the child thinks."""
+        """Return the level at which the child thinks."""
         return plan_agent_thinking(
             self.agent, argument=self.requested_thinking, caller=self.inherited_thinking
         )
 
     @property
     def requested_thinking(self) -> str | None:
-        """The word for a level that was asked for."""
+        """Return the word for a level that was asked for."""
         return self.thinking_argument or self.shape.options.thinking
 
     @property
     def inherited_thinking(self) -> str | None:
-        """The level of a requester that is the same agent."""
+        """Return the level of a requester that is the same agent."""
         return self._inherited(self.shape.options.active_thinking or self.shape.requester_thinking)
 
     @property
     def workspace(self) -> ChosenWorkspace:
-        """The folder that the child works in."""
+        """Return the folder that the child works in."""
         assert self.chosen is not None
         return self.chosen
 

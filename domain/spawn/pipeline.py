@@ -82,13 +82,13 @@ class ChildFacts:
 
     @property
     def plan(self) -> PlannedChild:
-        """Its plan, once that is decided."""
+        """Return its plan, once that is decided."""
         assert self.planned is not None
         return self.planned
 
     @property
     def agent(self) -> EffectiveAgent:
-        """The agent that will run, as it is configured."""
+        """Return the agent that will run, as it is configured."""
         assert self.agent_id is not None
         return self.configuration.effective_agent(self.agent_id)
 

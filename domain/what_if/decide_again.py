@@ -83,14 +83,14 @@ class WholeConfiguration:
 
     @property
     def printed(self) -> str:
-        """What scripts are told, as it is printed for them: 1 is not true there, and an object has
+        """Return what scripts are told, as it is printed: 1 is not true there, and an object has
         its members in an order."""
         if not self._printed:
             self._printed.append(compact_json(dict(self.told)))
         return self._printed[0]
 
     def scripts(self, requested_agent_id: str) -> ScriptsUnder:
-        """Those that run for whoever asks for this agent, made once for each of so many agents."""
+        """Return those that run if this agent is asked for, made once for each of so many."""
         known = self._scripts.get(requested_agent_id)
         if known is None:
             known = scripts_under(self.configuration, self.printed, requested_agent_id)
@@ -170,7 +170,7 @@ class DecidedAgain:
 
 
 def _run_of(question: Question) -> Run:
-    """The run as it was requested, by a requester with the plan that it has now."""
+    """Return the run as it was requested, by a requester with the plan that it has now."""
     run, plan = question.record.run, question.requester_now.plan
     if plan is None:
         return run
@@ -180,14 +180,14 @@ def _run_of(question: Question) -> Run:
 
 
 def found_by(agent: EffectiveAgent) -> tuple[object, ...]:
-    """By what the credentials of an agent are found."""
+    """Return by what the credentials of an agent are found."""
     runtime = agent.runtime
     kind = runtime.type if runtime is not None else None
     return agent.is_configured, kind, values_of(runtime), agent.folder, agent.main_folder
 
 
 def facts_under(configuration: Configuration, facts: AdmissionFacts) -> AdmissionFacts:
-    """What admission is decided from, with the limits of another configuration."""
+    """Return what admission is decided from, with the limits of another configuration."""
     policy = policy_of(configuration, facts.requester_agent_id)
     return facts.changed(
         {
@@ -200,7 +200,7 @@ def facts_under(configuration: Configuration, facts: AdmissionFacts) -> Admissio
 
 
 def texts_needed(question: Question) -> list[ContentRef]:
-    """The texts beside the log that the decision is to be made from."""
+    """Return the texts beside the log that the decision is to be made from."""
     record, run = question.record, question.record.run
     then, now = question.then.configuration, question.now.configuration
     refs: list[ContentRef | None] = []
@@ -232,8 +232,8 @@ def texts_needed(question: Question) -> list[ContentRef]:
 
 
 def waits_for_needed(request: SpawnRequested) -> tuple[UUID, ...]:
-    """The runs of which has to be known how they were: those that it names, where it was refused
-    before they were looked at."""
+    """Return the runs of which has to be known how they were: those that it names, if it was
+    refused before they were looked at."""
     if not request.dependencies:
         return ()
     is_refused = isinstance(admit(ADMISSION, request.facts, raw_agent_id=_UNREAD), Refusal)
@@ -241,7 +241,7 @@ def waits_for_needed(request: SpawnRequested) -> tuple[UUID, ...]:
 
 
 def is_session_needed(question: Question) -> bool:
-    """Whether it is not clear from the decision alone if its requester is in a sandbox by its
+    """Return whether the decision alone does not tell if its requester is in a sandbox by its
     record, or was put into one by the configuration of then; or whether there is a conversation
     that a child can begin with."""
     run = question.record.run
@@ -270,7 +270,7 @@ def _is_sent_otherwise(question: Question) -> bool:
 
 
 def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
-    """The verdict. `texts` has those that are needed; what is absent was erased."""
+    """Return the verdict. `texts` has those that are needed; what is absent was erased."""
     try:
         return _DecisionAgain(question, texts).decide()
     except NotReplayable as unknown:
@@ -366,7 +366,7 @@ class _DecisionAgain:
         return verdict if isinstance(verdict, Refusal) else None
 
     def _was_not_admitted(self) -> bool:
-        """Whether it was refused at once, and only its refusal is not in sight."""
+        """Return whether it was refused at once, and only its refusal is not in sight."""
         request = self._record.request
         if isinstance(request, MessageReceived):
             return isinstance(admit(CONTINUATION, request.facts), Refusal)
@@ -412,13 +412,13 @@ class _DecisionAgain:
 
     @property
     def _is_a_name_unbound(self) -> bool:
-        """Whether a run that it was to wait for is none, or may be one of several."""
+        """Return whether a run that it was to wait for is none, or may be one of several."""
         request = self._record.request
         return isinstance(request, SpawnRequested) and request.dependencies_argument is not None
 
     def _request_refusal(self) -> Refusal | None:
-        """What else is judged with admission, and was not looked at then: what is shared, and the
-        runs that are named. A message has nothing of it, nor of scripts."""
+        """Judge what else is judged with admission, and was not looked at then: what is shared, and
+        the runs that are named. A message has nothing of it, nor of scripts."""
         request = self._record.request
         if not isinstance(request, SpawnRequested):
             return None
@@ -429,7 +429,7 @@ class _DecisionAgain:
         return self._shared_refusal(request) or self._waits_refusal(request)
 
     def _shared_refusal(self, request: SpawnRequested) -> Refusal | None:
-        """How much its family would share is on record, but for the results of others."""
+        """Judge how much its family would share, which is on record but for results of others."""
         size, keys = request.facts.shared_bytes, request.facts.shared_keys
         if (size or 0) > SHARED_BYTES_MAX or (keys or 0) > SHARED_KEYS_MAX:
             return rules.SHARED_CONTEXT.refusal(_UNREAD)
@@ -438,7 +438,7 @@ class _DecisionAgain:
         return None
 
     def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
-        """Whether it may wait for the runs that it names, as they were."""
+        """Judge whether it may wait for the runs that it names, as they were."""
         for one in request.dependencies:
             target = self._question.waits_for.get(one.run_id)
             if target is None:
@@ -482,7 +482,8 @@ class _DecisionAgain:
         return replay_scripts(record, then, now, self._texts)
 
     def _must_have_no_credentials(self, agent_id: str) -> None:
-        """A script named it, and it was passed over for want of them."""
+        """Require that credentials are looked for as they were then, for an agent that a script
+        named and that was passed over for want of them."""
         is_there = self._now.effective_agent(agent_id).is_configured
         if is_there and self._are_credentials_elsewhere(agent_id):
             raise NotReplayable(
@@ -534,8 +535,8 @@ class _DecisionAgain:
         return facts.with_step(need.step, steps.take(need.step))
 
     def _model_argument(self) -> dict[str, object]:
-        """A word that named no model may be an alias now. An alias that is no name is on record as
-        the model that it stood for."""
+        """Return the changes of a run whose request names a model. A word that named none may be an
+        alias now; an alias that is no name is on record as the model that it stood for."""
         run, before, aliases = self._run, self._then.model_aliases(), self._now.model_aliases()
         if run.continues is not None:
             # A session goes on with what its spawn was recorded with, or would be.
@@ -555,7 +556,7 @@ class _DecisionAgain:
         return self._named(storable_model_name(text, aliases))
 
     def _named(self, model: str | None) -> dict[str, object]:
-        """The changes of a run whose request names this model, by an alias of now."""
+        """Return the changes of a run whose request names this model, by an alias of now."""
         self._named_model = model
         if model is None:
             return {}
@@ -563,8 +564,9 @@ class _DecisionAgain:
         return {"model_argument": None, "options": options}
 
     def _requester_sandboxed(self) -> bool:
-        """As it is on record, is configured now, or the request says: each only tightens. One that
-        was seen for the first time would be put on record as it is configured now."""
+        """Return whether its requester is in a sandbox: on record, as it is configured now, or by
+        the request; each only tightens. One that was seen for the first time would be put on record
+        as it is configured now."""
         run = self._run
         if run.continues is not None:
             # As it was when it spawned the child.
@@ -597,12 +599,12 @@ class _DecisionAgain:
         return FoundCredentials(facts.profile_ids, given, missing)
 
     def _are_credentials_elsewhere(self, agent_id: str) -> bool:
-        """Whether they are looked for in another folder, or for another runtime."""
+        """Return whether they are looked for in another folder, or for another runtime."""
         before, now = (one.effective_agent(agent_id) for one in (self._then, self._now))
         return found_by(before) != found_by(now)
 
     def _workspace(self, agent: EffectiveAgent) -> ChosenWorkspace:
-        """The folder as it was chosen; which one another path leads to is not on record."""
+        """Return the folder as it was chosen; which one another path leads to is not on record."""
         record = self._record
         facts = record.facts.workspace if record.facts is not None else None
         is_same = agent.id == record.agent_id
@@ -681,7 +683,7 @@ class _DecisionAgain:
     def _told_otherwise(
         self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
     ) -> Verdict | None:
-        """What the child is told, and who is told of its end, where that would be otherwise."""
+        """Compare what the child is told, and who is told of its end."""
         difference = self._context_difference(agent_id, planned, scripts)
         if difference is not None:
             return self._different("different-context", difference)
@@ -691,7 +693,7 @@ class _DecisionAgain:
         return None
 
     def _is_prepared_otherwise(self) -> bool:
-        """Whether a hook would be asked that was not: it may refuse the spawn."""
+        """Return whether a hook would be asked that was not: it may refuse the spawn."""
         then, now = (one.spawnlog.hooks.prepare_subagent_spawn for one in (self._then, self._now))
         return self._run.continues is None and now is not None and now != then
 
@@ -718,8 +720,9 @@ class _DecisionAgain:
         return next((one for one in (_differs(*pair) for pair in pairs) if one is not None), None)
 
     def _workspaces(self, planned: PlannedChild) -> tuple[str | None, str | None]:
-        """As it is configured then and now for the agent in whose folder it works: its own, that
-        which its requester has its folder from, or that which its session began in."""
+        """Return the folder that was configured then, and is now, for the agent in whose folder it
+        works: its own agent, the one that its requester has its folder from, or the one in whose
+        folder its session began."""
         facts, agent, question = planned.facts.workspace, planned.agent, self._question
         if self._run.continues is not None:
             return question.session_now.workspace or (None, None)
@@ -743,7 +746,7 @@ class _DecisionAgain:
         return inherited or (None, None)
 
     def _session(self, verdict: Verdict, planned: PlannedChild) -> OtherSession:
-        """What the session of the child would be, where that is otherwise."""
+        """Return what of the session of the child would be otherwise."""
         name, named_model = verdict.verdict, self._named_model
         if name == "different-agent":
             return OtherSession(agent_id=planned.agent.id, named_model=named_model)
@@ -787,8 +790,8 @@ class _DecisionAgain:
         return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
 
     def _must_be_shorter(self, characters_max: int) -> None:
-        """What was written for a session since it began is cut as it goes on; only the cut text is
-        with the decision."""
+        """Require that the preamble on record is within this limit: what was written for a session
+        since it began is there only as it was cut then."""
         created = self._record.created
         assert created is not None
         texts = [one.content for one in created.ingredients if one.position == "preamble"]
@@ -868,12 +871,12 @@ _PLAN_FIELDS = tuple(
 
 
 def _in_message(contributions: Sequence[ScriptContribution]) -> list[ScriptContribution]:
-    """In the order of the message: what stands in front of the task, what stands behind it."""
+    """Return them in the order of the message: those in front of the task, those behind it."""
     return sorted(contributions, key=lambda one: one.position != "prepend")
 
 
 def _shown(contributions: Sequence[ScriptContribution]) -> list[JsonValue]:
-    """Which script stands where, and which text it is: the recorded one by its hash."""
+    """Return which script stands where, and which text it is: the recorded one by its hash."""
     return [
         {
             "script": one.script_id,

@@ -42,8 +42,8 @@ PASSES = StepFinding()
 
 
 def is_conversation_needed(record: RecordedDecision) -> bool:
-    """Whether it decides what is on record of the requester's session: a fork of its conversation
-    that nobody looked for then."""
+    """Return whether a decision goes by what is on record of the requester's session: it asks for a
+    fork of its conversation that nobody looked for then."""
     run = record.run
     return (
         run.continues is None
@@ -74,7 +74,7 @@ class StepsAgain:
     assumed: list[str] = field(default_factory=list)
 
     def places(self) -> Mapping[StepName, bool | Refusal]:
-        """Whether each step has anything to do, up to the first that cannot.
+        """Return whether each step has anything to do, up to the first that cannot be taken.
 
         Raises:
             NotReplayable: That is not on record.
@@ -102,7 +102,7 @@ class StepsAgain:
         return refusal or True
 
     def take(self, step: StepName) -> Refusal | None:
-        """What came of a step.
+        """Return what came of a step.
 
         Raises:
             NotReplayable: That is not on record.
@@ -130,7 +130,7 @@ class StepsAgain:
 
     @property
     def _was_taken(self) -> bool:
-        """Whether all of them were taken: a child was created, or refused by what comes behind."""
+        """Return whether all were taken: a child was created, or refused by what comes behind."""
         refused = self.record.refused
         if refused is None:
             return self.record.created is not None
@@ -139,7 +139,7 @@ class StepsAgain:
 
     @property
     def _is_same_agent(self) -> bool:
-        """Whether the agent that was to run then is that of now."""
+        """Return whether the agent that was to run then is that of now."""
         return self.run.agent_id == self.record.agent_id
 
     def _was_refused_by(self, name: StepName) -> bool:
@@ -147,14 +147,14 @@ class StepsAgain:
         return refused is not None and refused.rule == name and refused.rule in _RULES
 
     def _again(self) -> StepFinding:
-        """It refused then, by what is the same."""
+        """Return the refusal of then: what it goes by is the same."""
         refused = self.record.refused
         assert refused is not None
         rule = _RULES[refused.rule]
         return StepFinding(refusal=rule.refusal(_UNTOLD, status=refused.status))
 
     def _taken_alike(self, name: StepName, *, is_alike: bool, assumed: str) -> StepFinding:
-        """A step that somebody outside answers, who is told which agent will run."""
+        """Look at a step that somebody outside answers, who is told which agent will run."""
         if self._was_taken:
             return PASSES if is_alike and self._is_same_agent else StepFinding(assumed=assumed)
         if not self._was_refused_by(name):
@@ -190,7 +190,7 @@ class StepsAgain:
         return hooks[0] == hooks[1] and self._threads(self.then) == self._threads(self.now)
 
     def _binds(self, configuration: Configuration) -> bool:
-        """Whether there is somebody who is asked to bind threads where the requester is."""
+        """Return whether somebody is asked to bind threads where the requester is."""
         if configuration.spawnlog.hooks.subagent_spawning is None:
             return False
         return self._threads(configuration).binds
@@ -206,12 +206,12 @@ class StepsAgain:
 
     @property
     def _is_fork_required(self) -> bool:
-        """Whether the request says so; another fork is no reason to refuse a spawn."""
+        """Return whether the request asks for it; another fork is no reason to refuse a spawn."""
         return self.run.options.context == "fork" or self.run.takes_transcript_over
 
     @property
     def _was_of_another_agent(self) -> bool:
-        """Whether the child was to be of another agent than its requester's."""
+        """Return whether the child was to be of another agent than its requester's."""
         return self.record.agent_id != self.run.requester.agent_id
 
     def _fork_needs(self) -> StepFinding:
@@ -259,7 +259,7 @@ class StepsAgain:
         return StepFinding(missing=text)
 
     def _fit(self, attached: AttachmentsRequest) -> bool:
-        """Whether files that were taken would be, whatever each of them is."""
+        """Return whether files that were taken would be, whatever each of them is."""
         then, now = (one.tools.sessions_spawn.attachments for one in (self.then, self.now))
         largest = min(attached.total_bytes, then.max_file_bytes)
         return (

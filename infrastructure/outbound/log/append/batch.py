@@ -51,8 +51,8 @@ _log = logging.getLogger("spawnlog.log")
 def overlay_lane(
     query: LaneQuery, read: LaneFacts, before: Mapping[UUID, Run], changed: Mapping[UUID, Run]
 ) -> LaneFacts:
-    """What was read of the lane, with the runs that have changed since; `before` is how they were
-    then, without those that are new."""
+    """Return what was read of the lane, with the runs that have changed since; `before` is how they
+    were then, without those that are new."""
     running = read.running
     for run_id, run in changed.items():
         known = before.get(run_id)
@@ -127,28 +127,28 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
+        """Return whether there is nothing to write."""
         idempotency = self.idempotency
         return not (self.events or self.contents or idempotency.inserts or idempotency.answers)
 
     @property
     def recorded(self) -> tuple[RecordedEvent, ...]:
-        """The events to write, as whoever follows the log is told of them."""
+        """Return the events to write, as whoever follows the log is told of them."""
         return tuple(RecordedEvent(row.envelope, row.event) for row in self.events)
 
     @property
     def changed_runs(self) -> Mapping[UUID, Run]:
-        """The runs of these events, as they are after them."""
+        """Return the runs of these events, as they are after them."""
         return {run_id: self.fold.runs[run_id] for run_id in self._runs_changed}
 
     @property
     def rows(self) -> Mapping[str, RowChanges[Any, Any]]:
-        """The rows to write, by projection: all that was decided is one transaction."""
+        """Return the rows to write, by projection: all that was decided is one transaction."""
         self.fold.end_transaction()
         return self.fold.rows
 
     def remember(self, remembered: StateCaches) -> None:
-        """The batch is committed: its states are those of the record now."""
+        """Remember the states of a batch that is committed: they are those of the record now."""
         for projection, cache in ((RUNS, remembered.runs), (SESSIONS, remembered.sessions)):
             opened = self.rows[projection.name].opened
             sizes = self.state_bytes.get(projection.name) or [STATE_BYTES] * len(opened)
@@ -219,7 +219,7 @@ class Batch:
             self._answer_run(*decision.run_answer)
 
     def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
-        """The states as they are now: a later submission of the batch may change them again."""
+        """Return the states as they are now: a later submission of the batch may change them."""
         runs: dict[UUID, Run] = {}
         sessions: dict[str, Session] = {}
         for stream in streams:
@@ -242,8 +242,8 @@ class Batch:
         )
 
     def _tree(self, query: TreeQuery) -> tuple[Run, ...]:
-        """What was read of the tree, as earlier submissions of this batch have left it, and what
-        they have added."""
+        """Return what was read of the tree, as earlier submissions of this batch have left it, and
+        what they have added."""
         if query in self._loaded.crowded:
             raise LogUnavailable("too many spawns of this tree are under way; ask again later")
         return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
@@ -307,7 +307,8 @@ class Batch:
         event: AnyEvent,
         previous: UUID | None,
     ) -> Provenance:
-        """An append may be about several runs: each event names its own run, tree and cause."""
+        """Return where an event comes from. If an append is about several runs, each event names
+        its own run, tree and cause."""
         source = append.provenance
         named = getattr(event, "run_id", None) if append.about else None
         about = named if named in append.about else source.run_id
