@@ -1,6 +1,7 @@
 """The prompt of a decision, composed again from recorded ingredients, and where it differs."""
 
 from collections.abc import Mapping
+from typing import Literal
 from uuid import UUID, uuid5
 
 from domain.context.preamble import truncated_preamble
@@ -16,6 +17,7 @@ from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import DecisionDifference, Verdict, not_replayable
 
 _ORDER = {"preamble": 0, "bootstrap": 1, "prepend": 2, "task": 3, "append": 4}
+_TEXTS: tuple[PromptText, PromptText] = ("systemPrompt", "message")
 _SPACE = UUID(int=0)
 SESSION_SOURCE = "session"
 """The part of the system prompt that says who the child is, and which channel it was asked from."""
@@ -44,26 +46,27 @@ def compare_prompts(
     assert record.started is not None
     assert record.created is not None
     assert decided.planned is not None
-    erased = [one for one in _needed_now(record, run) if one.id not in texts]
-    if erased:
+    # Addresses only say which channel the child was asked from. They may have been erased before
+    # it started.
+    addresses = address_refs(run)
+    needed = {one.id for one in prompt_texts_needed(record, run)} - {one.id for one in addresses}
+    if not needed <= texts.keys():
         return not_replayable("the prompt: texts that it was made from, or its own, were erased")
-    then = {
-        "systemPrompt": texts[record.started.system_prompt.id],
-        "message": texts[record.started.message.id],
-    }
-    now = _composed(record, run, opened, decided, texts)
-    is_address_erased = any(one.id not in texts for one in address_refs(run))
+    then = (texts[record.started.system_prompt.id], texts[record.started.message.id])
+    composed = _composed(record, run, opened, decided, texts)
+    is_address_erased = any(one.id not in texts for one in addresses)
     is_unknown = False
-    for name, text in (("systemPrompt", now.system_prompt), ("message", now.message)):
-        if text == then[name]:
+    pairs = zip(_TEXTS, then, (composed.system_prompt, composed.message), strict=True)
+    for name, before, text in pairs:
+        if text == before:
             continue
-        at = _first_difference(text, then[name])
-        if is_address_erased and name == "systemPrompt" and at >= _start_of_session(now):
+        at = _first_difference(text, before)
+        if is_address_erased and name == "systemPrompt" and at >= _start_of_session(composed):
             is_unknown = True
             continue
         difference = DecisionDifference(
-            field=f"/prompt/{name}/{_source_at(now, name, at)}",
-            recorded=len(then[name].encode()),
+            field=f"/prompt/{name}/{_source_at(composed, name, at)}",
+            recorded=len(before.encode()),
             decided=len(text.encode()),
         )
         return Verdict(
@@ -72,13 +75,6 @@ def compare_prompts(
     if is_unknown:
         return not_replayable("the prompt: the addresses that name its channel were erased")
     return None
-
-
-def _needed_now(record: RecordedDecision, run: Run) -> list[ContentRef]:
-    """Addresses only say which channel the child was asked from; without them that is not told,
-    which is as it was where they had been erased before it started."""
-    addresses = {one.id for one in address_refs(run)}
-    return [one for one in prompt_texts_needed(record, run) if one.id not in addresses]
 
 
 def _composed(
@@ -114,33 +110,23 @@ def _message_and_preamble(
     assert record.created is not None
     assert decided.planned is not None
     assert decided.scripts is not None
-    kept = [
-        one
-        for one in record.created.ingredients
-        if one.position in ("bootstrap", "task") or run.continues is not None
-    ]
+    recorded = record.created.ingredients
     if run.continues is not None:
-        return kept
-    if run.preamble is not None and any(
-        one.position == "preamble" for one in record.created.ingredients
-    ):
+        return list(recorded)
+    found = [one for one in recorded if one.position in ("bootstrap", "task")]
+    if run.preamble is not None and any(one.position == "preamble" for one in recorded):
         limit = decided.planned.agent.subagents.context_preamble_max_chars
-        cut = truncated_preamble(known[run.preamble.id], limit)
         ref = run.preamble.changed({"id": uuid5(_SPACE, "preamble")})
-        known[ref.id] = cut
-        kept.append(Ingredient(source="preamble", position="preamble", content=ref))
+        known[ref.id] = truncated_preamble(known[run.preamble.id], limit)
+        found.append(Ingredient(source="preamble", position="preamble", content=ref))
     for one in decided.scripts.contributions:
         ref = one.injected or run.task.changed({"id": uuid5(_SPACE, one.script_id)})
         if one.injected is None:
             known[ref.id] = one.text or ""
-        kept.append(
-            Ingredient(
-                source=f"{SCRIPT_SOURCE}{one.script_id}",
-                position="prepend" if one.position == "prepend" else "append",
-                content=ref,
-            )
-        )
-    return sorted(kept, key=lambda one: _ORDER[one.position])
+        source = f"{SCRIPT_SOURCE}{one.script_id}"
+        place: Literal["prepend", "append"] = "prepend" if one.position == "prepend" else "append"
+        found.append(Ingredient(source=source, position=place, content=ref))
+    return sorted(found, key=lambda one: _ORDER[one.position])
 
 
 def _first_difference(text: str, before: str) -> int:
@@ -155,8 +141,7 @@ def _start_of_session(prompt: ComposedPrompt) -> int:
     return next(one.start for one in prompt.parts if one.source == SESSION_SOURCE)
 
 
-def _source_at(prompt: ComposedPrompt, name: str, at: int) -> str:
+def _source_at(prompt: ComposedPrompt, name: PromptText, at: int) -> str:
     """The part in which this byte stands."""
-    of: PromptText = "systemPrompt" if name == "systemPrompt" else "message"
-    parts = (one for one in prompt.parts if one.of == of)
+    parts = (one for one in prompt.parts if one.of == name)
     return next((one.source for one in parts if one.start <= at < one.end), "end")

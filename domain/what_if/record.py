@@ -20,17 +20,18 @@ from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.states import Occurrence
 
-DECIDED_IN = (
-    SpawnRequested,
-    MessageReceived,
-    ScriptsResolved,
-    AgentOverridden,
-    SessionCreated,
-    ContinuationPlanned,
-    SpawnRefused,
-    RunAnnounced,
-)
-"""The events of a run that say how it was decided; with its prompt, `RunStarted` too."""
+_MEMBERS: Mapping[type, str] = {
+    ScriptsResolved: "scripts",
+    AgentOverridden: "overridden",
+    SessionCreated: "created",
+    ContinuationPlanned: "created",
+    SpawnRefused: "refused",
+    RunStarted: "started",
+    RunAnnounced: "announced",
+}
+DECIDED_BY = tuple(one for one in _MEMBERS if one is not RunStarted)
+"""The events of a run, behind its request, that say how it was decided. Its prompt is in
+`RunStarted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +68,6 @@ class RecordedDecision:
     def is_decided(self) -> bool:
         """Whether its caller was answered."""
         return self.created is not None or self.refused is not None
-
-
-_MEMBERS: Mapping[type, str] = {
-    ScriptsResolved: "scripts",
-    AgentOverridden: "overridden",
-    SessionCreated: "created",
-    ContinuationPlanned: "created",
-    SpawnRefused: "refused",
-    RunStarted: "started",
-    RunAnnounced: "announced",
-}
 
 
 def recorded_decision(

@@ -24,15 +24,13 @@ from domain.what_if.decide_again import (
     waits_for_needed,
 )
 from domain.what_if.prompt import prompt_texts_needed
-from domain.what_if.record import DECIDED_IN, RecordedDecision, recorded_decision
+from domain.what_if.record import DECIDED_BY, RecordedDecision, recorded_decision
 from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
 from domain.what_if.verdict import SAME, Verdict, not_replayable
 
 NAMED_RUNS_MAX = 200
 
-_DECIDED_BEHIND = tuple(
-    one.__name__ for one in DECIDED_IN if one not in (SpawnRequested, MessageReceived)
-)
+_DECIDED_BY = tuple(one.__name__ for one in DECIDED_BY)
 _Streams = Mapping[str, Sequence[RecordedEvent]]
 
 
@@ -87,7 +85,7 @@ class CaseReader:
         known = set[int]() if is_looked_at else await self._unaffected_in(requests)
         needed = [one for one in requests if one.envelope.position not in known]
         # A prompt is made from the run as it was, which takes all of its events.
-        types = () if self._is_with_prompts else _DECIDED_BEHIND
+        types = () if self._is_with_prompts else _DECIDED_BY
         own = await self._of_streams([one.stream for one in needed], types)
         others = await self._of_streams(self._other_runs(needed))
         cases: dict[int, WhatIfCase] = {}
