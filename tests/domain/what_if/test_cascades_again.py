@@ -153,6 +153,21 @@ def test_that_goes_down_the_tree() -> None:
     assert deepest.text == NEVER_ASKED.format(run_id(2))
 
 
+def test_spawn_refused_either_way_is_same_below_undecided_run() -> None:
+    counts = Cascade()
+    counts.note(child(1).record(BASE), UNDECIDED)
+    asked = child(2, requester=below(run_id=run_id(1)), active_children=5)
+    assert noted(counts, asked, BASE, BASE).verdict == SAME
+
+
+def test_refusal_with_unknown_count_says_no_number() -> None:
+    full = but(BASE, FEW)
+    counts = following([child(1, active_children=1)], full, BASE)
+    wide = but(BASE, {"agents": {"defaults": {"subagents": {"maxChildrenPerAgent": 9}}}})
+    found = noted(counts, child(2, active_children=6), wide, full).verdict
+    assert (found.verdict, found.rule, found.text) == ("newly-refused", "active_children", None)
+
+
 def test_what_was_refused_of_a_run_that_never_was_is_the_same() -> None:
     counts = following([child(1)], BASE, STRICT)
     asked = child(2, requester=below(run_id=run_id(1)), active_children=5)
@@ -384,6 +399,33 @@ def test_by_its_id_it_names_a_run_that_was_refused(via: str) -> None:
     counts = following([LABELLED], BASE, STRICT)
     found = noted(counts, naming(2, via, str(run_id(1))), BASE, STRICT).verdict
     assert (found.verdict, found.rule) == ("newly-refused", "dependency_failed")
+
+
+def test_id_of_run_that_nobody_would_request_names_nothing() -> None:
+    counts = following([child(1)], BASE, STRICT)
+    noted(counts, child(2, requester=below(run_id=run_id(1))), BASE, STRICT)
+    run = Dependency(run_id=run_id(2), name=str(run_id(2)), via="dependsOn")
+    last = child(3, agent_id=None, changes={"dependencies": (run,)})
+    assert noted(counts, last, BASE, STRICT).verdict.rule == "dependency_unknown"
+
+
+def test_name_of_refused_message_may_mean_the_run_before_it() -> None:
+    counts, crowded = Cascade(), Sent(agent_id="writer", active_children=3)
+    assert noted(counts, crowded, BASE, but(BASE, FEW)).verdict.verdict == "newly-refused"
+    sent = crowded.record(BASE).run.run_id
+    run = Dependency(run_id=sent, name="a", via="dependsOn")
+    asked = child(20, agent_id=None, changes={"dependencies": (run,)})
+    assert noted(counts, asked, BASE, BASE).verdict.missing == (
+        f"which run dependsOn names in the place of run {sent}, which would not be there",
+    )
+
+
+def test_spawn_in_preparation_is_refused_with_the_run_that_it_names() -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    asked = naming(2, "dependsOn", is_ready=False)
+    found = asked.again(BASE, BASE, decide=counts.decide, is_unaffected=True).verdict
+    assert (found.verdict, found.rule) == ("newly-refused", "dependency_unknown")
+    assert asked.again(BASE, BASE, decide=Cascade().decide, is_unaffected=True).verdict == SAME
 
 
 def test_what_names_a_run_that_waits_for_one_that_never_was_goes_with_it() -> None:

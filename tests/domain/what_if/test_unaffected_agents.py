@@ -146,6 +146,19 @@ def test_what_is_said_for_all_is_looked_at_for_each(change: Values) -> None:
     assert not is_unaffected(Spawn(), BASE, but(BASE, change))
 
 
+@pytest.mark.parametrize("told_to", ["listed agents", "others"])
+def test_script_that_is_told_the_configuration_is_told_its_limits(told_to: str) -> None:
+    telling = {"id": "router", "uri": "/scripts/router", "argMap": {"all": "cfg"}}
+    ignoring = {"contextScripts": {"ignore": ["router"]}} if told_to == "others" else {}
+    listed = [{**one, "subagents": ignoring} for one in BASE["agents"]["list"]]
+    then, now = (
+        but(setting(scripts=(telling,), maxChildrenPerAgent=count), {"agents": {"list": listed}})
+        for count in (5, 9)
+    )
+    assert is_unaffected(Spawn(), then, then)
+    assert not is_unaffected(Spawn(), then, now)
+
+
 def test_announcements_are_compared_with_all_that_were_in_force_since() -> None:
     more = but(BASE, {"spawnlog": {"announce": {"attemptsMax": 3}}})
     assert is_unaffected(Spawn(), BASE, BASE)
