@@ -30,6 +30,8 @@ from domain.what_if.verdict import SAME, Verdict, VerdictName, not_replayable
 
 REMOVED_MAX = 1_000_000
 """How many runs and sessions that would be otherwise are remembered."""
+LABELS_COMPARED_MAX = 1_000
+"""If a session has more labels of runs that may be there now, a reference may mean any of them."""
 _NAMES_NOTHING = frozenset({rules.DEPENDENCY_UNKNOWN.name, rules.REFERENCE_UNKNOWN.name})
 _TOO_MANY = frozenset(
     {rules.DEPENDENCY_AMBIGUOUS.name, rules.REFERENCE_AMBIGUOUS.name, rules.SHARED_CONTEXT.name}
@@ -243,6 +245,8 @@ class Cascade:
             tree = self._added_in.get(run.requester.root_session_key, _NONE_ADDED)
             return tree.labels.get(name.name)
         labels = self._added.get(run.requester.session_key, _NONE_ADDED).labels
+        if len(labels) > LABELS_COMPARED_MAX:
+            return next(iter(labels.values()))
         return next((one for label, one in labels.items() if label.startswith(name.name)), None)
 
     def _refusal_of(self, name: Dependency) -> Refusal:

@@ -463,6 +463,17 @@ def test_a_name_may_mean_a_run_that_is_newly_allowed_as_well() -> None:
     assert unknown.missing == (f"whether it names run {run_id(9)}, which may be there now",)
 
 
+def test_reference_may_mean_any_of_too_many_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cascade, "LABELS_COMPARED_MAX", 1)
+    counts = following([child(9, changes={"label": "abc"})], STRICT, BASE)
+    record = naming(2, "reference", "x").record(BASE)
+    assert counts.names(record, {}).unknown == ()
+    noted(counts, child(10, changes={"label": "abd"}), STRICT, BASE)
+    assert counts.names(record, {}).unknown == (
+        f"which run sharedContext.$x names: run {run_id(9)} may be there now",
+    )
+
+
 def test_a_name_that_stood_for_none_may_mean_a_run_that_is_newly_allowed() -> None:
     """Both were refused for want of a place."""
     full = but(BASE, FEW)
