@@ -19,7 +19,7 @@ MARK = "SPAWNLOG_TESTS_OF"
 """An environment variable that programs of a test inherit: one that lost its parent is known by it,
 or by a folder of ours in its command, as PostgreSQL is."""
 COLLECTING = "(collecting)"
-LOOK_EVERY_SECONDS = 2.0
+LOOK_EVERY_SECONDS = 5.0
 BUDGET_SECONDS = {
     "tests/domain": 25,
     "tests/application": 90,

@@ -31,6 +31,8 @@ class Databases:
         self._home = Home.at(home)
         self._numbers = count(1)
         self._connection = psycopg.connect(self._url(MAINTENANCE), autocommit=True)
+        # Creates and drops: starting a backend costs as much as dropping a database.
+        self._maker = psycopg.connect(self._url(MAINTENANCE), autocommit=True)
         migrate(self._create(TEMPLATE, "template1"))
         self._background = ThreadPoolExecutor(1, "databases")
         self._ahead = deque(self._begin() for _ in range(AHEAD))
@@ -41,8 +43,7 @@ class Databases:
 
     def _create(self, name: str, template: str) -> str:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
-        with psycopg.connect(self._url(MAINTENANCE), autocommit=True) as connection:
-            connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        self._maker.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         return self._url(name)
 
     def _begin(self) -> Future[str]:
@@ -79,8 +80,7 @@ class Databases:
         return [row[0] for row in rows]
 
     def _drop(self, name: str) -> None:
-        with psycopg.connect(self._url(MAINTENANCE), autocommit=True) as connection:
-            connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+        self._maker.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
     def settle(self) -> None:
         """Wait until nothing is being made or dropped in the background."""
@@ -93,6 +93,7 @@ class Databases:
         """Wait for what is being made and dropped; raises what went wrong with it."""
         self._background.shutdown()
         self._connection.close()
+        self._maker.close()
         for dropped in self._dropped:
             dropped.result()
 
