@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.preloaded import ROOT
+from tests.support.servers.preloaded_command import command_folder
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(330)]
 
@@ -90,20 +90,23 @@ def started() -> "Iterator[subprocess.Popen[str]]":
         home, temporary = place / "home", place / "tmp"
         for folder in (home, temporary):
             folder.mkdir()
-        with subprocess.Popen(
-            [sys.executable, ROOT / "examples" / "demo.py"],
-            cwd=home,
-            env={
-                **os.environ,
-                "HOME": str(home),
-                "TMPDIR": str(temporary),
-                "SPAWNLOG_URL": "http://127.0.0.1:1",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as demo:
+        with (
+            command_folder() as commands,
+            subprocess.Popen(
+                [commands / "python", ROOT / "examples" / "demo.py"],
+                cwd=home,
+                env={
+                    **os.environ,
+                    "HOME": str(home),
+                    "TMPDIR": str(temporary),
+                    "SPAWNLOG_URL": "http://127.0.0.1:1",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as demo,
+        ):
             yield demo
         assert left_in(home, temporary) == []
 

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from domain.event_types import EVENT_TYPES
 from domain.run.lifecycle import LIFECYCLE, RunStage
+from tests.support.servers.preloaded_command import command_folder
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -62,17 +62,21 @@ def test_the_tour_can_be_copied_and_pasted(tmp_path: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", told, re.M | re.S)
     script = "set -eu\n" + "\n".join(blocks)
     plain = {name: text for name, text in os.environ.items() if not name.startswith("SPAWNLOG_")}
-    beside = Path(sys.executable).parent
-    with subprocess.Popen(
-        ["sh", "-c", script],
-        cwd=ROOT,
-        env={**plain, "TMPDIR": str(tmp_path), "PATH": f"{beside}:{plain['PATH']}"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as tour:
+    installed = '"$PWD/.venv/bin:$PATH"'
+    assert installed in script
+    with (
+        command_folder() as commands,
+        subprocess.Popen(
+            ["sh", "-c", script.replace(installed, f'"{commands}:$PATH"')],
+            cwd=ROOT,
+            env={**plain, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as tour,
+    ):
         try:
             said, _ = tour.communicate(timeout=TOUR_SECONDS_MAX)
         except subprocess.TimeoutExpired:

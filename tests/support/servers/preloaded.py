@@ -114,16 +114,39 @@ class Preloader:
     def _start(
         self, argv: Sequence[str], environment: Mapping[str, str], stderr: int
     ) -> PreloadedProcess:
-        shown, stdout = os.pipe()
-        status, told = os.pipe()
         mask = os.umask(0)
         os.umask(mask)
-        request = json.dumps({"argv": [*argv], "environment": {**environment}, "umask": mask})
-        socket.send_fds(self._socket, [request.encode()], [stdout, stderr, told])
-        os.close(stdout)
-        os.close(told)
-        pid = int(self._socket.recv(STATUS_BYTES * 2))
+        shown, stdout = os.pipe()
+        stdin = os.open(os.devnull, os.O_RDONLY)
+        try:
+            pid, status = self._fork(
+                {
+                    "argv": [*argv],
+                    "environment": {**environment},
+                    "folder": str(ROOT),
+                    "umask": mask,
+                },
+                [stdin, stdout, stderr],
+            )
+        finally:
+            os.close(stdin)
+            os.close(stdout)
         return PreloadedProcess(pid, os.fdopen(shown, encoding="utf-8"), status)
+
+    def fork(self, request: Mapping[str, Any], streams: Sequence[int]) -> tuple[int, int]:
+        """Start a command on these standard streams: stdin, stdout, stderr.
+
+        Returns:
+            The process, and a descriptor from which its exit status can be read when it has ended.
+        """
+        with self._one_at_a_time:
+            return self._fork(request, streams)
+
+    def _fork(self, request: Mapping[str, Any], streams: Sequence[int]) -> tuple[int, int]:
+        status, told = os.pipe()
+        socket.send_fds(self._socket, [json.dumps(request).encode()], [*streams, told])
+        os.close(told)
+        return int(self._socket.recv(STATUS_BYTES * 2)), status
 
     def close(self) -> None:
         """End it; what it has started goes on."""
@@ -185,7 +208,7 @@ class _Forks:
                 os.read(self._woken, 512)
                 self._reap()
             if self._requests in ready:
-                message, descriptors, _, _ = socket.recv_fds(self._requests, REQUEST_BYTES_MAX, 3)
+                message, descriptors, _, _ = socket.recv_fds(self._requests, REQUEST_BYTES_MAX, 4)
                 if not message:
                     return None
                 request = json.loads(message)
@@ -193,9 +216,9 @@ class _Forks:
                 if pid == 0:
                     self._become(request, *descriptors)
                     return list(request["argv"])
-                stdout, stderr, told = descriptors
-                os.close(stdout)
-                os.close(stderr)
+                *streams, told = descriptors
+                for stream in streams:
+                    os.close(stream)
                 self._running[pid] = told
                 self._requests.send(str(pid).encode())
 
@@ -207,17 +230,22 @@ class _Forks:
                 os.close(told)
                 del self._running[pid]
 
-    def _become(self, request: dict[str, Any], stdout: int, stderr: int, told: int) -> None:
+    def _become(
+        self, request: dict[str, Any], stdin: int, stdout: int, stderr: int, told: int
+    ) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.dup2(stdout, 1)
-        os.dup2(stderr, 2)
-        os.closerange(3, max(stdout, stderr, told, *self._running.values(), 64) + 1)
-        # Those there are believe that they write to what this process was started with.
+        streams = (stdin, stdout, stderr)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        os.closerange(3, max(*streams, told, *self._running.values(), 64) + 1)
+        # Those there are believe that they use what this process was started with.
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         sys.stdout = os.fdopen(1, "w", 1, encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", closefd=False)
         os.umask(request["umask"])
+        os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
         time.tzset()
