@@ -25,6 +25,7 @@ from tests.support.builders.generated_pasts import (
     status_of,
 )
 from tests.support.builders.reads_of_the_past import EVERYTHING
+from tests.support.tiers import stride
 
 pytestmark = [pytest.mark.server, pytest.mark.long]
 
@@ -106,7 +107,7 @@ def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> d
 async def test_the_tree_in_which_something_was_recorded_is_the_fold_of_all_up_to_there(
     past: GeneratedPast,
 ) -> None:
-    for now in past.pasts[1::2]:
+    for now in past.pasts[1 :: 2 * stride(2)]:
         root = now.head.envelope.provenance.correlation
         if root is None or root not in now.sessions:
             continue
