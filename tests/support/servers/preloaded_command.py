@@ -87,7 +87,7 @@ def _run(link: socket.socket) -> None:
         for stream in streams:
             os.close(stream)
         link.send(str(pid).encode())
-        ready, _, _ = select.select([status, link], [], [])
+        ready, _, _ = select.select([status, link.fileno()], [], [])
         if status in ready:
             link.send(os.read(status, STATUS_BYTES))
         else:
