@@ -13,7 +13,6 @@ from typing import Any
 import httpx2
 
 from tests.support.faults.hostile_attachments import CONFIGURATION
-from tests.support.servers.event_names import names_of_events
 from tests.support.servers.http_server import HOLDING, Gates, House
 from tests.support.servers.running_server import (
     RunningServer,
@@ -95,8 +94,7 @@ class AttachingHouse(House):
         wait_for("the undoing", lambda: self._undone(run_id))
 
     def _undone(self, run_id: str) -> bool:
-        items = self.server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-        return "undo:attachments:done" in names_of_events(items)
+        return "undo:attachments:done" in self.server.steps(run_id)
 
     def told(self, run_id: str) -> dict[str, Any]:
         """The input that a teller was given."""

@@ -12,7 +12,6 @@ import psycopg
 
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
-from tests.support.servers.event_names import names_of_events
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
@@ -151,10 +150,6 @@ class Porter(Mortal):
         """What the events of this type of a run say, in order."""
         items = self.http.get(f"/v1/runs/{run_id}/events").json()["items"]
         return [dict(one["payload"]) for one in items if one["type"] == kind]
-
-    def steps(self, run_id: str) -> list[str]:
-        """What has happened to a run, by the names of its events."""
-        return names_of_events(self.http.get(f"/v1/runs/{run_id}/events").json()["items"])
 
     def twin(self) -> "Porter":
         """Another server on the same database and data directory, not started."""

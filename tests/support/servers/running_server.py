@@ -18,6 +18,7 @@ import psycopg
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.http.described_answers import check_answer
+from tests.support.servers.event_names import names_of_events
 from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader, run_command
 from tests.support.servers.same_decisions import differing_decisions
 
@@ -266,6 +267,10 @@ class RunningServer:
         """The types of a run's events, in order."""
         answer = self.http.get(f"/v1/runs/{run_id}/events")
         return [event["type"] for event in answer.json()["items"]]
+
+    def steps(self, run_id: str) -> list[str]:
+        """The names of a run's events, of steps and effects with what they are about."""
+        return names_of_events(self.http.get(f"/v1/runs/{run_id}/events").json()["items"])
 
     def inbox(self, session_key: str = "agent:main:main") -> list[dict[str, Any]]:
         """The announcements of a session."""
