@@ -10,11 +10,12 @@ from application.log.answers import AcknowledgedAnswer, RedrivenAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
 from application.queries.command import Command, Option
-from application.queries.errors import QueryError
+from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import POSITION_MAX, operation
 from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
+from domain.run.facts import EffectKind, HookName
 from domain.values.body import Body
 
 REASON_CHARACTERS_MAX = 2000
@@ -28,10 +29,12 @@ class AckBody(Body):
 
 
 class RedriveBody(Body):
-    """Why it is sent again, and to which webhook: without one to each that it is parked for."""
+    """Why it is sent again, and to which webhook: without one to each that it is parked for. Or
+    the `hook` that is called again in place of that."""
 
     reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS_MAX)]
     webhook: Annotated[str, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)] | None = None
+    hook: HookName | None = None
 
 
 @operation(
@@ -80,23 +83,26 @@ async def acknowledge_announcement(
     name="redriveAnnouncement",
     tag="announcements",
     scope="control",
-    summary="Send a parked announcement again",
+    summary="Send a parked announcement again, or call a parked hook",
     description=(
         "To the addresses and with the secrets of the configuration in force, as often as at first."
-        " The reason is on record."
+        " With `hook` it is that hook of the run which is called again, at the address of the run's"
+        " configuration, at any stage of the run. The reason is on record."
     ),
     answer=RedrivenAnswer,
     repeat="key",
     errors=("not_found", "no_announcement", "erased"),
     command=Command(
         "announcement redrive",
-        "Send a parked announcement again.\n\n"
-        "It goes to the addresses of the configuration in force.",
+        "Send a parked announcement again, or call a parked hook.\n\n"
+        "It goes to the addresses of the configuration in force; a hook of any run, by its id, is"
+        " called with --hook.",
         options={
             "reason": Option(metavar="TEXT", help="Why it is sent again; on record."),
             "webhook": Option(metavar="ID", help="To this one alone, instead of to each."),
+            "hook": Option(help="Call this hook of the run instead."),
         },
-        done="announcement {id} is sent again to {webhooks}",
+        done="announcement {id} is sent again to {webhooks}{hooks}",
     ),
 )
 async def redrive_announcement(
@@ -106,10 +112,13 @@ async def redrive_announcement(
     body: RedriveBody,
     command: CommandContext,
 ) -> StoredAnswer:
-    """Send an announcement again to the webhooks that it is parked for."""
+    """Send an announcement again to the webhooks that it is parked for, or call a parked hook."""
+    if body.webhook is not None and body.hook is not None:
+        raise invalid_value("/hook", "is called alone: leave webhook out")
     run = await services.work.registry.run(run_id_of(id, "announcement"))
     if run is None or not await services.access.covers_run(caller, run):
         raise QueryError("not_found", "there is no such announcement")
+    kind: EffectKind = "webhook" if body.hook is None else "hook"
     return await services.effects.redrive(
-        run, body.webhook, body.reason, caller.actor, command.reservation
+        run, kind, body.hook or body.webhook, body.reason, caller.actor, command.reservation
     )

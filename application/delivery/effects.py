@@ -28,6 +28,8 @@ from domain.run.state import Run
 from domain.values.record import run_stream
 from domain.values.refusals import ConfigurationMoved, NotYet
 
+_TOLD: tuple[EffectKind, ...] = ("webhook", "hook")
+"""The kinds that can be parked: an undo is attempted without end."""
 _log = logging.getLogger("spawnlog.effects")
 
 
@@ -105,24 +107,30 @@ class EffectWorker:
     async def redrive(
         self,
         run: Run,
-        webhook: str | None,
+        kind: EffectKind,
+        name: str | None,
         reason: str,
         actor: Actor,
         reservation: Reservation | None = None,
     ) -> StoredAnswer:
-        """Send again what is parked of a run, to one webhook or to each. Raises `NothingParked`,
-        and `ContentsErased` for a run of which nothing may be said any more."""
+        """Attempt again what is parked of a run: each effect of a kind, or the one of this name.
+
+        Raises:
+            NothingParked: None of them is parked.
+            ContentsErased: The texts of the run are erased, so that no reason can be recorded.
+        """
         text_store = await self._work.text_store(run)
         stream = run_stream(run.run_id)
 
         def decide(world: World) -> Decision[StoredAnswer]:
             texts = text_store.empty_copy()
             kept = texts.store("redriveReason", reason)
-            command = RedriveEffects(kind="webhook", name=webhook, by=actor.name, reason=kept)
+            command = RedriveEffects(kind=kind, name=name, by=actor.name, reason=kept)
             events = redrive_effects(world.runs[run.run_id], command)
+            names = {one: [event.name for event in events if event.kind == one] for one in _TOLD}
             answer = StoredAnswer.of(
                 "redriven",
-                RedrivenAnswer(run_id=run.run_id, webhooks=[one.name for one in events]),
+                RedrivenAnswer(run_id=run.run_id, webhooks=names["webhook"], hooks=names["hook"]),
             )
             changes = [(stream, event) for event in events]
             return Decision(answer, changes, texts.contents, answer=answer)

@@ -153,10 +153,11 @@ class AcknowledgedAnswer(View):
 
 
 class RedrivenAnswer(View):
-    """An announcement that is sent again, to these webhooks."""
+    """An announcement that is sent again to these webhooks, or hooks that are called again."""
 
     run_id: UUID
     webhooks: list[str]
+    hooks: list[str]
 
 
 class PreambleAnswer(View):

@@ -118,6 +118,7 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
     "session-created": {
         EffectAttempted: "session-created",
         EffectParked: "session-created",
+        EffectRedriven: "session-created",
         ArchiveScheduled: "session-created",
         MessageQueued: "session-created",
         MessagesDropped: "session-created",
@@ -129,6 +130,7 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
     "queued": {
         EffectAttempted: "queued",
         EffectParked: "queued",
+        EffectRedriven: "queued",
         ArchiveScheduled: "queued",
         MessageQueued: "queued",
         MessagesDropped: "queued",
@@ -140,6 +142,7 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
     "started": {
         EffectAttempted: "started",
         EffectParked: "started",
+        EffectRedriven: "started",
         ArchiveScheduled: "started",
         MessageQueued: "started",
         MessagesDropped: "started",
@@ -150,6 +153,7 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
     "ended": {
         EffectAttempted: "ended",
         EffectParked: "ended",
+        EffectRedriven: "ended",
         ArchiveScheduled: "ended",
         MessageQueued: "ended",
         MessagesDropped: "ended",

@@ -9,10 +9,12 @@ import pytest
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
 from application.delivery.effects import EffectWorker
 from application.delivery.hooks import ERROR_BYTES_MAX, HookPerformer
+from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
+from domain.run.effects import NothingParked
 from domain.run.events import EffectAttempted
-from domain.run.facts import HOOK_ORDER
+from domain.run.facts import HOOK_ORDER, EffectKind
 from tests.support.builders import run_commands as ask
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.storytelling import ref
@@ -177,3 +179,29 @@ async def test_a_failure_about_erased_texts_parks_the_hook(
     await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
     await a.tell()
     assert (await a.phases())["subagentSpawned"] == ("parked", 0)
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["queued", "announced"])
+async def test_parked_hook_is_called_again_when_redriven(
+    running: RunningLog, tmp_path: Path, is_over: bool
+) -> None:
+    a = await story(running, tmp_path, FAILS, None, attemptsMax=1)
+    await a.queued()
+    if is_over:
+        await a.ended()
+        await a.family.announce("a")
+    await a.tell()
+    assert (await a.phases())["subagentSpawned"] == ("parked", 1)
+    run = await a.work.run(a.family.id("a"))
+    nothing: list[tuple[EffectKind, str | None]] = [("hook", "subagentEnded"), ("webhook", None)]
+    for kind, name in nothing:
+        with pytest.raises(NothingParked, match="has no parked delivery"):
+            await a.effects.redrive(run, kind, name, "it is back", SYSTEM)
+    answer = await a.effects.redrive(run, "hook", "subagentSpawned", "it is back", SYSTEM)
+    assert answer.body == {
+        "runId": str(run.run_id),
+        "webhooks": [],
+        "hooks": ["subagentSpawned"],
+    }
+    await a.tell()
+    assert (await a.phases())["subagentSpawned"] == ("done", 2)

@@ -124,12 +124,16 @@ announced         ContinuationFailed        announced
 refused           AnnouncementAcknowledged  refused
 session-created   EffectAttempted           session-created
 session-created   EffectParked              session-created
+session-created   EffectRedriven            session-created
 queued            EffectAttempted           queued
 queued            EffectParked              queued
+queued            EffectRedriven            queued
 started           EffectAttempted           started
 started           EffectParked              started
+started           EffectRedriven            started
 ended             EffectAttempted           ended
 ended             EffectParked              ended
+ended             EffectRedriven            ended
 announced         EffectAttempted           announced
 announced         EffectParked              announced
 announced         EffectRedriven            announced

@@ -137,7 +137,11 @@ def test_what_is_parked_is_listed_and_redriven(spawnlog: Command, api: RecordedA
     deliveries.append({**gone, "parkedFor": "not_configured"})
     entry = {"position": 9, "id": RUN, "requester": KEY, "deliveries": deliveries}
     api.on("GET", "/v1/announcements", Reply({"items": [entry]}))
-    api.on("POST", f"/v1/announcements/{RUN}/redrive", Reply({"runId": RUN, "webhooks": ["chat"]}))
+    api.on(
+        "POST",
+        f"/v1/announcements/{RUN}/redrive",
+        Reply({"runId": RUN, "webhooks": ["chat"], "hooks": []}),
+    )
     listed = spawnlog("announcement", "list", "--parked")
     assert "chat: 15 attempt(s), HTTP 500\\x1b" in listed.stdout
     assert "old: 0 attempt(s), not_configured" in listed.stdout
