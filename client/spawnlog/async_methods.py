@@ -1492,12 +1492,14 @@ class AsyncMethods(AsyncSender):
         reason: str,
         *,
         webhook: str | None = None,
+        hook: Literal["subagentSpawned", "subagentEnded", "onSubagentEnded"] | None = None,
         idempotency_key: str | None = None,
     ) -> RedrivenAnswer:
-        """Send a parked announcement again.
+        """Send a parked announcement again, or call a parked hook.
 
         To the addresses and with the secrets of the configuration in force, as often as at
-        first. The reason is on record.
+        first. With `hook` it is that hook of the run which is called again, at the address of
+        the run's configuration, at any stage of the run. The reason is on record.
 
         Args:
             id: The announcement's id: that of its run.
@@ -1509,7 +1511,7 @@ class AsyncMethods(AsyncSender):
             "redriveAnnouncement",
             "POST",
             path_of("announcements", id, "redrive"),
-            {"reason": reason, "webhook": webhook},
+            {"reason": reason, "webhook": webhook, "hook": hook},
             "RedrivenAnswer",
             idempotency_key=idempotency_key,
         )

@@ -626,10 +626,11 @@ class ReadinessAnswer(AnswerModel):
 
 
 class RedrivenAnswer(AnswerModel):
-    """An announcement that is sent again, to these webhooks."""
+    """An announcement that is sent again to these webhooks, or hooks that are called again."""
 
     run_id: str
     webhooks: list[str]
+    hooks: list[str]
 
 
 class RefusalView(AnswerModel):

@@ -201,6 +201,18 @@ def test_last_entries_are_no_page(inner: InnerServer, names: dict[str, str], mor
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/last"]
 
 
+def test_redrive_names_webhook_or_hook(inner: InnerServer, names: dict[str, str]) -> None:
+    def redriven(**body: str) -> Any:
+        content = json.dumps({"reason": "again", **body}).encode()
+        target = f"/v1/announcements/{names['id']}/redrive"
+        return inner.request("POST", target, headers=JSON, content=content)
+
+    both = redriven(webhook="gateway", hook="subagentEnded")
+    assert pointers_of(problem_of(both, 422, "invalid_request")) == ["/hook"]
+    problem = problem_of(redriven(hook="subagentEnded"), 409, "no_announcement")
+    assert problem["detail"].endswith("has no parked delivery to hook subagentEnded")
+
+
 @pytest.mark.parametrize("types", ["types=,", "types=%20"])
 def test_types_without_a_name_are_refused(inner: InnerServer, types: str) -> None:
     answer = inner.request("GET", f"/v1/events?{types}")

@@ -475,11 +475,13 @@ export interface ReachedStageView {
 export interface RedriveBody {
   reason: string
   webhook?: string | null
+  hook?: 'subagentSpawned' | 'subagentEnded' | 'onSubagentEnded' | null
 }
 
 export interface RedrivenAnswer {
   runId: string
   webhooks: string[]
+  hooks: string[]
 }
 
 export interface RefusalView {
