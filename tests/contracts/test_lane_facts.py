@@ -108,6 +108,16 @@ async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
     assert answers[0].result == [family.id(f"r{number}") for number in range(WIDTH)]
 
 
+async def test_lane_of_which_all_that_was_read_is_claimed_may_have_more(
+    running: ServedLog,
+) -> None:
+    await queued(running.log, 8)
+    query = lane(take=3)
+    asked = submission(lambda world: Decision(_told(world)), lane=query)
+    _, told = await at_once(running.log, claiming(8, query), asked)
+    assert told.result == LaneFacts(3, (), may_have_more=True)
+
+
 async def test_a_decision_counts_what_ended_in_its_batch(running: ServedLog) -> None:
     family = await queued(running.log, 6)
     await running.log.submit(claiming(WIDTH, lane()))
