@@ -34,14 +34,26 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """The same program, which gives its end less time than it has by itself."""
 
 
-@pytest.fixture
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+@contextlib.contextmanager
+def serving(made_data_dir: Path, *prefix: str) -> Iterator[RunningServer]:
     config = configuration(scripted())
     config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 0}
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
-        with RunningServer(data, config, prefix=(sys.executable, "-c", _QUICK_STOP)) as running:
+        with RunningServer(data, config, prefix=prefix) as running:
             yield running
+
+
+@pytest.fixture
+def server(made_data_dir: Path) -> Iterator[RunningServer]:
+    with serving(made_data_dir) as running:
+        yield running
+
+
+@pytest.fixture
+def hasty_server(made_data_dir: Path) -> Iterator[RunningServer]:
+    with serving(made_data_dir, sys.executable, "-c", _QUICK_STOP) as running:
+        yield running
 
 
 @contextlib.contextmanager
@@ -99,15 +111,15 @@ def test_it_is_not_ready_while_the_database_is_silent_or_of_a_newer_format(
 
 
 def test_a_silent_database_does_not_keep_a_server_that_is_told_to_stop(
-    server: RunningServer,
+    hasty_server: RunningServer,
 ) -> None:
-    with silence(server):
+    with silence(hasty_server):
         began = time.monotonic()
-        server.terminate()
-        assert server.ended() == 1
+        hasty_server.terminate()
+        assert hasty_server.ended() == 1
         assert time.monotonic() - began < ENDED_SECONDS_MAX
-    assert "the process ends as it is" in server.log()
+    assert "the process ends as it is" in hasty_server.log()
     # The next start finds everything in order.
-    server.start()
-    is_ready_again(server)
-    assert server.stop() == 0
+    hasty_server.start()
+    is_ready_again(hasty_server)
+    assert hasty_server.stop() == 0

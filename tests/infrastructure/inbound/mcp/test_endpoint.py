@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.http.mcp import VERSION, McpCaller, mcp_client, values_of
 from tests.support.http.problems import problem_of
+from tests.support.servers.data_directories import copied
 from tests.support.servers.http_server import ONE, House
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.running_server import RunningServer, configuration, scripted
@@ -165,12 +166,12 @@ def test_the_trace_of_a_call_is_on_record(house: House) -> None:
 
 @pytest.mark.kill
 async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_record_says(
-    tmp_path: Path,
+    tmp_path: Path, made_data_dir: Path
 ) -> None:
     tmp_path.chmod(0o755)
     config = configuration({**SLOW, "default": True})
     config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
-    server = RunningServer(tmp_path / "data", config)
+    server = RunningServer(copied(made_data_dir, tmp_path / "data"), config)
     with server:
         async with mcp_client(server.url, server.token) as client:
             spawned = await values_of(client, "sessions_spawn", task="long", label="long")

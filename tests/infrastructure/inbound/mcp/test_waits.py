@@ -85,9 +85,12 @@ def test_more_reports_than_an_answer_has_come_one_answer_after_the_other(
 
 def test_refusals_hide_no_report(house: House, caller: McpCaller, key: str) -> None:
     run = house.ended(key, label="hidden")
-    for _ in range(201):
-        body = {**spawn_body(key), "agentId": "ghost"}
-        assert house.http.post("/v1/spawns", json=body).status_code == 422
+    tasks = ["hello"] * 50
+    body = {**spawn_body(key), "agentId": "ghost", "task": tasks, "parallel": True}
+    for _ in range(5):
+        assert house.http.post("/v1/spawns", json=body).status_code == 403
+    refused = house.http.get("/v1/runs", params={"requester": key, "status": "refused"}).json()
+    assert refused["nextCursor"]
     assert told(caller.values("subagents_wait")) == ["hidden"]
     assert caller.values("subagents")["total"] == 1
     assert caller.values("sessions_list")["count"] == 1

@@ -29,12 +29,14 @@ from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.kill, pytest.mark.server]
 
-EVENTS = 12_000
+EVENTS = 6_000
 EXPORT = """
 import os, signal, sys
 from pathlib import Path
+from infrastructure.outbound.log.transfer import export
 from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
 from infrastructure.outbound.log.transfer.line_file import OutputFile
+export.PAGE_EVENTS = 2_500
 def die(step, began, done, total):
     if step == sys.argv[3] and done >= int(sys.argv[4]):
         file.write(b'{"specversion":"1.0","id":"')
@@ -85,7 +87,7 @@ def history_tables(history: str) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("step", "done"), nightly_but([("events", 10_000), ("texts", 5_000)], [("events", 10_000)])
+    ("step", "done"), nightly_but([("events", 5_000), ("texts", 2_500)], [("events", 5_000)])
 )
 def test_an_export_that_was_killed_goes_on_behind_its_last_whole_event(
     history: str, whole_file: Path, tmp_path: Path, step: str, done: int
@@ -107,7 +109,7 @@ def test_a_part_of_another_export_is_not_gone_on_with(
     history: str, database_url: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "log.ndjson"
-    _killed(EXPORT, history, file, "events", 5_000)
+    _killed(EXPORT, history, file, "events", 2_500)
     with pytest.raises(UserError, match="of another export"):
         exported(history, file, resume=True)
     with pytest.raises(UserError, match="holds another event at position"):
@@ -120,7 +122,7 @@ def test_a_part_of_another_export_is_not_gone_on_with(
 
 def test_a_damaged_part_is_not_gone_on_with(history: str, tmp_path: Path) -> None:
     file = tmp_path / "log.ndjson"
-    _killed(EXPORT, history, file, "events", 5_000)
+    _killed(EXPORT, history, file, "events", 2_500)
     part = tmp_path / "log.ndjson.part"
     part.write_bytes(part.read_bytes().replace(b'"streamversion":2', b'"streamversion":3', 1))
     with pytest.raises(UserError, match=r"cannot be gone on with: line \d+, position \d+: .*chain"):
@@ -134,7 +136,7 @@ def test_an_export_goes_on_to_where_the_log_is_by_now(
     """Texts that were erased meanwhile are not in the file that was begun before."""
     file = tmp_path / "log.ndjson"
     imported(database_url, whole_file)
-    _killed(EXPORT, database_url, file, "texts", 5_000)
+    _killed(EXPORT, database_url, file, "texts", 2_500)
     part = (tmp_path / "log.ndjson.part").read_bytes()
     with psycopg.connect(database_url) as connection:
         # The first text of all is in the part: they stand in the order of their ids.
@@ -175,7 +177,7 @@ def test_two_exports_do_not_write_one_file(tmp_path: Path) -> None:
 def test_an_import_that_was_killed_before_its_end_leaves_nothing(
     whole_file: Path, history_tables: dict[str, list[Any]], database_url: str
 ) -> None:
-    _killed(IMPORT, database_url, whole_file, "events", 11_000)
+    _killed(IMPORT, database_url, whole_file, "events", 5_500)
     assert is_untouched(database_url)
     imported(database_url, whole_file, resume=True)
     assert tables_of(database_url) == history_tables
