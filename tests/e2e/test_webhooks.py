@@ -182,7 +182,7 @@ def test_what_was_not_taken_often_enough_is_parked_told_and_redriven_with_a_reas
     outside.replies("all", Reply(204))
     redrive = f"/v1/announcements/{run_id}/redrive"
     answer = server.http.post(redrive, json={"reason": "the gateway is back", "webhook": "all"})
-    assert answer.json() == {"runId": run_id, "webhooks": ["all"]}
+    assert answer.json() == {"runId": run_id, "webhooks": ["all"], "hooks": []}
     delivered = server.delivery(key, "all", "delivered")
     assert delivered["deliveries"][0]["attempts"] == ATTEMPTS_MAX + 1
     ledger = server.http.get("/v1/announcements", params={"state": "parked"}).json()["items"]
