@@ -9,6 +9,7 @@ its session from the variable SPAWNLOG_TOKEN, by name.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -285,7 +286,11 @@ class _Process:
             signal.signal(number, self._hand_on)
         try:
             self._process = self._started(start)
-        except FileNotFoundError:
+        except OSError:
+            # A folder of PATH that may not be entered is told in the place of a program that is
+            # in none of them.
+            if shutil.which(self.name) is not None:
+                raise
             raise SystemExit(f"{self.name} is not installed, or not on PATH") from None
 
     def lines(self):

@@ -132,9 +132,12 @@ def test_an_agent_whose_run_is_stopped_is_gone(server: RecordedAgents) -> None:
 
 
 @pytest.mark.nightly
-def test_an_agent_that_is_not_installed_is_named(server: RecordedAgents) -> None:
+@pytest.mark.parametrize("what", ["nothing", "a file that cannot be executed"])
+def test_an_agent_that_is_not_installed_is_named(server: RecordedAgents, what: str) -> None:
     installed = server.notes.parent / "bin" / "opencode"
     hidden = installed.rename(installed.with_suffix(".away"))
+    if what != "nothing":
+        installed.touch(0o644)
     try:
         run = server.run(server.asked("opencode"), "announced")
     finally:
