@@ -108,36 +108,28 @@ def choose_agent(facts: ChildFacts) -> Decided:
 
 def frame_spawn(facts: ChildFacts) -> Decided:
     """Decide how a child runs, but for its folder: that is the same for all requests of a shape."""
+    # A text that can be erased is not kept.
+    return _framed(facts, ELIGIBILITY, is_kept=facts.thinking_argument is None)
+
+
+def frame_message(facts: ChildFacts) -> Decided:
+    """Decide how a session goes on, but for its folder."""
+    return _framed(facts, CONTINUED_ELIGIBILITY, is_kept=False)
+
+
+def _framed(facts: ChildFacts, table: EligibilityTable, *, is_kept: bool) -> Decided:
     if facts.frame is not None:
         return facts
     if facts.credentials is None:
         return Need("credentials")
     request = _plan_request(facts, facts.credentials)
-    # A text that can be erased is not kept.
-    is_kept = facts.thinking_argument is None
-    frame = _kept_frame(request) if is_kept else frame_plan(ELIGIBILITY, request)
-    return _framed(facts, frame)
+    frame = _kept_frame(request) if is_kept else frame_plan(table, request)
+    return frame if isinstance(frame, RefusedChild) else replace(facts, frame=frame)
 
 
 @lru_cache(maxsize=FRAMES_MAX)
 def _kept_frame(request: PlanRequest) -> PlannedChild | RefusedChild:
     return frame_plan(ELIGIBILITY, request)
-
-
-def frame_message(facts: ChildFacts) -> Decided:
-    """Decide how a session goes on, but for its folder."""
-    if facts.frame is not None:
-        return facts
-    if facts.credentials is None:
-        return Need("credentials")
-    request = _plan_request(facts, facts.credentials)
-    return _framed(facts, frame_plan(CONTINUED_ELIGIBILITY, request))
-
-
-def _framed(facts: ChildFacts, frame: PlannedChild | RefusedChild) -> Decided:
-    if isinstance(frame, RefusedChild):
-        return frame
-    return replace(facts, frame=frame)
 
 
 def settle_spawn(facts: ChildFacts) -> Decided:
