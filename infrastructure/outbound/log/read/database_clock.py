@@ -14,11 +14,18 @@ class DatabaseClock:
     def __init__(self) -> None:
         self._told = datetime.now(UTC)
         self._told_at = time.monotonic()
+        self._recorded = datetime.min.replace(tzinfo=UTC)
 
     def note(self, told: datetime) -> None:
         """Take the time of an answer that has just arrived."""
         self._told, self._told_at = told, time.monotonic()
 
+    def note_recorded(self, instant: datetime) -> None:
+        """Take the instant of the newest event that this process knows."""
+        self._recorded = instant
+
     def now(self) -> datetime:
-        """Return the time of the database, or a little less: an answer takes its time."""
-        return self._told + timedelta(seconds=time.monotonic() - self._told_at)
+        """Return the time of the database, or a little less: an answer takes its time. Never less
+        than the instant of an event that this process knows: it has passed."""
+        told = self._told + timedelta(seconds=time.monotonic() - self._told_at)
+        return max(told, self._recorded)

@@ -322,6 +322,7 @@ class LogTail:
             self._recent.add(event)
             self._stages.add(event)
         if events:
+            self.clock.note_recorded(events[-1].envelope.recorded_at)
             self._tell_growth()
 
     def _tell_growth(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import timedelta
 from itertools import count
 
 import pytest
@@ -64,6 +65,19 @@ async def test_what_another_process_records_is_told_at_once(database_url: str) -
                 await observe(other.log, [number])
                 await follower.has(number + 1)
                 assert time.monotonic() - began < QUICKLY_SECONDS
+
+
+@pytest.mark.usefixtures("never_polls")
+async def test_time_is_not_before_newest_known_event(database_url: str) -> None:
+    async with running_on(database_url) as one, running_on(database_url) as other:
+        await until(lambda: _listens(one, 2), "both listen")
+        async with following(other.tail) as follower:
+            await observe(one.log, [1])
+            await follower.has(1)
+            (newest,) = await one.events()
+            for log in (one, other):
+                log.tail.clock.note(newest.envelope.recorded_at - timedelta(hours=1))
+                assert log.log.now() == newest.envelope.recorded_at
 
 
 @pytest.mark.usefixtures("never_polls")
