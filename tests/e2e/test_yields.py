@@ -15,7 +15,9 @@ def server(one_yielding: Yielding) -> Yielding:
 
 
 def test_a_run_that_yields_is_woken_and_only_its_last_turn_is_announced(server: Yielding) -> None:
-    first = server.asks("simple", {"children": [{}], "turns": 1})
+    first = server.asks("simple", {"children": [{"awaits": "simple.go"}], "turns": 1})
+    server.run(first, "ended")
+    server.lets("simple.go")
     woken = server.turn("simple", 2)
     assert woken.startswith("[Subagent Context] Your prior run ended while waiting")
     assert "All pending descendants for that run have now settled." in woken
@@ -75,10 +77,14 @@ def test_the_reports_of_a_batch_are_told_together(server: Yielding) -> None:
     server.announcements("batch")
 
 
-def test_what_was_reported_before_wakes_it_at_once(server: Yielding) -> None:
-    server.asks("late", {"children": [{}], "turns": 1, "awaits": ""})
+def test_report_before_a_yield_wakes_it_at_once(server: Yielding) -> None:
+    first = server.asks("late", {"children": [{}], "turns": 1, "yieldsAfter": "late.go"})
+    wait_for("the child to be announced", lambda: _announced(server, "late.1"))
+    server.lets("late.go")
     server.announcements("late")
     assert "1. late.1\n" in server.turn("late", 2)
+    last = ["YieldRequested", "RunEnded", "ChildrenReported", "RunContinued", "RunAnnounced"]
+    assert server.types(first)[-5:] == last
 
 
 def test_a_yield_without_children_is_an_error(server: Yielding) -> None:

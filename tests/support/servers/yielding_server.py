@@ -2,8 +2,9 @@
 
 What a child is to do is the last line of its task, as JSON: `children` are the tasks of its own
 children, asked for one by one or, with `batch`, as a list; `turns` is how often it yields; `awaits`
-a file that it waits for, and `then` what it does after it has yielded: `linger`. Each turn is noted
-in the folder as `<label>.<turn>`, with the message that it was given.
+a file that it waits for, `yieldsAfter` one that it waits for between its spawns and its yield, and
+`then` what it does after it has yielded: `linger`. Each turn is noted in the folder as
+`<label>.<turn>`, with the message that it was given.
 """
 
 import json
@@ -67,6 +68,8 @@ else:
         status, answer = ask("/v1/spawns", {**body, **task})
         assert status == 201, answer
 if turn <= part.get("turns", 0):
+    if part.get("yieldsAfter"):
+        await_file(seconds, folder / part["yieldsAfter"])
     status, answer = ask("/v1/sessions/current/yield", {})
     (folder / f"{name}.yield-{turn}").write_text(json.dumps([status, answer]))
     if part.get("then") == "linger":
