@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from application.context.shared_context import SharedStart, read_shared_start
+from application.context.shared_context import NOTHING_SHARED, SharedStart, read_shared_start
 from application.coordination.lane import QueuedChild
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork
@@ -107,7 +107,10 @@ class LaunchComposer:
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
-        shared = await read_shared_start(self._work, run, opened, text_store)
+        shared = NOTHING_SHARED
+        # A start that is prepared ahead is recorded only if its family still shares nothing.
+        if is_recorded or opened.shares or run.continues is not None:
+            shared = await read_shared_start(self._work, run, opened, text_store)
         prompt = await self._compose(run, opened, shared, child)
         await self._ensure_folders(run, opened, is_recorded=is_recorded)
         traceparent = await self._traceparent(run) if is_recorded else None

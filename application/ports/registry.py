@@ -179,9 +179,12 @@ class Registry(Protocol):
         """A session by canonical key or by session id."""
         ...
 
-    def has_seen_recently(self, session_key: str) -> bool:
-        """Whether this process had to do with the session lately. Costs nothing and says nothing
-        about the record: a session may be on it all the same."""
+    def last_seen_session(self, session_key: str) -> Session | None:
+        """Return the session as this process saw it last; None if it does not remember it.
+
+        Asks nothing. The record may say otherwise by now, so only use what is checked again under
+        the log's lock.
+        """
         ...
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:

@@ -119,9 +119,9 @@ class Admission:
         """
         requester = admission.resolved.requester_key
         registry = self._work.registry
-        # Most of those whom this process had nothing to do with are not on record, which is seen
-        # anyway when the spawn is decided.
-        known = await registry.session(requester) if registry.has_seen_recently(requester) else None
+        # A guess: if the session is otherwise on record, the decision under the lock says so. Most
+        # that this process does not remember are not on record.
+        known = registry.last_seen_session(requester)
 
         async def attempt(conflict: Rejected | None) -> AdmissionResult:
             nonlocal known, pinned

@@ -264,9 +264,10 @@ class PostgresRegistry:
         )
         return Session.from_json(rows[0][0]) if rows else None
 
-    def has_seen_recently(self, session_key: str) -> bool:
-        """Whether the state of a session is in memory, of whatever version."""
-        return bool(self._sessions.known([session_key]))
+    def last_seen_session(self, session_key: str) -> Session | None:
+        """Return the session as it is in memory, of whatever version."""
+        remembered = self._sessions.known([session_key]).get(session_key)
+        return remembered[1] if remembered is not None else None
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:
         """The runs of every descendant of a session but those that were refused, parents before

@@ -33,6 +33,7 @@ from tests.support.builders.family_log import keep, policy, spawn_request
 from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.logged_messages import finish, send
 from tests.support.builders.resolved_spawns import resolved_spawn
 from tests.support.builders.run_preparers import preparing_on
 from tests.support.builders.storytelling import ROOT
@@ -104,7 +105,40 @@ async def test_a_session_that_was_never_seen_is_not_looked_for(
     spawned = await opened.spawn("agent:main:new")
     assert (spawned.answer.kind, registry.asked) == ("accepted", 0)
     again = await opened.spawn("agent:main:new")
-    assert (again.answer.kind, registry.asked) == ("accepted", 1)
+    assert (again.answer.kind, registry.asked) == ("accepted", 0)
+
+
+async def test_spawn_counts_children_of_another_process(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    registry = Counting(running, running.log.remembered)
+    opened = await door(running, registry, tmp_path)
+    await opened.spawn("agent:main:busy")
+    async with running.other() as other:
+        elsewhere = await door(other, Counting(other, other.log.remembered), tmp_path)
+        await elsewhere.spawn("agent:main:busy")
+        spawned = await opened.spawn("agent:main:busy")
+    requested = (await running.log.read(limit=1, run_id=spawned.run.run_id))[0].event
+    assert isinstance(requested, SpawnRequested)
+    assert (requested.facts.active_children, registry.asked) == (2, 0)
+
+
+async def test_spawn_by_session_continued_elsewhere_names_its_run(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    await family.begin("top")
+    registry = Counting(running, running.log.remembered)
+    opened = await door(running, registry, tmp_path)
+    deeper = {"agents": {**VALUES["agents"], "defaults": {"subagents": {"maxSpawnDepth": 2}}}}
+    await opened.configurations.activate(load_values(deeper, folder=tmp_path), SYSTEM)
+    assert registry.last_seen_session(family.key("top")) is not None
+    async with running.other() as other:
+        family.log = other.log
+        await finish(family, "top")
+        await send(family, "again", "top")
+        spawned = await opened.spawn(family.key("top"))
+    assert spawned.run.requester.run_id == family.id("again")
+    assert registry.asked == 1
 
 
 @pytest.mark.parametrize("agent_id", ["main", "another"])

@@ -153,9 +153,10 @@ class MemoryRegistry:
 
         return await self._line.ask(found)
 
-    def has_seen_recently(self, session_key: str) -> bool:
-        """Whether the state of a session is in memory, of whatever version."""
-        return bool(self._remembered.sessions.known([session_key]))
+    def last_seen_session(self, session_key: str) -> Session | None:
+        """Return the session as it is in memory, of whatever version."""
+        remembered = self._remembered.sessions.known([session_key]).get(session_key)
+        return remembered[1] if remembered is not None else None
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:
         """The runs of every descendant but those that were refused, parents before children."""
