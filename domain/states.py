@@ -83,8 +83,7 @@ class Step(NamedTuple, Generic[AnyOccurrence]):
 class VersionGap(CorruptHistory):
     """An event is not the next one of its stream."""
 
-    def __init__(self, stream: str, version: int, before: State | None) -> None:
-        last = before.version if before is not None else 0
+    def __init__(self, stream: str, version: int, last: int) -> None:
         super().__init__(f"version {version} of {stream[:600]} follows version {last}")
 
 
@@ -132,8 +131,9 @@ class States:
         run_id = _run_of(stream)
         if run_id is not None:
             before = self.runs.get(run_id)
-            if stamp.version != (1 if before is None else before.version + 1):
-                raise VersionGap(stream, stamp.version, before)
+            last = before.version if before is not None else 0
+            if stamp.version != last + 1:
+                raise VersionGap(stream, stamp.version, last)
             run = evolve_run(before, cast("RunEvent", event), stamp)
             if before is None and run.run_id != run_id:
                 raise CorruptHistory(f"{stream} is of run {run.run_id}")
@@ -142,8 +142,9 @@ class States:
         key = session_key_of(stream)
         if key is not None:
             known = self.sessions.get(key)
-            if stamp.version != (1 if known is None else known.version + 1):
-                raise VersionGap(stream, stamp.version, known)
+            last = known.version if known is not None else 0
+            if stamp.version != last + 1:
+                raise VersionGap(stream, stamp.version, last)
             session = evolve_session(known, cast("SessionEvent", event), stamp)
             if known is None and session.session_key != key:
                 raise CorruptHistory(f"{stream} is of session {session.session_key}")

@@ -47,7 +47,7 @@ class Fact(
         Raises:
             msgspec.DecodeError: It is no JSON, or not of this fact.
         """
-        return cast("Self", _decode(cls)(text))
+        return cast("Self", decoder_of(cls)(text))
 
     def to_json(self) -> bytes:
         """Return its JSON without the fields that have their defaults."""
@@ -75,7 +75,8 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _decode(fact: type[Fact]) -> Callable[[bytes | str], Any]:
+def decoder_of(fact: type[Fact]) -> Callable[[bytes | str], Any]:
+    """Return the function that reads facts of a type, as `from_json` does."""
     return msgspec.json.Decoder(fact).decode
 
 

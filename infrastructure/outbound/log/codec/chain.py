@@ -88,6 +88,5 @@ def encode_event(envelope: Envelope, state: bytes) -> bytes:
 
 def link_hash(previous: bytes, encoded: bytes | bytearray) -> bytes:
     """The hash of an event whose fields, position to state, are encoded already."""
-    digest = hashlib.sha256(_FORMAT + _LENGTH(len(previous)) + previous)
-    digest.update(encoded)
-    return digest.digest()
+    covered = b"".join((_FORMAT, _LENGTH(len(previous)), previous, encoded))
+    return hashlib.sha256(covered).digest()

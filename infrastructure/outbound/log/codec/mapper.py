@@ -11,7 +11,7 @@ import orjson
 from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper, StoredEvent
 
 from domain.event_types import EVENT_TYPES, TYPE_OF, UPCASTS, AnyEvent, Upcasts, upcast_event
-from domain.values.record import Event
+from domain.values.record import Event, decoder_of
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.numbers import require_finite
 
@@ -30,11 +30,10 @@ class EventMapper(Mapper[str]):
         super().__init__(JSONTranscoder(), compressor, cipher)
         self._event_types = event_types
         self._upcasts = upcasts
-        self._decode = {
-            name: cast("Callable[[bytes], AnyEvent]", cls.from_json)
-            for name, cls in event_types.items()
-            if name not in upcasts
+        self._decode: Mapping[tuple[str, int], Callable[[bytes], AnyEvent]] = {
+            name: decoder_of(cls) for name, cls in event_types.items() if name not in upcasts
         }
+        self._is_plain = not (self.compressor or self.cipher)
 
     def store(self, stream: str, version: int, event: AnyEvent) -> StoredEvent:
         """The event as it is stored: JSON with camelCase names."""
@@ -85,16 +84,12 @@ class EventMapper(Mapper[str]):
 
     def event(self, stream: str, version: int, name: str, number: int, state: bytes) -> AnyEvent:
         """What `load` gives for these parts of a stored event."""
-        decode = self._decode.get((name, number))
         try:
             # What `load` does, without the parts that are of no use here.
-            event = decode(self.payload(state)) if decode is not None else None
+            return self._decode[name, number](state if self._is_plain else self.payload(state))
         except Exception:
-            event = None
-        if event is not None:
-            return event
-        # It knows how to say what is wrong.
-        return self.load(StoredEvent(stream, version, f"{name}:{number}", state))
+            # It knows how to say what is wrong.
+            return self.load(StoredEvent(stream, version, f"{name}:{number}", state))
 
     def payload(self, state: bytes) -> bytes:
         """The JSON text of stored bytes."""

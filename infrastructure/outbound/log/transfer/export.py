@@ -34,7 +34,7 @@ from infrastructure.outbound.log.transfer.lines import (
     event_line,
 )
 from infrastructure.outbound.log.verify.chain import BEGINNING, Link, link_to, walk
-from infrastructure.outbound.log.verify.ranges import mentions_in, sealed_in
+from infrastructure.outbound.log.verify.references import References
 from infrastructure.outbound.log.verify.refold import unfolded
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
@@ -269,7 +269,7 @@ class _LogExport:
             before = self._connection.execute(_HASHES, [[one - 1 for one in positions]])
             hashes: dict[int, bytes] = {1: b"", **{row[0]: bytes(row[1]) for row in before}}
             commits = commits_between(self._connection, positions[0], positions[-1])
-            events = list(read_rows_at(self._connection, positions))
+            events = read_rows_at(self._connection, positions)
             for row in events:
                 if row.hash_after(hashes.get(row.position, b"")) != row.chain_hash:
                     raise UserError(
@@ -303,13 +303,15 @@ class _LogExport:
         order = self._order
         if self._is_whole or not (order.has_contents or order.has_transcripts):
             return
+        references = References()
         for row in rows:
             try:
                 event = unfolded(self._mapper, row)
-                self._content_ids.update(one.ref.id for one in mentions_in([event], None))
-                self._sealed_runs.update(one.run_id for one in sealed_in([event]))
+                references.add(row.stream, event, row.position, None)
             except (CorruptHistory, ValueError) as error:
                 raise UserError(f"position {row.position} cannot be read: {error}") from error
+        self._content_ids.update(one.ref.id for one in references.texts)
+        self._sealed_runs.update(one.run_id for one in references.transcripts)
 
     @property
     def _is_whole(self) -> bool:

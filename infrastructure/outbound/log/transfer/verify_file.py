@@ -15,7 +15,6 @@ from uuid import UUID
 import orjson
 
 from application.ports.transcripts import RecordedEntry
-from domain.values.record import CONFIG_STREAM
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import FileFault
 from infrastructure.contract.operations import (
@@ -39,7 +38,7 @@ from infrastructure.outbound.log.transfer.lines import (
     parse_line,
 )
 from infrastructure.outbound.log.verify.contents import ContentMention
-from infrastructure.outbound.log.verify.ranges import mentions_in, sealed_in
+from infrastructure.outbound.log.verify.references import References
 from infrastructure.outbound.log.verify.refold import Refold, unfolded
 from infrastructure.outbound.log.verify.rows import StoredEventRow
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
@@ -92,11 +91,11 @@ class FileCheck:
     _memory: FileMemory = field(default_factory=FileMemory)
     _mapper: EventMapper = field(default_factory=EventMapper)
     _refold: Refold = field(init=False)
-    _revision: int = 0
     _page_line: int = 2
 
     def __post_init__(self) -> None:
-        self._refold = Refold(self._memory, 0)
+        log_id = self.reader.header.log_id
+        self._refold = Refold(self._memory, 0, log_id=log_id, config_version=0)
 
     def check(self, lines: Iterator[AnyLine]) -> None:
         """Go through the lines of the reader, once. `FileFault` for the first that is wrong."""
@@ -259,38 +258,25 @@ class FileCheck:
 
     def _fold(self, rows: list[StoredEventRow], ends: set[int]) -> None:
         first = rows[0].position
-        self._require_versions(rows)
         page = self._refold.fold(rows, ends)
         if page.difference is not None:
             fault = page.difference
             line = self._page_line + fault.position - first
             raise FileFault(line, fault.text, fault.position)
-        self._memory.add_mentions(mentions_in(page.events, self.reader.header.log_id))
-        self._memory.add_transcripts(sealed_in(page.events))
-
-    def _require_versions(self, rows: list[StoredEventRow]) -> None:
-        """Of the configuration's own stream, which leads to no state that would know."""
-        for offset, row in enumerate(rows):
-            if row.stream == CONFIG_STREAM:
-                self._revision += 1
-                if row.version != self._revision:
-                    text = f"version {row.version} of {row.stream} follows {self._revision - 1}"
-                    raise FileFault(self._page_line + offset, text, row.position)
+        self._memory.add_mentions(page.references.texts)
+        self._memory.add_transcripts(page.references.transcripts)
 
     def _decode(self, rows: list[StoredEventRow]) -> None:
         """Of a part of a log there is nothing to fold on."""
-        mentions: list[ContentMention] = []
-        sealed: list[RecordedTranscript] = []
+        references = References()
         for offset, row in enumerate(rows):
             try:
-                event = [unfolded(self._mapper, row)]
-                mentions += mentions_in(event, None)
-                sealed += sealed_in(event)
+                references.add(row.stream, unfolded(self._mapper, row), row.position, None)
             except (CorruptHistory, ValueError):
                 text = f"its bytes are no event of the type {row.type}"
                 raise FileFault(self._page_line + offset, text, row.position) from None
-        self._memory.add_mentions(mentions)
-        self._memory.add_transcripts(sealed)
+        self._memory.add_mentions(references.texts)
+        self._memory.add_transcripts(references.transcripts)
 
 
 def _printed_entry(one: EntryLine) -> bytes:

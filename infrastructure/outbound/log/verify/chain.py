@@ -1,11 +1,12 @@
 """From event to event: no position is left out, each hash follows from the one before it, and
 appends are whole."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from application.ports.verifications import Difference
 from domain.event_types import EVENT_TYPES, UPCASTS
+from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.verify.difference import format_positions
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow, read_rows
 
@@ -29,7 +30,7 @@ BEGINNING = Link(0, b"", _NOT_RECORDED, 0, b"")
 class WalkResult(NamedTuple):
     """The rows that are right, the last link, and the first thing that is not right."""
 
-    rows: list[StoredEventRow]
+    rows: Sequence[StoredEventRow]
     link: Link
     difference: Difference | None
 
@@ -38,9 +39,8 @@ def link_at(connection: ReadConnection, position: int) -> Link | None:
     """The link that ends at this position; None when there is no event."""
     if position == 0:
         return BEGINNING
-    for row in read_rows(connection, position, position):
-        return link_to(row)
-    return None
+    rows = read_rows(connection, position, position)
+    return link_to(rows[0]) if rows else None
 
 
 def link_to(row: Link | StoredEventRow) -> Link:
@@ -48,24 +48,19 @@ def link_to(row: Link | StoredEventRow) -> Link:
     return Link(row.position, row.chain_hash, row.recorded_at, row.append_last, row.command_id)
 
 
-def walk(link: Link, rows: Iterable[StoredEventRow], last: int) -> WalkResult:
+def walk(link: Link, rows: Sequence[StoredEventRow], last: int) -> WalkResult:
     """Go from `link` over the rows to the position `last`, or to the first that is not right.
 
     A broken hash has the kind `changed`; what it was that broke it is not looked for here.
     """
-    passed: list[StoredEventRow] = []
     before: Link | StoredEventRow = link
-    difference = None
-    for row in rows:
+    for passed, row in enumerate(rows):
         difference = find_fault(before, row)
         if difference is not None:
-            break
-        passed.append(row)
+            return WalkResult(rows[:passed], link_to(before), difference)
         before = row
-    else:
-        if before.position < last:
-            difference = _missing_positions(before.position + 1, last)
-    return WalkResult(passed, link_to(before), difference)
+    difference = _missing_positions(before.position + 1, last) if before.position < last else None
+    return WalkResult(rows, link_to(before), difference)
 
 
 def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
@@ -73,26 +68,22 @@ def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference |
     here = row.position
     if here != link.position + 1:
         return _missing_positions(link.position + 1, here - 1)
-    if row.hash_after(link.chain_hash) != row.chain_hash:
+    if link_hash(link.chain_hash, row.encoded) != row.chain_hash:
         return Difference(here, "changed", "its bytes are not the ones that were recorded (chain)")
-    if row.recorded_at < link.recorded_at:
+    recorded_at, append_last = row.recorded_at, row.append_last
+    if recorded_at < link.recorded_at:
         return Difference(here, "order", "it was recorded before the event in front of it")
     kind = (row.type, row.type_version)
     if kind not in EVENT_TYPES and kind not in UPCASTS:
         name = f"{row.type[:80]!r}, version {row.type_version}"
         return Difference(here, "unreadable", f"its type, {name}, is none of spawnlog's")
-    return _find_append_fault(link, row)
-
-
-def _find_append_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
-    here = row.position
     if link.position < link.append_last:
-        same = (row.append_last, row.command_id, row.recorded_at)
+        same = (append_last, row.command_id, recorded_at)
         if same != (link.append_last, link.command_id, link.recorded_at):
             text = f"the append that ends at position {link.append_last} is interrupted here"
             return Difference(here, "append", text)
-    elif row.append_last < here:
-        text = f"it says that its append ended at position {row.append_last}"
+    elif append_last < here:
+        text = f"it says that its append ended at position {append_last}"
         return Difference(here, "append", text)
     return None
 
@@ -115,7 +106,7 @@ def explain_break(connection: ReadConnection, link: Link, head_hash: bytes) -> D
     `head_hash` is what the head says of the last event.
     """
     first = link.position + 1
-    rows = list(read_rows(connection, first, first + 1))
+    rows = read_rows(connection, first, first + 1)
     broken, following = rows[0], rows[1] if len(rows) > 1 else None
     return (
         _find_moved(connection, link, broken)

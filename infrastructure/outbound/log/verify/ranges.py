@@ -1,39 +1,27 @@
 """One range of positions, looked over by itself: what is in front of it is taken as it stands, for
 it is judged by whoever looks over the range in front."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
 from application.ports.verifications import Difference
 from application.projections.catalog import PROJECTIONS
-from domain.run.events import RunEnded
 from domain.run.state import Run
-from domain.values.record import RUN_PREFIX
 from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
-from infrastructure.outbound.log.verify.contents import (
-    ContentMention,
-    check_contents,
-    find_references,
-)
+from infrastructure.outbound.log.verify.contents import check_contents
 from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.projections import check_rows
-from infrastructure.outbound.log.verify.refold import (
-    ReadEvent,
-    RecordedStates,
-    Refold,
-    RefoldResult,
-)
+from infrastructure.outbound.log.verify.refold import RecordedStates, Refold, RefoldResult
 from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
 from infrastructure.outbound.log.verify.streams import (
-    StreamVersions,
     check_commits,
     commits_between,
+    config_version_at,
     last_end_before,
 )
-from infrastructure.outbound.log.verify.transcripts import RecordedTranscript, check_transcripts
+from infrastructure.outbound.log.verify.transcripts import check_transcripts
 
 PAGE_EVENTS = 2_000
 
@@ -73,11 +61,15 @@ class RangeChecker:
             before = span.first - 1
             findings.difference = Difference(before, "missing", f"position {before} is missing")
             return findings
-        versions = StreamVersions(self._connection)
         whole = last_end_before(self._connection, span.first)
-        refold = Refold(RecordedStates(self._connection), whole)
+        refold = Refold(
+            RecordedStates(self._connection),
+            whole,
+            log_id=self._log_id,
+            config_version=config_version_at(self._connection, whole),
+        )
         # The rows of a transaction belong to the range in which it ends.
-        begun = list(read_rows(self._connection, whole + 1, span.first - 1))
+        begun = read_rows(self._connection, whole + 1, span.first - 1)
         findings.difference = refold.fold(begun, ()).difference
         if findings.difference is not None:
             return findings
@@ -90,7 +82,6 @@ class RangeChecker:
                 (
                     walked.difference,
                     check_commits(link, walked.rows, commits),
-                    versions.check(walked.rows),
                     page.difference,
                     self._check_beside(page, whole, findings),
                 )
@@ -119,8 +110,8 @@ class RangeChecker:
         counts.session_rows += len(page.sessions)
         return first_difference(
             (
-                check_contents(connection, mentions_in(page.events, self._log_id), counts),
-                check_transcripts(connection, sealed_in(page.events), counts),
+                check_contents(connection, page.references.texts, counts),
+                check_transcripts(connection, page.references.transcripts, counts),
                 *(
                     check_rows(
                         connection,
@@ -133,31 +124,3 @@ class RangeChecker:
                 ),
             )
         )
-
-
-def mentions_in(events: Sequence[ReadEvent], log_id: UUID | None) -> Iterator[ContentMention]:
-    """Yield each text that the events refer to, once.
-
-    Its owner is the session of the run, the session itself, or the log. If `log_id` is None, the
-    events were not folded: then the owner is None too.
-    """
-    identities: set[tuple[int, str, int]] = set()
-    for (stream, event, stamp), _, about in events:
-        owner = about.session_id if about is not None else log_id
-        for place, ref in find_references(event):
-            identity = (ref.id.int, ref.hmac, ref.bytes)
-            if identity not in identities:
-                identities.add(identity)
-                yield ContentMention(stamp.position, stream, place, owner, ref)
-
-
-def sealed_in(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
-    """Yield each transcript that an event sealed; its owner is None if the events were not folded.
-
-    `ValueError` for the end of a run in another stream, which only unfolded events can have.
-    """
-    for (stream, event, stamp), _, run in events:
-        if isinstance(event, RunEnded) and event.transcript is not None:
-            run_id = UUID(stream.removeprefix(RUN_PREFIX))
-            owner = run.session_id if run is not None else None
-            yield RecordedTranscript(stamp.position, run_id, owner, event.transcript)

@@ -4,10 +4,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from msgspec import convert
+
 from application.ports.verifications import Difference
+from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import MissingStates, State, States, Step, StreamEvent, VersionGap
+from domain.states import MissingStates, State, States, VersionGap
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.chain import instant_at
@@ -18,25 +21,24 @@ from infrastructure.outbound.log.read.fold_input import (
     values_of_runs,
 )
 from infrastructure.outbound.log.verify.projections import sessions_as_of
+from infrastructure.outbound.log.verify.references import References
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 
-ReadEvent = Step[StreamEvent]
+_NO_INSTANT = -(2**63)
 
 
-def unfolded(mapper: EventMapper, row: StoredEventRow) -> ReadEvent:
-    """The event of a row without any state. `CorruptHistory` when it cannot be read."""
-    event = mapper.event(row.stream, row.version, row.type, row.type_version, row.state)
-    event_id = UUID(bytes=row.event_id)
-    stamp = Stamp(row.position, row.version, instant_at(row.recorded_at), event_id)
-    return Step(StreamEvent(row.stream, event, stamp), None, None)
+def unfolded(mapper: EventMapper, row: StoredEventRow) -> AnyEvent:
+    """The event of a row. `CorruptHistory` when it cannot be read."""
+    return mapper.event(row.stream, row.version, row.type, row.type_version, row.state)
 
 
 class RefoldResult(NamedTuple):
-    """The events of a page up to the first that does not fit, and the states that they led to, by
-    their positions: those behind the last event that a stream has in a transaction. `whole` is the
-    last position of the last transaction whose end was seen, up to which these are all."""
+    """What the events of a page refer to, up to the first that does not fit, and the states that
+    they led to, by their positions: those behind the last event that a stream has in a transaction.
+    `whole` is the last position of the last transaction whose end was seen, up to which these are
+    all."""
 
-    events: list[ReadEvent]
+    references: References
     whole: int
     runs: Mapping[int, Run]
     sessions: Mapping[int, Session]
@@ -79,81 +81,89 @@ class RecordedStates:
 class Refold:
     """Carries states from page to page; those that are not in memory are asked for.
 
-    `whole` is the last position of a transaction, behind which the first page begins. Where rows
-    end is not asked for, so that a wrong end leads to no wrong state.
+    `whole` is the last position of a transaction, behind which the first page begins, and
+    `config_version` the version of the configuration's stream there. Where rows end is not asked
+    for, so that a wrong end leads to no wrong state.
     """
 
-    def __init__(self, before: StatesBefore, whole: int) -> None:
+    def __init__(
+        self, before: StatesBefore, whole: int, *, log_id: UUID, config_version: int
+    ) -> None:
         self._before = before
         self._mapper = EventMapper()
         self._memory = States()
         self._whole = whole
-        # The last event of each stream in the transaction that goes on.
-        self._open: dict[str, ReadEvent] = {}
-        self._microseconds = 0
+        self._log_id = log_id
+        self._config_version = config_version
+        # The state behind the last event of each stream in the transaction that goes on.
+        self._open: dict[str, tuple[int, State]] = {}
+        self._microseconds = _NO_INSTANT
 
     def fold(self, rows: Sequence[StoredEventRow], ends: Container[int]) -> RefoldResult:
         """The next page; `ends` are the last positions of the commits in it.
 
         Where the instant changes there was a commit too, whether it is noted or not.
         """
-        events: list[ReadEvent] = []
+        references = References()
         runs: dict[int, Run] = {}
         sessions: dict[int, Session] = {}
         difference: Difference | None = None
-        row = None
+        position = rows[0].position if rows else 1
+        decode, take, opened = self._mapper.event, self._memory.take, self._open
+        is_read = True
         try:
             missing = self._memory.missing((one.stream, one.version) for one in rows)
-            self._memory.put(self._before.load(missing, rows[0].position - 1 if rows else 0))
+            self._memory.put(self._before.load(missing, position - 1))
             for row in rows:
-                if row.recorded_at != self._microseconds:
-                    self._end_transaction(row.position - 1, runs, sessions)
-                    self._microseconds = row.recorded_at
-                event = self._read(row)
-                step = Step(event, *self._memory.take(*event))
-                events.append(step)
-                if step.after is not None:
-                    self._open[row.stream] = step
-                if row.position in ends:
-                    self._end_transaction(row.position, runs, sessions)
+                position, stream, version, name, number, recorded_at, event_id = row[:7]
+                if recorded_at != self._microseconds:
+                    self._end_transaction(position - 1, runs, sessions)
+                    self._microseconds = recorded_at
+                is_read = False
+                event = decode(stream, version, name, number, row.state)
+                is_read = True
+                stamp = Stamp(position, version, instant_at(recorded_at), convert(event_id, UUID))
+                _, state = take(stream, event, stamp)
+                if state is not None:
+                    opened[stream] = position, state
+                    references.add(stream, event, position, state.session_id)
+                else:
+                    self._take_configuration(stream, version)
+                    references.add(stream, event, position, self._log_id)
+                if position in ends:
+                    self._end_transaction(position, runs, sessions)
             self._shrink()
-        except _Unreadable as unreadable:
-            difference = unreadable.difference
         except VersionGap as gap:
-            assert row is not None
-            difference = Difference(row.position, "version", str(gap))
+            difference = Difference(position, "version", str(gap))
         except (CorruptHistory, AssertionError, ValueError, OverflowError) as error:
-            reason = str(error) or "it cannot be what follows"
-            text = f"the event does not fit what is on record before it: {reason[:300]}"
-            difference = Difference((row or rows[0]).position, "projection", text)
-        return RefoldResult(events, self._whole, runs, sessions, difference)
+            if is_read:
+                reason = str(error) or "it cannot be what follows"
+                text = f"the event does not fit what is on record before it: {reason[:300]}"
+                difference = Difference(position, "projection", text)
+            else:
+                text = f"its bytes are no event of the type {name}"
+                difference = Difference(position, "unreadable", text)
+        return RefoldResult(references, self._whole, runs, sessions, difference)
 
     def _end_transaction(
         self, position: int, runs: dict[int, Run], sessions: dict[int, Session]
     ) -> None:
         """What was folded up to there is whole."""
-        for (_, _, stamp), _, state in self._open.values():
+        for at, state in self._open.values():
             if isinstance(state, Run):
-                runs[stamp.position] = state
-            elif state is not None:
-                sessions[stamp.position] = state
+                runs[at] = state
+            else:
+                sessions[at] = state
         self._open.clear()
         self._whole = position
 
-    def _read(self, row: StoredEventRow) -> StreamEvent:
-        try:
-            return unfolded(self._mapper, row).at
-        except CorruptHistory:
-            text = f"its bytes are no event of the type {row.type}"
-            raise _Unreadable(Difference(row.position, "unreadable", text)) from None
+    def _take_configuration(self, stream: str, version: int) -> None:
+        """The only stream that leads to no state."""
+        if version != self._config_version + 1:
+            raise VersionGap(stream, version, self._config_version)
+        self._config_version = version
 
     def _shrink(self) -> None:
         self._before.put(self._memory.shrink())
         # Of a transaction that goes on, the log has no rows to find them again.
-        self._memory.put(one.after for one in self._open.values() if one.after is not None)
-
-
-class _Unreadable(Exception):
-    def __init__(self, difference: Difference) -> None:
-        super().__init__(difference.text)
-        self.difference = difference
+        self._memory.put(state for _, state in self._open.values())

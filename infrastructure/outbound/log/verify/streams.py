@@ -1,17 +1,15 @@
-"""The order inside of streams, and the commits by which events came."""
+"""The commits by which events came, and the stream of the configuration."""
 
 from collections.abc import Mapping, Sequence
 
 from application.ports.verifications import Difference
-from infrastructure.outbound.log.codec.binary import encode_column
+from domain.values.record import CONFIG_STREAM
 from infrastructure.outbound.log.verify.chain import Link
 from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow, one_row
 
-_PREDECESSORS = (
-    "SELECT t.at, e.position FROM unnest(%b::text[], %b::int[], %b::bigint[])"
-    " AS t (stream, version, at) LEFT JOIN events e"
-    " ON e.stream = t.stream AND e.version = t.version - 1"
+_CONFIG_VERSION = (
+    "SELECT coalesce(max(version), 0) FROM events WHERE stream = %s AND position <= %s"
 )
 _COMMITS = (
     "SELECT last_position, (extract(epoch FROM recorded_at) * 1000000)::bigint FROM commits"
@@ -25,53 +23,10 @@ _LAST_END = (
 )
 
 
-class StreamVersions:
-    """Follows the versions of streams through a range of positions."""
-
-    def __init__(self, connection: ReadConnection) -> None:
-        self._connection = connection
-        self._versions: dict[str, int] = {}
-
-    def check(self, rows: Sequence[StoredEventRow]) -> Difference | None:
-        """Each event of a stream has the version behind the one before it; the first has 1."""
-        firsts: list[StoredEventRow] = []
-        versions = self._versions
-        for row in rows:
-            known = versions.get(row.stream)
-            if known is None:
-                firsts.append(row)
-            elif row.version != known + 1:
-                text = f"{_event_label(row)} follows version {known}"
-                return first_difference((self._check_firsts(firsts), _stream_fault(row, text)))
-            versions[row.stream] = row.version
-        return self._check_firsts(firsts)
-
-    def _check_firsts(self, firsts: Sequence[StoredEventRow]) -> Difference | None:
-        """Those whose predecessor stands in front of the range."""
-        older = {row.position: row for row in firsts if row.version != 1}
-        if not older:
-            return None
-        found = self._connection.execute(
-            _PREDECESSORS,
-            [
-                encode_column("text", [row.stream for row in older.values()]),
-                encode_column("int", [row.version for row in older.values()]),
-                encode_column("bigint", list(older)),
-            ],
-        ).fetchall()
-        return first_difference(
-            _stream_fault(older[here], f"{_event_label(older[here])} has no version before it")
-            for here, predecessor in found
-            if predecessor is None or predecessor >= here
-        )
-
-
-def _event_label(row: StoredEventRow) -> str:
-    return f"version {row.version} of {row.stream[:600]}"
-
-
-def _stream_fault(row: StoredEventRow, text: str) -> Difference:
-    return Difference(row.position, "version", text)
+def config_version_at(connection: ReadConnection, position: int) -> int:
+    """The version of the configuration's stream as of a position; 0 when nothing is on record."""
+    (version,) = one_row(connection, _CONFIG_VERSION, [CONFIG_STREAM, position])
+    return int(version)
 
 
 def commits_between(connection: ReadConnection, first: int, last: int) -> dict[int, int]:
@@ -91,15 +46,21 @@ def check_commits(
 ) -> Difference | None:
     """Each commit ends where an append ends and has its instant; where the instant changes, there
     was a commit. `found` are those from the position of the link on."""
-    before: Link | StoredEventRow = link
+    position, recorded_at = link.position, link.recorded_at
+    first = position + 1
+    wrong: list[Difference] = []
     for row in rows:
-        changes = row.recorded_at != before.recorded_at and before.position > 0
-        if changes and before.position not in found:
-            text = "the commit that ended here is not in the table of commits"
-            return Difference(before.position, "commit", text)
-        at = found.get(row.position)
-        if at is not None and (at != row.recorded_at or row.append_last != row.position):
-            text = "the table of commits says of a commit what the event does not"
-            return Difference(row.position, "commit", text)
-        before = row
-    return None
+        if row.recorded_at != recorded_at:
+            if position > 0 and position not in found:
+                text = "the commit that ended here is not in the table of commits"
+                wrong.append(Difference(position, "commit", text))
+                break
+            recorded_at = row.recorded_at
+        position = row.position
+    for ended, at in found.items():
+        if first <= ended < first + len(rows):
+            row = rows[ended - first]
+            if at != row.recorded_at or row.append_last != ended:
+                text = "the table of commits says of a commit what the event does not"
+                wrong.append(Difference(ended, "commit", text))
+    return first_difference(wrong)

@@ -10,7 +10,7 @@ import pytest
 
 from domain.event_types import EVENT_TYPES
 from domain.values.record import ContentRef, Event, Fact
-from infrastructure.outbound.log.verify.contents import find_references
+from infrastructure.outbound.log.verify.references import find_references
 
 HISTORIES = Path(__file__).parents[4] / "histories"
 
