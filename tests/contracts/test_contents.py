@@ -42,8 +42,8 @@ async def test_a_text_is_found_by_its_reference(
     assert await contents.text(found) == text
     assert found.bytes == len(text.encode())
     assert found.hmac == keyed_hash(content_key_of(SESSION), text.encode())
-    row = await postgres.ask("SELECT session_id, kind, bytes, hmac FROM contents")
-    assert row == [(SESSION, "task", found.bytes, found.hmac)]
+    row = await postgres.ask("SELECT session_id, kind, bytes, body FROM contents")
+    assert row == [(SESSION, "task", found.bytes, text)]
 
 
 async def test_several_are_found_at_once_and_what_is_unknown_is_absent(

@@ -10,7 +10,7 @@ from application.projections.run_rows import RUNS, RunRow
 from application.projections.session_rows import SESSIONS, SessionRow
 from benchmarks.history.world.simulated_log import Entry
 from infrastructure.outbound.log.append.batch import Batch, StoredRow
-from infrastructure.outbound.log.append.store import PREVIEW_CHARS, row_arrays
+from infrastructure.outbound.log.append.store import row_arrays
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 
 Key = TypeVar("Key")
@@ -43,7 +43,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "chain_hash",
     ),
     "commits": ("last_position", "recorded_at"),
-    "contents": ("content_id", "session_id", "kind", "bytes", "hmac", "preview", "body"),
+    "contents": ("content_id", "session_id", "kind", "bytes", "body"),
     "content_keys": ("session_id", "key"),
     "transcript_entries": ("run_id", "sequence", "recorded_at", "kind", "body"),
     "runs": (*columns_of(RUNS), *SPAN_COLUMNS),
@@ -154,7 +154,5 @@ def _content_columns(contents: Sequence[Content]) -> Columns:
         [one.session_id for one in contents],
         [one.kind for one in contents],
         [one.ref.bytes for one in contents],
-        [one.ref.hmac for one in contents],
-        [one.text[:PREVIEW_CHARS] for one in contents],
         [one.text for one in contents],
     ]

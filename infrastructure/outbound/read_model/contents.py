@@ -10,6 +10,10 @@ from domain.values.record import ContentRef
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
+PREVIEW_CHARS = 200
+PREVIEW = f"left(body, {PREVIEW_CHARS})"
+"""The beginning of a text, as SQL."""
+
 BODIES_MAX = 16
 """How many texts one question is about: a small one must not wait for many large ones."""
 
@@ -26,7 +30,7 @@ class PostgresContents:
         self._pool = pool
         self._keys = CoalescedReads(pool, _keys)
         self._bodies = CoalescedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
-        self._previews = CoalescedReads(pool, partial(_column, "preview"))
+        self._previews = CoalescedReads(pool, partial(_column, PREVIEW))
 
     async def key(self, session_id: UUID) -> bytes | None:
         """The session's key; None when it was destroyed."""

@@ -22,6 +22,7 @@ from infrastructure.outbound.log.read.moments import Moment
 from infrastructure.outbound.log.read.past_runs import PastRun
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.read_model.contents import PREVIEW
 from infrastructure.outbound.read_model.registry import conditions_of_runs, page_of_runs
 
 _COLUMNS = (
@@ -157,7 +158,7 @@ def _parts(
     clauses, those = conditions_of_runs(rest)
     fitting = "examined"
     if words is not None:
-        fitting += _TASK.format(text=_WHOLE_TASK if words.in_whole_task else "preview")
+        fitting += _TASK.format(text=_WHOLE_TASK if words.in_whole_task else PREVIEW)
         clauses = [*clauses, *(_HAS_WORD for _ in words.words)]
         those = [*those, *words.words]
     if clauses:

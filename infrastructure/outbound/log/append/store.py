@@ -66,7 +66,6 @@ async def store_staged(connection: LogConnection, staged: Sequence[StagedFile]) 
     )
 
 
-PREVIEW_CHARS = 200
 _STATE = -3
 _EVENT_COLUMNS = {
     "position": "bigint",
@@ -96,8 +95,6 @@ CONTENT_COLUMNS = {
     "session_id": "uuid",
     "kind": "text",
     "bytes": "int",
-    "hmac": "text",
-    "preview": "text",
     "body": "text",
 }
 _RESERVATION_COLUMNS = {
@@ -319,7 +316,5 @@ def _content_arrays(contents: Sequence[Content]) -> list[list[Any]]:
         [one.session_id for one in contents],
         [one.kind for one in contents],
         [one.ref.bytes for one in contents],
-        [one.ref.hmac for one in contents],
-        [one.text[:PREVIEW_CHARS] for one in contents],
         [one.text for one in contents],
     ]

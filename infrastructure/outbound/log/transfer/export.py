@@ -9,6 +9,7 @@ from uuid import UUID
 
 import psycopg
 
+from application.log.texts import keyed_hash
 from domain.values.record import run_stream
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import FileFault, NameUnknown, UserError
@@ -55,7 +56,7 @@ WRITE_BYTES = 1024 * 1024
 # counts as, erased.
 _KEYS = "SELECT session_id, key FROM content_keys{where} ORDER BY session_id"
 _CONTENTS = (
-    "SELECT c.content_id, c.session_id, c.kind, c.hmac, c.body FROM contents c"
+    "SELECT c.content_id, c.session_id, c.kind, k.key, c.body FROM contents c"
     " JOIN content_keys k USING (session_id){where} ORDER BY c.content_id"
 )
 _OWNERS = "SELECT DISTINCT session_id FROM contents WHERE content_id = ANY(%b)"
@@ -334,8 +335,11 @@ class _LogExport:
         where, values = "", None
         if not self._is_whole:
             where, values = " WHERE c.content_id = ANY(%b)", [list(self._content_ids)]
-        for row in self._stream(_CONTENTS.format(where=where), values):
-            self._add(ContentLine(*row).line(self._source))
+        for content_id, owner, kind, key, body in self._stream(
+            _CONTENTS.format(where=where), values
+        ):
+            text_hash = keyed_hash(bytes(key), body.encode())
+            self._add(ContentLine(content_id, owner, kind, text_hash, body).line(self._source))
             self._contents += 1
             if self._contents % PAGE_EVENTS == 0:
                 self._order.on_progress("texts", 0, self._contents, 0)

@@ -34,7 +34,6 @@ from infrastructure.outbound.log.append.store import (
     INSERT_ENTRIES,
     INSERT_EVENTS,
     INSERT_KEYS,
-    PREVIEW_CHARS,
     event_columns,
 )
 from infrastructure.outbound.log.codec.binary import encode_column
@@ -345,10 +344,7 @@ def _insert_keys(connection: ReadConnection, page: Sequence[KeyLine]) -> None:
 
 
 def _insert_contents(connection: ReadConnection, page: Sequence[ContentLine]) -> None:
-    rows = [
-        (*one[:3], len(one.body.encode()), one.hmac, one.body[:PREVIEW_CHARS], one.body)
-        for one in page
-    ]
+    rows = [(*one[:3], len(one.body.encode()), one.body) for one in page]
     _insert(connection, INSERT_CONTENTS, CONTENT_COLUMNS.values(), rows)
 
 

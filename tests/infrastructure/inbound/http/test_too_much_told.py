@@ -50,7 +50,7 @@ def earlier_contents(house: House, rows: list[tuple[str, str, int]]) -> Iterator
     with psycopg.connect(conninfo, autocommit=True) as connection:
         for content_id, (kind, owner, size) in zip(ids, rows, strict=True):
             connection.execute(
-                "INSERT INTO contents VALUES (%s, %s, %s, %s, '', '', '')",
+                "INSERT INTO contents VALUES (%s, %s, %s, %s, '')",
                 [content_id, owner, kind, size],
             )
         try:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.exc import ProgrammingError
 
 import infrastructure
 from infrastructure.outbound.log.schema.connections import open_connection
-from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate
+from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate, migration_engine
 from infrastructure.outbound.log.schema.revision import (
     inspect_database,
     newest_revision,
@@ -101,6 +102,39 @@ def test_a_second_migration_changes_nothing(empty_database_url: str) -> None:
     before = _described(empty_database_url)
     assert migrate(empty_database_url) == (newest_revision(), newest_revision())
     assert _described(empty_database_url) == before
+
+
+def _migrate_to(url: str, revision: str) -> None:
+    configuration = Config()
+    configuration.set_main_option("script_location", str(scripts_folder()))
+    engine = migration_engine(url)
+    try:
+        with engine.connect() as connection:
+            configuration.attributes["connection"] = connection
+            command.upgrade(configuration, revision)
+            connection.commit()
+    finally:
+        engine.dispose()
+
+
+STORED_TEXTS = "SELECT pg_relation_filenode('contents'), ctid FROM contents"
+OLD_TEXT = (
+    "INSERT INTO contents (content_id, session_id, kind, bytes, hmac, preview, body)"
+    " VALUES (gen_random_uuid(), gen_random_uuid(), 'task', 4, repeat('0', 64), 'text', 'text')"
+)
+
+
+def test_upgrade_of_revision_2_keeps_texts_in_place(empty_database_url: str) -> None:
+    _migrate_to(empty_database_url, "2")
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(OLD_TEXT)
+        before = connection.execute(STORED_TEXTS).fetchall()
+    assert migrate(empty_database_url) == ("2", newest_revision())
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        ((_, _, *kept),) = connection.execute("SELECT * FROM contents").fetchall()
+        assert kept == ["task", 4, "text"]
+        # A table that is written anew has another file, and takes the longer, the more it holds.
+        assert connection.execute(STORED_TEXTS).fetchall() == before
 
 
 def test_a_log_has_one_head_and_no_more(database_url: str) -> None:
