@@ -6,6 +6,7 @@ and a what-if take their states from here.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
@@ -183,8 +184,8 @@ class States:
     def shrink(self) -> list[State]:
         """Forget the states that were used longest ago, but `states_max`, and return them."""
         # A dict is in the order in which `missing` and `take` put in what is used.
-        run_ids = list(self.runs)[: max(0, len(self.runs) - self._states_max)]
-        keys = list(self.sessions)[: max(0, len(self.sessions) - self._states_max)]
+        run_ids = list(islice(self.runs, max(0, len(self.runs) - self._states_max)))
+        keys = list(islice(self.sessions, max(0, len(self.sessions) - self._states_max)))
         return [*map(self.runs.pop, run_ids), *map(self.sessions.pop, keys)]
 
 

@@ -322,6 +322,6 @@ class Tail(Protocol):
         types, if any are given."""
         ...
 
-    def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:
-        """Every event behind `after`, for ever."""
+    def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:
+        """Yield every event behind `after`, for ever; those that are there together."""
         ...

@@ -26,6 +26,7 @@ LINGER_SECONDS = 0.25
 """For so long what ends together is gathered: a request for each would be most of the work."""
 
 CLOSE_SECONDS_MAX = 3.0
+_SPAN_EVENTS = frozenset((RunEnded, SpawnRefused, RunAnnounced))
 _log = logging.getLogger("spawnlog.telemetry")
 
 
@@ -62,7 +63,7 @@ class SpanExport:
     def take(self, events: Sequence[RecordedEvent]) -> None:
         """Events that this process has committed. It neither waits nor fails."""
         for envelope, event in events:
-            if isinstance(event, RunEnded | SpawnRefused | RunAnnounced):
+            if type(event) in _SPAN_EVENTS:
                 run_id = run_id_of(envelope.stream)
                 assert run_id is not None
                 is_end = not isinstance(event, RunAnnounced)

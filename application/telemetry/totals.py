@@ -70,10 +70,10 @@ class LogTotals:
         """Events that this process has committed, and the runs as they are after them."""
         for envelope, event in events:
             self.events[envelope.type] += 1
-            if isinstance(event, RunEnded):
+            if type(event) is RunEnded:
                 run_id = envelope.provenance.run_id
                 self._take_end(event, runs.get(run_id) if run_id is not None else None)
-            elif isinstance(event, SpawnRefused):
+            elif type(event) is SpawnRefused:
                 self.rules[event.rule] += 1
 
     def _take_end(self, event: RunEnded, run: Run | None) -> None:

@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from uuid import UUID
 
 from application.concurrency import tasks
 from application.concurrency.periodic import PeriodicTask
@@ -21,10 +20,9 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.dispatch import Dispatcher
 from application.execution.execute import RunExecutor
 from application.execution.external import ExternalRuns
-from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable, Tail
 from application.session.continue_session import SessionContinuation
-from application.spawn.dependencies import AwaitedRuns, DependencyWaits
+from application.spawn.dependencies import DependencyWaits
 from application.spawn.prepare import RunPreparer
 from application.workers.due import (
     DueWork,
@@ -34,28 +32,8 @@ from application.workers.due import (
     effect_work,
     wait_work,
 )
+from application.workers.reactions import Reactions, WokenWork
 from application.workers.recovery import RunRecovery
-from domain.event_types import ConfigurationActivated
-from domain.run.effects import EFFECT_TRIGGERS
-from domain.run.events import (
-    ArchiveScheduled,
-    ChildrenReported,
-    ContinuationFailed,
-    DescendantsSettled,
-    EffectRedriven,
-    MessageQueued,
-    MessagesDropped,
-    RunAnnounced,
-    RunArchived,
-    RunClaimed,
-    RunEnded,
-    RunQueued,
-    SpawnRefused,
-    StopRequested,
-    YieldRequested,
-)
-from domain.run.state import PAUSES
-from domain.session.events import ChildSettled
 
 DISPATCH_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
@@ -109,7 +87,6 @@ class Supervisor:
         self._tail = tail
         self._holder = holder
         self._lease_seconds = lease_seconds
-        self._follow_configuration = follow_configuration
         self._alive = alive
         self._running_time = RunningTime(lease_seconds)
         self._renewed = self._running_time.now()
@@ -122,7 +99,6 @@ class Supervisor:
         self._archive = archive_work(claims, workers.archiving)
         self._wait = wait_work(claims, workers.depending)
         self._continue = continuation_work(claims, workers.continuing)
-        self._awaited = AwaitedRuns()
         self._effect = effect_work(claims, workers.effects)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
         self._look = PeriodicTask(
@@ -137,7 +113,20 @@ class Supervisor:
             "unclaimed runs", workers.external.end_unclaimed, UNCLAIMED_SECONDS
         )
         self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
-        self._expected: dict[UUID | None, DueWork | PeriodicTask] = {}
+        self._reactions = Reactions(
+            WokenWork(
+                dispatch=self._dispatch,
+                announce=self._announce,
+                archive=self._archive,
+                effects=self._effect,
+                wait=self._wait,
+                continue_sessions=self._continue,
+            ),
+            workers.executing,
+            workers.preparing,
+            tail,
+            follow_configuration,
+        )
         self._following: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -202,79 +191,8 @@ class Supervisor:
     async def _follow(self) -> None:
         # A log that cannot be followed ends the server; whoever follows it says why.
         with contextlib.suppress(LogUnavailable):
-            async for recorded in self._tail.follow(after=self._tail.position):
-                try:
-                    await self._on_event(recorded)
-                except Exception:
-                    # The next event must be heeded whatever became of this one.
-                    _log.exception("event %d was not heeded", recorded.envelope.position)
-
-    async def _on_event(self, recorded: RecordedEvent) -> None:
-        run_id = recorded.envelope.provenance.run_id
-        event = recorded.event
-        if isinstance(event, RunEnded) and run_id is not None:
-            self._workers.executing.let_go(run_id)
-        if isinstance(event, (*EFFECT_TRIGGERS, EffectRedriven)):
-            run = self._tail.newest(run_id) if run_id is not None else None
-            if run is None or run.effects_at is not None:
-                self._effect.notify()
-        if self._awaited.is_met_by(recorded):
-            self._wait.notify()
-        match recorded.event:
-            case RunQueued():
-                self._expect(run_id, self._dispatch)
-            case RunClaimed():
-                self._expected.pop(run_id, None)
-            case RunEnded() if recorded.event.reason in PAUSES:
-                self._dispatch.notify()
-                self._continue.notify()
-            case RunEnded():
-                self._dispatch.notify()
-                self._expect(run_id, self._announce)
-            case ChildrenReported() | ChildSettled():
-                # A message may wait for it; only sessions that were spawned have such an event.
-                self._continue.notify()
-            case ContinuationFailed() | MessagesDropped():
-                self._continue.notify()
-                self._announce.notify()
-            case MessageQueued() if run_id is not None:
-                if recorded.event.cause == "steer":
-                    self._workers.executing.stop(run_id)
-                self._continue.notify()
-            case YieldRequested() if run_id is not None:
-                self._workers.executing.end_turn(run_id)
-            case DescendantsSettled():
-                self._announce.notify()
-            case RunAnnounced():
-                self._expect(run_id, self._archive)
-                run = self._tail.newest(run_id) if run_id is not None else None
-                if run is None or run.queue:
-                    self._continue.notify()
-            case RunArchived():
-                self._expected.pop(run_id, None)
-            case ArchiveScheduled():
-                self._archive.notify()
-            case StopRequested() if run_id is not None:
-                self._workers.executing.stop(run_id)
-                self._announce.notify()
-            case SpawnRefused() if run_id is not None:
-                self._workers.preparing.interrupt(run_id)
-            case ConfigurationActivated():
-                await self._follow_configuration(recorded.event.revision)
-            case _:
-                pass
-
-    def _expect(self, run_id: UUID | None, due: DueWork | PeriodicTask) -> None:
-        """Something is due of a run next, unless that is told in the same breath: what follows may
-        have been recorded with it."""
-        if not self._expected:
-            asyncio.get_running_loop().call_soon(self._notify_expected)
-        self._expected[run_id] = due
-
-    def _notify_expected(self) -> None:
-        for due in set(self._expected.values()):
-            due.notify()
-        self._expected.clear()
+            async for events in self._tail.follow(after=self._tail.position):
+                await self._reactions.take(events)
 
     async def _look_at_time(self) -> None:
         self._running_time.look()

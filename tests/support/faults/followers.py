@@ -21,8 +21,8 @@ class Follower:
         self._task = asyncio.create_task(self._follow(followed, after))
 
     async def _follow(self, followed: LogTail, after: int) -> None:
-        async for recorded in followed.follow(after=after):
-            self.seen.append(recorded)
+        async for events in followed.follow(after=after):
+            self.seen += events
 
     @property
     def positions(self) -> list[int]:

@@ -1,7 +1,7 @@
 """A log that grows when a test says so, for streams that are tried without a server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -76,8 +76,8 @@ class GrowingLog:
             return False
         return True
 
-    async def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:
-        """Every event behind `after`."""
+    async def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:
+        """Every event behind `after`, one by one."""
         position = after
         while True:
             async with self._news:
@@ -89,4 +89,4 @@ class GrowingLog:
                 raise self._broken
             position += 1
             self.read = position
-            yield self._events[position - 1]
+            yield self._events[position - 1 : position]

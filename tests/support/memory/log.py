@@ -173,7 +173,6 @@ class MemoryTail(LogTail):
             except Exception as error:
                 self.failure = error
                 self._recent.wake_all()
-                self._tell_growth()
                 self.on_failure(f"the log cannot be followed: {error}")
                 return
 

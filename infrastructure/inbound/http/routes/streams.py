@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 CHECKPOINT_EVENTS = 100
+FRAMES_AT_ONCE_MAX = 50
 _POSITION = re.compile("[0-9]{1,18}")
 _ENTRY_NUMBER = re.compile("[0-9]{1,9}")
 
@@ -155,25 +156,32 @@ async def event_frames(
     """Yield the frames of the events after a position until the service stops."""
     pace = pace or StreamPace()
     look_seconds = min(pace.closing_look_seconds, pace.comment_seconds)
-    events = aiter(tail.follow(after=after))
-    coming: asyncio.Future[RecordedEvent] | None = None
+    pages = aiter(tail.follow(after=after))
+    coming: asyncio.Future[Sequence[RecordedEvent]] | None = None
     spoken = time.monotonic()
     try:
         while not closing():
             if coming is None:
-                coming = asyncio.ensure_future(anext(events))
+                coming = asyncio.ensure_future(anext(pages))
                 # Most events are at hand, and a wait with a timeout takes as long as to send one.
                 await asyncio.sleep(0)
             if not coming.done():
                 await asyncio.wait((coming,), timeout=look_seconds)
-            made = None
+            page: Sequence[RecordedEvent] = ()
             if coming.done():
-                recorded, coming = coming.result(), None
+                page, coming = coming.result(), None
+            for number, recorded in enumerate(page, 1):
                 made = frames.frame(recorded)
-            if made is None and time.monotonic() - spoken >= pace.comment_seconds:
-                made = frames.pause()
-            if made is not None:
-                yield made
+                if made is not None:
+                    yield made
+                    spoken = time.monotonic()
+                if number % FRAMES_AT_ONCE_MAX == 0:
+                    # A reader that catches up must not keep the others waiting.
+                    await asyncio.sleep(0)
+                    if closing():
+                        return
+            if time.monotonic() - spoken >= pace.comment_seconds:
+                yield frames.pause()
                 spoken = time.monotonic()
     finally:
         if coming is not None:

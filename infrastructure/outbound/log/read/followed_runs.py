@@ -41,7 +41,8 @@ class FollowedRuns:
 
     def take(self, runs: Mapping[UUID, Run]) -> None:
         """Runs as they are after events that their own process has folded already."""
-        for run_id in runs:
-            self._states.runs.pop(run_id, None)
-        self._states.put(runs.values())
+        known = self._states.runs
+        for run_id, run in runs.items():
+            known.pop(run_id, None)
+            known[run_id] = run
         self._states.shrink()

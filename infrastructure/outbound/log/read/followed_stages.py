@@ -13,7 +13,7 @@ from application.log.envelope import RecordedEvent
 from application.ports.run_bars import ReachedStage
 from domain.run.events import SpawnRequested
 from domain.run.lifecycle import STAGE_REACHED_BY
-from domain.values.record import run_id_of
+from domain.values.record import RUN_PREFIX, run_stream
 
 LIVES_MAX = 2_000
 
@@ -31,42 +31,58 @@ class FollowedStages:
     """Those of the runs that something happened to last and whose first event was seen."""
 
     def __init__(self) -> None:
-        self._lives: OrderedDict[UUID, _Life] = OrderedDict()
+        self._lives: OrderedDict[str, _Life] = OrderedDict()
 
     def stages(self, run_id: UUID, until: int) -> Sequence[ReachedStage] | None:
         """The stages of a run after so many of its events, in order; None when they are not
         known."""
-        life = self._lives.get(run_id)
+        life = self._lives.get(run_stream(run_id))
         if life is None or life.version < until:
             return None
         return [stage for version, stage in life.stages if version <= until]
 
     def is_respawned(self, run_id: UUID) -> bool | None:
         """Whether another run was made from this one by now; None when that is not known."""
-        life = self._lives.get(run_id)
+        life = self._lives.get(run_stream(run_id))
         return life.is_respawned if life is not None else None
 
-    def add(self, recorded: RecordedEvent) -> None:
-        """Take the next event of the log in."""
-        envelope, event = recorded.envelope, recorded.event
-        run_id = run_id_of(envelope.stream)
-        if run_id is None:
-            return
-        if isinstance(event, SpawnRequested) and event.respawn is not None:
-            earlier = self._lives.get(event.respawn.run_id)
-            if earlier is not None:
-                earlier.is_respawned = True
-        life = self._lives.get(run_id) or _Life()
-        if life.version + 1 != envelope.version:
-            # Its beginning was not seen.
-            self._lives.pop(run_id, None)
-            return
-        life.version = envelope.version
-        stage = STAGE_REACHED_BY.get(envelope.type)
-        if stage is not None:
-            reached = ReachedStage(stage, envelope.position, envelope.recorded_at)
-            life.stages.append((envelope.version, reached))
-        self._lives[run_id] = life
-        self._lives.move_to_end(run_id)
+    def add(self, events: Sequence[RecordedEvent]) -> None:
+        """Take the next events of the log in."""
+        stream, life = "", None
+        for envelope, event in events:
+            if envelope.stream != stream:
+                stream = envelope.stream
+                life = self._life_of(stream)
+            if life is None:
+                continue
+            life.version += 1
+            if life.version != envelope.version:
+                # Its beginning was not seen.
+                del self._lives[stream]
+                life = None
+                continue
+            stage = STAGE_REACHED_BY.get(envelope.type)
+            if stage is not None:
+                reached = ReachedStage(stage, envelope.position, envelope.recorded_at)
+                life.stages.append((envelope.version, reached))
+            if type(event) is SpawnRequested and event.respawn is not None:
+                self._note_respawn(event.respawn.run_id)
         while len(self._lives) > LIVES_MAX:
             self._lives.popitem(last=False)
+
+    def _life_of(self, stream: str) -> _Life | None:
+        """Return the life of a run, now the one that something happened to last; None for the
+        stream of a session."""
+        if not stream.startswith(RUN_PREFIX):
+            return None
+        life = self._lives.get(stream)
+        if life is None:
+            life = self._lives[stream] = _Life()
+        else:
+            self._lives.move_to_end(stream)
+        return life
+
+    def _note_respawn(self, earlier_id: UUID) -> None:
+        earlier = self._lives.get(run_stream(earlier_id))
+        if earlier is not None:
+            earlier.is_respawned = True

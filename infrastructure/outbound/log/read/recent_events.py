@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -19,7 +19,7 @@ class RecentEvents:
 
     def __init__(self) -> None:
         self._events: deque[RecordedEvent] = deque(maxlen=RECENT_EVENTS_MAX)
-        self._by_run: dict[UUID | None, dict[asyncio.Event, frozenset[str]]] = {}
+        self._waiters: dict[UUID | None, dict[asyncio.Future[None], frozenset[str]]] = {}
 
     @property
     def first_position(self) -> int | None:
@@ -32,19 +32,24 @@ class RecentEvents:
         return self._events[-1].envelope.chain_hash if self._events else None
 
     def wake_all(self) -> None:
-        """Everybody who waits may look again."""
-        for waiters in self._by_run.values():
+        """Wake all who wait, so that they look again."""
+        for waiters in self._waiters.values():
             for waiter in waiters:
-                waiter.set()
+                _wake(waiter)
 
-    def add(self, recorded: RecordedEvent) -> None:
-        """Take the next event, and wake those who wait for it."""
-        self._events.append(recorded)
-        # A set, because those of no run are those of any run as well.
-        for run_id in {recorded.envelope.provenance.run_id, None}:
-            for waiter, types in self._by_run.get(run_id, {}).items():
-                if not types or recorded.envelope.type in types:
-                    waiter.set()
+    def add(self, events: Sequence[RecordedEvent]) -> None:
+        """Take the next events, and wake those who wait for one of them."""
+        self._events.extend(events)
+        if not self._waiters:
+            return
+        of_any_run = self._waiters.get(None, {})
+        for envelope, _ in events:
+            run_id = envelope.provenance.run_id
+            of_run = self._waiters.get(run_id, {}) if run_id is not None else {}
+            for waiters in (of_run, of_any_run):
+                for waiter, types in waiters.items():
+                    if not types or envelope.type in types:
+                        _wake(waiter)
 
     def recorded_at(self, position: int) -> datetime | None:
         """When the event at a position was recorded; None when it is not held."""
@@ -80,22 +85,30 @@ class RecentEvents:
         return False
 
     @contextmanager
-    def waiting(self, run_ids: Collection[UUID], types: Collection[str]) -> Iterator[asyncio.Event]:
-        """What is set by the next event (of those runs, of those types, if any)."""
-        event, wanted = asyncio.Event(), frozenset(types)
+    def waiting(
+        self, run_ids: Collection[UUID] = (), types: Collection[str] = ()
+    ) -> Iterator[asyncio.Future[None]]:
+        """Yield a future that the next event resolves (of those runs, of those types, if any)."""
+        waiter = asyncio.get_running_loop().create_future()
+        wanted = frozenset(types)
         awaited: frozenset[UUID | None] = frozenset(run_ids or (None,))
         for run_id in awaited:
-            self._by_run.setdefault(run_id, {})[event] = wanted
+            self._waiters.setdefault(run_id, {})[waiter] = wanted
         try:
-            yield event
+            yield waiter
         finally:
             for run_id in awaited:
-                waiters = self._by_run[run_id]
-                del waiters[event]
+                waiters = self._waiters[run_id]
+                del waiters[waiter]
                 if not waiters:
-                    del self._by_run[run_id]
+                    del self._waiters[run_id]
 
     @property
     def waited_for(self) -> frozenset[UUID | None]:
         """The runs that somebody waits for; None for any run."""
-        return frozenset(self._by_run)
+        return frozenset(self._waiters)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

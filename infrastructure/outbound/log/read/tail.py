@@ -95,7 +95,6 @@ class LogTail:
         self._recent = RecentEvents()
         self._followed = FollowedRuns()
         self._stages = FollowedStages()
-        self._grown = asyncio.Event()
         self._hint = asyncio.Event()
         self._connection: LogConnection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -186,14 +185,14 @@ class LogTail:
         self._must_go_on()
         if not run_ids and not types:
             return await self._grown_beyond(after, timeout_seconds)
-        with self._recent.waiting(run_ids, types) as event:
+        with self._recent.waiting(run_ids, types) as woken:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     if self._recent.has(run_ids, after, types):
                         return True
                     if await self._had_event_of(run_ids, after, types):
                         return True
-                    await event.wait()
+                    await woken
                     self._must_go_on()
             except TimeoutError:
                 return False
@@ -219,18 +218,16 @@ class LogTail:
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self._position <= after:
-                    await self._next_growth()
+                    with self._recent.waiting() as woken:
+                        await woken
                     self._must_go_on()
         except TimeoutError:
             return False
         return True
 
-    async def _next_growth(self) -> None:
-        grown = self._grown
-        await grown.wait()
-
-    async def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:
-        """Every event behind `after`, from memory where it is still there, else from the log."""
+    async def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:
+        """Yield every event behind `after`, those that are there together: from memory where they
+        are still there, else from the log."""
         position = after
         while True:
             self._must_go_on()
@@ -238,9 +235,9 @@ class LogTail:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
             events = self._recent.behind(position) or await self._read(position, limit=PAGE_EVENTS)
-            for event in events:
-                yield event
-            position = events[-1].envelope.position if events else position
+            if events:
+                yield events
+                position = events[-1].envelope.position
 
     async def _read(
         self,
@@ -286,7 +283,6 @@ class LogTail:
                 self.failure = error
                 _log.exception("the tail stops: it cannot read the log")
                 self._recent.wake_all()
-                self._tell_growth()
                 self.on_failure(f"the log cannot be followed: {error}")
                 return
 
@@ -315,19 +311,19 @@ class LogTail:
 
     def _note(self, events: Sequence[RecordedEvent]) -> None:
         """Take new events in, in order, and wake those who wait for them."""
+        next_position = self._position + 1
         for event in events:
-            if event.envelope.position != self._position + 1:
-                raise LogHasGap(f"position {self._position + 1} is missing from the log")
-            self._position = event.envelope.position
-            self._recent.add(event)
-            self._stages.add(event)
-        if events:
-            self.clock.note_recorded(events[-1].envelope.recorded_at)
-            self._tell_growth()
-
-    def _tell_growth(self) -> None:
-        grown, self._grown = self._grown, asyncio.Event()
-        grown.set()
+            if event.envelope.position != next_position:
+                break
+            next_position += 1
+        taken = events[: next_position - self._position - 1]
+        if taken:
+            self._position = next_position - 1
+            self.clock.note_recorded(taken[-1].envelope.recorded_at)
+            self._stages.add(taken)
+            self._recent.add(taken)
+        if len(taken) < len(events):
+            raise LogHasGap(f"position {next_position} is missing from the log")
 
     async def _listen_on(self) -> None:
         while True:
