@@ -1,6 +1,7 @@
-"""Writes the command line's description of the operations. `make docs` runs it.
+"""Writes the command line's description of the operations, and the help of other commands.
 
-It is plain data, because help is printed without models and without a client.
+`make docs` runs it. It is plain data, because help is printed without models, without a client and
+without the functions that run commands.
 """
 
 import inspect
@@ -8,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
@@ -18,9 +18,11 @@ from application.operations import OPERATIONS
 from application.queries.command import PATHS, USUAL, Column, Command, Option
 from application.queries.operation import PATH_NAME, Operation
 from domain.values.moments import MOMENT_FORMS
+from infrastructure.inbound.command_line.client.command_table import FUNCTIONS
+from infrastructure.inbound.command_line.client.deferred import load
+from infrastructure.inbound.command_line.client.recorded import HELP as RECORDED_HELP
+from infrastructure.inbound.command_line.client.recorded import OPERATIONS as RECORDED_OPERATIONS
 
-ROOT = Path(__file__).parents[3]
-DESCRIPTION = ROOT / "infrastructure" / "inbound" / "command_line" / "operations.json"
 CHOICES_OFFERED_MAX = 5
 CHOICES_NAMED_MAX = 12
 MAXIMUM_SHOWN = 2**31 - 1
@@ -35,6 +37,15 @@ def description() -> str:
         row.name: _described(row) for row in OPERATIONS if isinstance(row.command, Command)
     }
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
+def help_of_functions() -> str:
+    """Return the text of the record of what each function does that runs a command."""
+    about = {
+        words: str(inspect.getdoc(load(place))).partition("\n\n")[0].replace("\n", " ")
+        for words, place in FUNCTIONS.items()
+    }
+    return json.dumps(about, indent=1, ensure_ascii=False) + "\n"
 
 
 def _described(row: Operation) -> Json:
@@ -238,4 +249,5 @@ def _in_words_of_commands(text: str, flags: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    DESCRIPTION.write_text(description(), "utf-8")
+    RECORDED_OPERATIONS.write_text(description(), "utf-8")
+    RECORDED_HELP.write_text(help_of_functions(), "utf-8")

@@ -5,7 +5,9 @@ from difflib import get_close_matches
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+
+from infrastructure.inbound.command_line.client.deferred import DeferredCommand, DeferredCommands
 
 # Its base is the error of a wrong command line, whichever library Typer has it from.
 UsageError: Any = typer.BadParameter.__base__
@@ -37,7 +39,30 @@ _OPTION_SYNONYMS: Mapping[str, Sequence[str]] = {
 
 
 class CommandGroup(TyperGroup):
-    """A group that proposes what was meant by a word that is none of its commands."""
+    """A group that proposes what was meant by a word that is none of its commands.
+
+    It imports a command when the command is called, and lists its commands without them.
+    """
+
+    def __init__(self, *, deferred: Mapping[str, DeferredCommand], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._deferred = deferred
+        vars(self)["commands"] = DeferredCommands(deferred)
+
+    def list_commands(self, _: Any) -> list[str]:
+        """Return the names of the commands in their order."""
+        return list(self._deferred)
+
+    def format_commands(self, _: Any, formatter: Any) -> None:
+        """Write the list of commands, each with the first sentence of its help."""
+        cells = formatter.width - 6 - max(map(len, self._deferred))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, TyperCommand(name, help=one.help).get_short_help_str(cells))
+                    for name, one in self._deferred.items()
+                ]
+            )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command of the first word. UsageError with suggestions if there is none."""

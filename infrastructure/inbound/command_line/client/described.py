@@ -4,7 +4,6 @@ Help is printed from it without a model, a server or a client.
 """
 
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from infrastructure.inbound.command_line.client.arguments import (
     read_text_argument,
     session_named,
 )
+from infrastructure.inbound.command_line.client.recorded import OPERATIONS, recorded
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import Column
 from infrastructure.inbound.command_line.display.output import JsonObject
@@ -31,9 +31,6 @@ from spawnlog.core.request import path_of
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
-
-_DESCRIPTION = Path(__file__).parents[1] / "operations.json"
-
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "duration": duration_seconds,
@@ -186,8 +183,7 @@ class DescribedOperation:
 @cache
 def described_operations() -> Mapping[str, DescribedOperation]:
     """Return all operations that the command line knows, by name."""
-    found = json.loads(_DESCRIPTION.read_bytes())
-    return {name: _operation(name, members) for name, members in found.items()}
+    return {name: _operation(name, members) for name, members in recorded(OPERATIONS).items()}
 
 
 def option_of(operation: str, parameter: str) -> Any:

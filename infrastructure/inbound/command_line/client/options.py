@@ -9,7 +9,8 @@ import typer
 
 from infrastructure.contract.operations import ServeOptions
 from infrastructure.inbound.command_line.client.described import option_of
-from infrastructure.inbound.command_line.display.output import Output
+from infrastructure.inbound.command_line.client.global_options import DataDir, OutputOption, Url
+from infrastructure.inbound.command_line.display.output_form import Output
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
@@ -17,29 +18,6 @@ if TYPE_CHECKING:
 
 SETTINGS_OF_ADDRESS = "--url or SPAWNLOG_URL, --data-dir or SPAWNLOG_DATA_DIR"
 
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        help="Address of the server. [env: SPAWNLOG_URL]",
-        show_default=False,
-    ),
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        help="Data directory of the server: its token and address are read there. "
-        "[env: SPAWNLOG_DATA_DIR]",
-        show_default=False,
-    ),
-]
-OutputOption = Annotated[
-    Output,
-    typer.Option("--output", "-o", help="A table, one JSON or YAML document, or JSON lines."),
-]
 RunName = Annotated[str, option_of("getRun", "runId")]
 AsOfOption = Annotated[str | None, option_of("getRun", "at")]
 SessionName = Annotated[str, option_of("getSession", "key")]

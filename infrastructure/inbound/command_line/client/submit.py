@@ -22,12 +22,12 @@ from infrastructure.inbound.command_line.display.failures import (
 from infrastructure.inbound.command_line.display.forms import short_id
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_block,
     print_fields,
     print_note,
     print_object,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_duration
 from spawnlog.core.request import path_of

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infrastructure.inbound.command_line.client.described import is_typed
-from infrastructure.inbound.command_line.client.options import (
-    ApiOptions,
-    ApiPlace,
-    AsOfOption,
-    OutputOption,
-)
+from infrastructure.inbound.command_line.client.global_options import OutputOption
+from infrastructure.inbound.command_line.client.options import ApiOptions, ApiPlace, AsOfOption
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_document,
     print_json_line,
     print_note,
     print_object,
     print_table,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from infrastructure.inbound.command_line.client.deferred import load
 from infrastructure.inbound.command_line.client.described import (
     DescribedOperation,
     Given,
@@ -16,28 +17,40 @@ from infrastructure.inbound.command_line.display.forms import print_described, t
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
-    Output,
     print_listing,
     print_note,
     print_object,
     print_yaml,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 
 DIFFERS = 1
 _PLACE = "place"
+DISPLAYS: Mapping[str, str] = {
+    "listLanes": "display.lanes:print_lanes",
+    "getRun": "display.run:print_run_texts",
+    "listRunEvents": "display.run_records:print_run_events",
+    "getRunPrompt": "display.run_records:print_prompt",
+    "explainRun": "display.run_records:print_explanation",
+    "compareRuns": "display.comparison:print_comparison",
+    "countEvents": "display.histogram:print_histogram",
+    "getSession": "display.session:print_session_runs",
+    "getSharedContext": "display.session:print_shared_context",
+    "getLogHead": "display.verifications:print_verifications",
+}
+"""Where the function is that prints an answer for a person, after its fields or in place of a
+table, by operation."""
 Display = Callable[[Any], None]
-"""Prints an answer, or a listing, for a person."""
 
 
-def derived_command(
-    operation: DescribedOperation, display: Display | None = None
-) -> Callable[..., None]:
-    """Return the command of an operation. `display` prints its answer for a person, after its
-    fields, or in place of a table."""
+def derived_function(operation: DescribedOperation) -> Callable[..., None]:
+    """Return the function that runs the command of an operation."""
 
     def run(given: Given, *, api: ApiOptions) -> None:
+        place = DISPLAYS.get(operation.name)
+        display = None if place is None else load(place)
         if operation.paged:
             _list(operation, given, api, display)
         else:

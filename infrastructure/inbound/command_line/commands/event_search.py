@@ -11,7 +11,6 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed, 
 from infrastructure.inbound.command_line.display.forms import assignments, table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     note_more,
     print_document,
     print_fields,
@@ -19,6 +18,7 @@ from infrastructure.inbound.command_line.display.output import (
     print_note,
     print_table,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.progress import show_search_progress
 from infrastructure.inbound.command_line.display.times import format_instant

@@ -16,11 +16,11 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import short_id, table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_json_line,
     print_listing,
     print_note,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_instant
 

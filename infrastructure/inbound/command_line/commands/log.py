@@ -19,16 +19,11 @@ from infrastructure.contract.operations import (
     VerifyOptions,
     VerifyReport,
 )
-from infrastructure.inbound.command_line.client.options import (
-    HomeOptions,
-    OutputOption,
-)
+from infrastructure.inbound.command_line.client.global_options import OutputOption
+from infrastructure.inbound.command_line.client.options import HomeOptions
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound, RunFailed
-from infrastructure.inbound.command_line.display.output import (
-    Output,
-    print_note,
-    print_object,
-)
+from infrastructure.inbound.command_line.display.output import print_note, print_object
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.progress import (
     show_rebuild_progress,

@@ -5,21 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from infrastructure.inbound.command_line.client.arguments import read_text_argument
-from infrastructure.inbound.command_line.client.options import (
-    ConfigFile,
-    HomeDir,
-    OutputOption,
-    RequesterOption,
-)
+from infrastructure.inbound.command_line.client.global_options import OutputOption
+from infrastructure.inbound.command_line.client.options import ConfigFile, HomeDir, RequesterOption
 from infrastructure.inbound.command_line.display.failures import RunFailed
 from infrastructure.inbound.command_line.display.output import (
-    Output,
     print_block,
     print_fields,
     print_note,
     print_object,
     print_table,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 

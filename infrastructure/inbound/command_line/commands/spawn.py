@@ -26,12 +26,12 @@ from infrastructure.inbound.command_line.display.failures import (
 )
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_fields,
     print_note,
     print_object,
     print_table,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.run import attachments_summary
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from infrastructure.inbound.command_line.client.options import ApiOptions, OutputOption
+from infrastructure.inbound.command_line.client.global_options import OutputOption
+from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.failures import RequestRefused, Unreachable
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     print_fields,
     print_object,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.times import format_instant
 
 if TYPE_CHECKING:

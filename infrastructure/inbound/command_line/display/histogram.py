@@ -2,12 +2,8 @@
 
 import sys
 
-from infrastructure.inbound.command_line.display.output import (
-    JsonObject,
-    Listing,
-    Output,
-    print_listing,
-)
+from infrastructure.inbound.command_line.display.output import JsonObject, Listing, print_listing
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.session_tree import signs_for
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant

@@ -4,9 +4,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, table_lines
 from infrastructure.inbound.command_line.display.yaml_text import yaml_lines
@@ -29,15 +29,6 @@ class Listing:
     next_after: int | str | None = None
     next_before: int | None = None
     next_cursor: str | None = None
-
-
-class Output(StrEnum):
-    """How an answer is printed: a table or YAML for a person, or JSON for a program."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    YAML = "yaml"
 
 
 def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:

@@ -4,12 +4,12 @@ from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
-    Output,
     print_block,
     print_listing,
     print_note,
     print_table,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset

@@ -13,21 +13,50 @@ from tests.support.servers.recorded_api import RecordedApi, Reply
 PROJECT = Path(__file__).resolve().parents[4]
 COMMAND = [sys.executable, "-m", "infrastructure.inbound.command_line.main"]
 RUN = "11111111-0000-4000-8000-000000000001"
+COMMANDS = "infrastructure.inbound.command_line.commands"
+OF_SERVERS = {"fastapi", "mcp", "msgspec", "psycopg", "sqlalchemy", "starlette", "uvicorn"}
+OF_REQUESTS = {"httpx2", "rich", "spawnlog.client"}
 
 pytestmark = pytest.mark.server
 
 
-def test_help_loads_neither_a_server_nor_a_client() -> None:
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules of a process that ran the command."""
     program = (
-        "import sys\n"
+        "import contextlib, io, sys\n"
         "from infrastructure.inbound.command_line.main import app\n"
-        "heavy = {'httpx2', 'rich', 'pydantic', 'psycopg', 'fastapi', 'uvicorn', 'sqlalchemy'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    app(sys.argv[1:], prog_name='spawnlog')\n"
+        "print(*sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout == "[]\n"
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("config", "--help")])
+def test_list_of_commands_loads_no_command(arguments: tuple[str, ...]) -> None:
+    loaded = loaded_by(*arguments)
+    # Typer reads the options before a group with models.
+    assert not loaded & (
+        OF_SERVERS | OF_REQUESTS | ({"pydantic"} if len(arguments) == 1 else set())
+    )
+    assert [one for one in loaded if one.startswith(f"{COMMANDS}.")] == []
+
+
+def test_command_loads_no_other_command(api: RecordedApi) -> None:
+    api.on("GET", "/v1/runs", Reply({"items": []}))
+    loaded = loaded_by("run", "list", "--url", api.url)
+    assert not loaded & OF_SERVERS
+    assert {one for one in loaded if one.startswith(f"{COMMANDS}.")} == {
+        f"{COMMANDS}.derived",
+        f"{COMMANDS}.make_command",
+    }
 
 
 def test_the_module_runs_as_the_command() -> None:

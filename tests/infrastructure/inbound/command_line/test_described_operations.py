@@ -8,14 +8,21 @@ import pytest
 from application.operations import OPERATIONS
 from application.queries.command import Command
 from application.queries.operation import Operation
+from infrastructure.inbound.command_line.client.deferred import load
 from infrastructure.inbound.command_line.client.described import described_operations
-from infrastructure.inbound.command_line.main import DISPLAYS
-from tests.support.command_line.describe import DESCRIPTION, description
+from infrastructure.inbound.command_line.client.recorded import HELP
+from infrastructure.inbound.command_line.client.recorded import OPERATIONS as RECORDED
+from infrastructure.inbound.command_line.commands.derived import DISPLAYS
+from tests.support.command_line.describe import description, help_of_functions
 from tests.support.command_line.reference import commands
 
 
 def test_description_is_current() -> None:
-    assert DESCRIPTION.read_text("utf-8") == description(), "write it anew: make docs"
+    assert RECORDED.read_text("utf-8") == description(), "write it anew: make docs"
+
+
+def test_help_of_functions_is_current() -> None:
+    assert HELP.read_text("utf-8") == help_of_functions(), "write it anew: make docs"
 
 
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
@@ -29,6 +36,7 @@ def test_operation_has_command_or_reason(row: Operation) -> None:
 def test_displays_are_of_derived_commands() -> None:
     derived = {one.name for one in described_operations().values() if not one.by_hand}
     assert set(DISPLAYS) <= derived
+    assert all(callable(load(place)) for place in DISPLAYS.values())
 
 
 @pytest.mark.parametrize("words", commands())

@@ -17,13 +17,13 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.forms import table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
-    Output,
     note_more,
     print_document,
     print_json_line,
     print_note,
     print_table,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.patches import changes_text
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of

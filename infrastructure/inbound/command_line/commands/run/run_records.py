@@ -11,13 +11,13 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
-    Output,
     note_more,
     print_block,
     print_json_line,
     print_listing,
     print_note,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line, text_of
 from infrastructure.inbound.command_line.display.tables import Item
 from infrastructure.inbound.command_line.display.times import format_instant

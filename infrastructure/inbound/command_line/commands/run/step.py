@@ -15,7 +15,8 @@ from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, RunName
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
-from infrastructure.inbound.command_line.display.output import JsonObject, Output, print_object
+from infrastructure.inbound.command_line.display.output import JsonObject, print_object
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.walk import (
     HELP,

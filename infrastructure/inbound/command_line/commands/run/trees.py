@@ -10,11 +10,11 @@ from infrastructure.inbound.command_line.client.options import (
 )
 from infrastructure.inbound.command_line.display.failures import NotFound
 from infrastructure.inbound.command_line.display.output import (
-    Output,
     print_document,
     print_json_line,
     print_note,
 )
+from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.session_tree import flat_nodes, print_session_tree
 from spawnlog.core.request import path_of

@@ -1,0 +1,48 @@
+"""Commands that are imported when they are called. A list of commands imports none of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+PACKAGE = "infrastructure.inbound.command_line"
+
+
+def load(place: str) -> Any:
+    """Import and return the object at a place of the command line, such as
+    `commands.serve:serve`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"{PACKAGE}.{module}"), name)
+
+
+class DeferredCommand(NamedTuple):
+    """A command before it is imported.
+
+    Attributes:
+        help: What the command does. Its first sentence is shown in a list of commands.
+        make: Imports the command and returns it, as Typer knows it.
+    """
+
+    help: str
+    make: Callable[[], Any]
+
+
+class DeferredCommands(Mapping[str, Any]):
+    """The commands of a group by name. Each is made when it is first asked for."""
+
+    def __init__(self, deferred: Mapping[str, DeferredCommand]) -> None:
+        self._deferred = deferred
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._deferred[name].make()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._deferred
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._deferred)
+
+    def __len__(self) -> int:
+        return len(self._deferred)
