@@ -23,7 +23,7 @@ from tests.support.servers.running_log import running_on
 pytestmark = [pytest.mark.server, pytest.mark.nightly]
 
 EVENTS = 12_001
-SEED = 8
+SEED = 11
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
 COMMAND = (sys.executable, "-m", "infrastructure.inbound.command_line.main")
 RULES = "SELECT DISTINCT state::json -> 'refusal' ->> 'rule' FROM runs WHERE stage = 'refused'"

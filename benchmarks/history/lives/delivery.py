@@ -33,7 +33,7 @@ def announced(society: Society, child: Child, run: Run) -> Life[None]:
     yield Wait(0.02)
     run = society.log.runs[run.run_id]
     text_store = child.text_store(society)
-    command = _announcement(child, run, text_store)
+    command = _announcement(society, child, run, text_store)
     yield from ask(commanded(society, run, (command,), text_store))
 
 
@@ -52,7 +52,7 @@ def _woken_in_vain(society: Society, child: Child, run: Run) -> Life[None]:
         yield from ask(commanded(society, run, (failed,), text_store))
 
 
-def _announcement(child: Child, run: Run, text_store: TextStore) -> AnnounceRun:
+def _announcement(society: Society, child: Child, run: Run, text_store: TextStore) -> AnnounceRun:
     outcome = run.outcome or "unknown"
     disposition, reason = disposition_of(run)
     text = None
@@ -77,7 +77,7 @@ def _announcement(child: Child, run: Run, text_store: TextStore) -> AnnounceRun:
         status=status_of(outcome),
         text=text_store.store("announcement", text) if text else None,
         pending_descendants=0,
-        webhooks=webhooks_of(child) if text else (),
+        webhooks=webhooks_of(society, child, run) if text else (),
     )
 
 

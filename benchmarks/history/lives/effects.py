@@ -1,10 +1,19 @@
 """What is made or told outside the log for a few children, how that fails, and how it is unmade."""
 
 from application.log.texts import TextStore
+from application.steps.thread_binding import SPARE_SECONDS
 from benchmarks.history.lives.requests import Child, commanded
+from benchmarks.history.world.configuration import (
+    EFFECT_ATTEMPTS_MAX,
+    EFFECT_RETRY_SECONDS_MAX,
+    GATEWAY,
+)
 from benchmarks.history.world.fates import Fate
 from benchmarks.history.world.scheduler import Life, Wait, ask
 from benchmarks.history.world.society import OPERATOR, Society
+from domain.context.attachment_manifest import relative_dir
+from domain.context.thread_binding import merge_origins, origin_text
+from domain.delivery.webhook import receivers
 from domain.run.commands import (
     BeginStep,
     ConfirmEffect,
@@ -19,21 +28,71 @@ from domain.run.facts import HOOK_ORDER, Effect, EffectKind, HookName
 from domain.run.state import Run
 
 LIMIT_SECONDS = 5.0
-FILES = frozenset({Fate.FILES, Fate.FILES_NOT_WRITTEN})
+STEP_SECONDS = 0.02
 _NOT_WRITTEN = "attachments_materialization_failed (No space left on device)"
 _NOT_REMOVED = "the attachments cannot be removed: Device or resource busy"
 
 
 def stepped(
-    society: Society, child: Child, run: Run, before: tuple[RunCommand, ...], folder: str
+    society: Society,
+    child: Child,
+    run: Run,
+    before: tuple[RunCommand, ...],
+    folder: str,
+    text_store: TextStore,
 ) -> Life[tuple[Run, tuple[RunCommand, ...]]]:
-    """The run after its folder is made and its files are written, or not; and the commands that
-    come before what follows, the last of `before` being the start of the preparation."""
-    if child.fate not in FILES:
-        return run, before
-    *others, start = before
-    assert isinstance(start, StartPreparation)
-    begun = start.changed({"steps": ("workspace", "attachments")})
+    """Take the steps of the preparation, but for what came of the last one.
+
+    Returns:
+        The run then, and the commands that come before what follows, the last of `before` being
+        the start of the preparation. Their texts are in `text_store`.
+    """
+    steps = _steps(society, child, run, folder, text_store)
+    if steps:
+        *others, start = before
+        assert isinstance(start, StartPreparation)
+        before = (*others, start.changed({"steps": tuple(begin.step for begin, _ in steps)}))
+    for begin, take in steps:
+        begun = commanded(society, run, (*before, begin), child.text_store(society))
+        run = (yield from ask(begun)).runs[run.run_id]
+        yield Wait(STEP_SECONDS)
+        before = (take,)
+    return run, before
+
+
+def _steps(
+    society: Society, child: Child, run: Run, folder: str, text_store: TextStore
+) -> list[tuple[BeginStep, TakeStep]]:
+    if run.thread:
+        return [_thread_bound(society, child, run, text_store)]
+    return _files_written(run, folder) if run.attachments is not None else []
+
+
+def _thread_bound(
+    society: Society, child: Child, run: Run, text_store: TextStore
+) -> tuple[BeginStep, TakeStep]:
+    hook = society.pinned.configuration.spawnlog.hooks.subagent_spawning
+    assert hook is not None
+    thread = {"threadId": f"thread-{run.run_id.hex[-8:]}"}
+    origin = origin_text(merge_origins(thread, child.origin))
+    assert origin is not None
+    begin = BeginStep(
+        epoch=run.epoch,
+        step="thread_binding",
+        limit_seconds=hook.timeout_seconds + SPARE_SECONDS,
+    )
+    take = TakeStep(
+        epoch=run.epoch,
+        step="thread_binding",
+        outcome="bound",
+        can_undo=True,
+        origin=text_store.store("origin", origin),
+    )
+    return begin, take
+
+
+def _files_written(run: Run, folder: str) -> list[tuple[BeginStep, TakeStep]]:
+    assert run.attachments is not None
     workspace = BeginStep(
         epoch=run.epoch,
         step="workspace",
@@ -41,27 +100,23 @@ def stepped(
         root="/workspaces",
         relative=folder,
     )
-    text_store = child.text_store(society)
-    run = (yield from ask(commanded(society, run, (*others, begun, workspace), text_store))).runs[
-        run.run_id
-    ]
-    yield Wait(0.01)
     attachments = BeginStep(
         epoch=run.epoch,
         step="attachments",
         limit_seconds=LIMIT_SECONDS,
         root=f"/workspaces/{folder}",
-        relative=f".openclaw/attachments/{run.run_id}",
+        relative=relative_dir(run.run_id),
+    )
+    written = TakeStep(
+        epoch=run.epoch,
+        step="attachments",
+        outcome="written",
+        manifest=run.attachments.manifest,
+        file_count=run.attachments.count,
+        total_bytes=run.attachments.total_bytes,
     )
     made = TakeStep(epoch=run.epoch, step="workspace", outcome="made")
-    run = (yield from ask(commanded(society, run, (made, attachments)))).runs[run.run_id]
-    yield Wait(0.02)
-    count = society.random.randint(1, 4)
-    size = count * society.random.randint(200, 20_000)
-    written = TakeStep(
-        epoch=run.epoch, step="attachments", outcome="written", file_count=count, total_bytes=size
-    )
-    return run, (written,)
+    return [(workspace, made), (attachments, written)]
 
 
 def not_written(child: Child, run: Run, text_store: TextStore) -> RefuseSpawn | None:
@@ -95,23 +150,14 @@ def _due(run: Run, kind: EffectKind) -> Effect | None:
     return next((one for one in run.effects_of(kind) if one.due_at is not None), None)
 
 
-ATTEMPTS_MAX = 3
-RETRY_SECONDS_MAX = 300
 TELLING_SECONDS = 0.03
-FAILURES: dict[Fate, dict[str, int]] = {
-    Fate.HEARD: {},
-    Fate.BOUND: {},
-    Fate.UNHEARD: {"subagentSpawned": 1, "subagentEnded": ATTEMPTS_MAX},
-}
-"""At how many attempts a hook fails, of those fates in which there are hooks. One that a message
-goes on with tells what is left at the first attempt."""
-
 _ERROR = "the hook answered HTTP 503"
 
 
-def hooks_of(child: Child) -> tuple[HookName, ...]:
-    """The hooks that are told of the child's run."""
-    return HOOK_ORDER if child.fate in FAILURES else ()
+def hooks_of(society: Society) -> tuple[HookName, ...]:
+    """Return the hooks that are called for each run."""
+    configured = society.pinned.configuration.spawnlog.hooks.configured
+    return tuple(one for one in HOOK_ORDER if one in configured)
 
 
 def told(society: Society, child: Child, run: Run) -> Life[None]:
@@ -128,53 +174,57 @@ def told(society: Society, child: Child, run: Run) -> Life[None]:
 
 def _outcome(child: Child, effect: Effect, text_store: TextStore) -> RunCommand:
     attempt = effect.attempts + 1
-    if attempt > FAILURES.get(child.fate, {}).get(effect.name, 0):
+    # Each attempt fails for a run that nobody hears.
+    if child.fate is not Fate.UNHEARD:
         return ConfirmEffect(kind="hook", name=effect.name, status_code=204)
     return NoteEffectFailure(
         kind="hook",
         name=effect.name,
         attempt=attempt,
         error=text_store.store("hookError", _ERROR),
-        attempts_max=ATTEMPTS_MAX,
-        retry_seconds_max=RETRY_SECONDS_MAX,
+        attempts_max=EFFECT_ATTEMPTS_MAX,
+        retry_seconds_max=EFFECT_RETRY_SECONDS_MAX,
     )
 
 
-WEBHOOK = "gateway"
 _REFUSED = "the webhook answered HTTP 503"
 _REDRIVEN = "the gateway is back"
 
 
-def webhooks_of(child: Child) -> tuple[str, ...]:
-    """The webhooks that are sent the child's announcement."""
-    return (WEBHOOK,) if child.fate in FAILURES else ()
+def webhooks_of(society: Society, child: Child, run: Run) -> tuple[str, ...]:
+    """Return the webhooks that are sent an announcement of the run."""
+    announce = society.pinned.configuration.spawnlog.announce
+    # What a sub-agent has asked for goes nowhere from the inbox.
+    return receivers(
+        announce, run.requester.agent_id, child.origin if not run.requester.depth else {}
+    )
 
 
 def delivered(society: Society, child: Child, run: Run) -> Life[None]:
     """The announcement is taken by its webhook; of those that nobody hears not before it was
     parked, and redriven by an operator."""
-    while (effect := run.effect("webhook", WEBHOOK)) is not None and effect.phase != "done":
+    while (effect := run.effect("webhook", GATEWAY)) is not None and effect.phase != "done":
         text_store = child.text_store(society)
         command: RunCommand
         fails = child.fate is Fate.UNHEARD and not effect.attempts_before
         if effect.phase == "parked":
             yield Wait(TELLING_SECONDS)
             reason = text_store.store("redriveReason", _REDRIVEN)
-            command = RedriveEffects(kind="webhook", name=WEBHOOK, by=OPERATOR.name, reason=reason)
+            command = RedriveEffects(kind="webhook", name=GATEWAY, by=OPERATOR.name, reason=reason)
         else:
             assert effect.due_at is not None
             left = (effect.due_at - society.scheduler.now).total_seconds()
             yield Wait(max(0.0, left) + TELLING_SECONDS)
-            command = ConfirmEffect(kind="webhook", name=WEBHOOK, status_code=204)
+            command = ConfirmEffect(kind="webhook", name=GATEWAY, status_code=204)
             if fails:
                 command = NoteEffectFailure(
                     kind="webhook",
-                    name=WEBHOOK,
+                    name=GATEWAY,
                     attempt=effect.attempts + 1,
                     status_code=503,
                     error=text_store.store("deliveryError", _REFUSED),
-                    attempts_max=ATTEMPTS_MAX,
-                    retry_seconds_max=RETRY_SECONDS_MAX,
+                    attempts_max=EFFECT_ATTEMPTS_MAX,
+                    retry_seconds_max=EFFECT_RETRY_SECONDS_MAX,
                 )
         run = society.log.runs[run.run_id]
         run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]

@@ -11,15 +11,10 @@ import orjson
 from application.log.envelope import Actor
 from application.log.texts import TextStore
 from benchmarks.history.lives.preparation import LEASE_SECONDS
-from benchmarks.history.lives.requests import (
-    CHANNEL,
-    TIMEOUT_SECONDS,
-    Asker,
-    Child,
-    commanded,
-)
+from benchmarks.history.lives.requests import TIMEOUT_SECONDS, Asker, Child, commanded
 from benchmarks.history.lives.sharing import inherited
 from benchmarks.history.lives.stop import stop, stop_session
+from benchmarks.history.world.configuration import CHANNEL
 from benchmarks.history.world.fates import STOPPED, Fate
 from benchmarks.history.world.scheduler import Life, Wait, ask
 from benchmarks.history.world.simulated_log import Entry
@@ -32,6 +27,7 @@ from domain.prompt.child_prompt import (
     compose_prompt,
 )
 from domain.prompt.pieces import Contribution, Piece, task_pieces
+from domain.prompt.run_prompt import attachments_note
 from domain.prompt.shared_context import shared_pieces
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import ClaimRun, EndRun, QueueMessage, StartRun, YieldRun
@@ -177,7 +173,10 @@ def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt
         requester_channel=CHANNEL if run.requester.origin is not None else None,
         is_persistent=run.options.mode == "session",
     )
-    surroundings = Surroundings(preamble=child.preamble or "", shared_context=shared)
+    attached = attachments_note(run)
+    surroundings = Surroundings(
+        preamble=child.preamble or "", attachments=attached, shared_context=shared
+    )
     if run.continues is not None:
         return compose_continuation(facts, child.task, surroundings)
     before = [Contribution(name, text) for at, name, text in child.pieces if at == "prepend"]

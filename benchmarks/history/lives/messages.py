@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from application.context.prompt_inputs import preamble_ingredients
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, StoredAnswer, Submission, World
 from application.session.continue_session import decide_message
@@ -15,7 +16,7 @@ from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import CONTROL_TOOL
 from domain.run.events import ContinuationPlanned
 from domain.run.evolve import initial_run
-from domain.run.facts import Ingredient
+from domain.run.facts import HOOKS_OF_ENDS, Ingredient
 from domain.run.lifecycle import OVER
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
@@ -43,6 +44,7 @@ def new_message(
         task=society.texts.text(1, 3),
         label=first.label,
         preamble=first.preamble,
+        origin=first.origin,
         begun=first.begun,
     )
     return child, _submission(society, first, child, last)
@@ -54,9 +56,14 @@ def new_preamble(society: Society, first: Child, last: Run) -> Submission[None]:
     assert last.child_session_key is not None
     key, kept = last.child_session_key, first.text_store(society)
     actor = _sender(society, first)
+    assert last.agent_id is not None
+    agent = society.pinned.configuration.effective_agent(last.agent_id)
 
     def decide_preamble(world: World) -> Decision[None]:
-        text = kept.store("preamble", society.texts.text(1, 2))
+        words = society.texts.text(1, 2)
+        text = kept.store("preamble", words)
+        first.preamble = words
+        first.begun = preamble_ingredients(text, words, agent, kept).ingredients
         events = decide_session(world.sessions[key], ChangePreamble(text, actor.name))
         refused = ToolRefused(tool=CONTROL_TOOL, by=actor.name, about=str(last.run_id))
         changes = [(session_stream(key), event) for event in (*events, refused)]
@@ -144,7 +151,7 @@ def _planned(
         ingredients=(*first.begun, said),
         warnings=planned.warnings,
         facts=planned.facts,
-        hooks=("subagentEnded",) if hooks_of(first) else (),
+        hooks=tuple(one for one in hooks_of(society) if one in HOOKS_OF_ENDS),
     )
 
 

@@ -9,7 +9,7 @@ from application.context.prompt_inputs import (
 )
 from application.context.scripts import evaluated_candidates
 from application.log.texts import TextStore
-from benchmarks.history.lives.effects import hooks_of, not_written, stepped
+from benchmarks.history.lives.effects import hooks_of, not_written, stepped, webhooks_of
 from benchmarks.history.lives.requests import Child, commanded
 from benchmarks.history.lives.waits import refused_for
 from benchmarks.history.world.fates import Fate
@@ -162,7 +162,7 @@ def _finished(
     planned = found if isinstance(found, RefusedChild) else facts.plan
     commands: tuple[RunCommand, ...]
     if isinstance(planned, RefusedChild):
-        commands = (*before, _refusal(society, run, planned, text_store))
+        commands = (*before, _refusal(society, child, run, planned, text_store))
     else:
         run, commands = yield from _created(
             society, child, run, planned, receipts, before, text_store
@@ -189,10 +189,9 @@ def _created(
     key = child_key(agent_id, str(society.ids.run_id()))
     society.log.hold([session_stream(key)])
     start = StartPreparation(epoch=run.epoch, child_session_key=key, agent_id=agent_id)
-    run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-    child.begun = preamble_ingredients(
-        run.preamble, child.preamble, planned.agent, text_store
-    ).ingredients
+    run, before = yield from stepped(society, child, run, (*before, start), agent_id, text_store)
+    preamble = preamble_ingredients(run.preamble, child.preamble, planned.agent, text_store)
+    child.begun = preamble.ingredients
     failed = not_written(child, run, text_store)
     if failed is not None:
         return run, (failed,)
@@ -204,16 +203,19 @@ def _created(
         control_scope=planned.capabilities.control_scope,
         plan=planned.plan,
         ingredients=(*child.begun, *message_ingredients(run, receipts)),
-        warnings=planned.warnings,
+        warnings=(*planned.warnings, *preamble.warnings),
+        preamble=preamble.sizes,
         note=accepted_note(run.options, run.requester),
         lane=SUBAGENT_LANE,
         facts=planned.facts,
-        hooks=hooks_of(child),
+        hooks=hooks_of(society),
     )
     return run, (*before, create)
 
 
-def _refusal(society: Society, run: Run, unfit: RefusedChild, text_store: TextStore) -> RefuseSpawn:
+def _refusal(
+    society: Society, child: Child, run: Run, unfit: RefusedChild, text_store: TextStore
+) -> RefuseSpawn:
     """A caller that has gone away finds the refusal in its inbox."""
     refusal = unfit.refusal
     told = society.random.random() < 0.5
@@ -226,6 +228,7 @@ def _refusal(society: Society, run: Run, unfit: RefusedChild, text_store: TextSt
         text=text_store.store("refusal", refusal.text),
         inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
         announcement=text_store.store("announcement", text) if text else None,
+        webhooks=webhooks_of(society, child, run) if text else (),
         facts=unfit.facts,
     )
 

@@ -1,5 +1,6 @@
 """What the sessions of a simulation ask for, and the submissions that record it."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,21 +13,21 @@ from application.log.texts import TextStore
 from application.log.unit_of_work import RunCommands, decide_commands, provenance_of
 from application.spawn.admit import decide_admission
 from application.spawn.request import spawn_command
-from benchmarks.history.world.configuration import ALLOWED, MODEL
-from benchmarks.history.world.fates import STAYING, Fate
+from benchmarks.history.world.configuration import ALLOWED, CHANNEL, GATEWAY, MODEL
+from benchmarks.history.world.fates import FILES, SENT, STAYING, Fate
 from benchmarks.history.world.society import Society
+from domain.context.attachment_manifest import FileList, ListedFile, render_file_list
+from domain.context.thread_binding import Origin, read_origin
 from domain.run.commands import RunCommand
 from domain.run.facts import Dependency, Ingredient, RespawnFacts, RunOutcome
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
 from domain.spawn.cascade import streams_of
 from domain.spawn.decide import SpawnDecision
-from domain.spawn.request import RequestSpawn, ResolvedSpawn, SpawnRequest
+from domain.spawn.request import AttachmentsVerdict, RequestSpawn, ResolvedSpawn, SpawnRequest
 from domain.values.record import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45
-CHANNEL = "chat"
-"""Where some requests come from."""
 _LEAVES = ("researcher", "coder", "summarizer", "steward", None)
 _LEAF_WEIGHTS = (28, 34, 22, 6, 10)
 _PLANNER_SHARE = 0.14
@@ -57,7 +58,8 @@ class Asker:
 
 @dataclass(slots=True)
 class Child:
-    """A run as those around it know it. `begun` is what stands in front of its system prompt."""
+    """A run as those around it know it. `begun` is what stands in front of its system prompt,
+    `origin` where it was asked for."""
 
     asker: Asker
     fate: Fate
@@ -67,6 +69,7 @@ class Child:
     task: str
     label: str | None
     preamble: str | None
+    origin: Origin = field(default_factory=dict)
     begun: tuple[Ingredient, ...] = ()
     pieces: list[tuple[str, str, str]] = field(default_factory=list)
     children: "list[Child]" = field(default_factory=list)
@@ -95,7 +98,8 @@ def new_spawn(
     pinned = society.pinned
     request = _request(society, asker, fate, agent_id)
     holder = society.any_holder()
-    command = spawn_command(request, asker.actor, pinned, society.ids, holder)
+    files = _attached(society) if fate in FILES else None
+    command = spawn_command(request, asker.actor, pinned, society.ids, holder, files)
     if target is not None:
         command = replace(command, **_waiting_for(asker, target))
     earlier = society.refused.pop(asker.session_key, None)
@@ -111,6 +115,7 @@ def new_spawn(
         task=command.task,
         label=command.label,
         preamble=command.preamble,
+        origin=read_origin(command.origin),
         target=target.run_id if target is not None else None,
     )
     return child, _admission(society, child, command)
@@ -118,7 +123,8 @@ def new_spawn(
 
 def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -> ResolvedSpawn:
     draw, texts = society.random, society.texts
-    origin = {"channel": CHANNEL, "to": "example"} if draw.random() < 0.1 else {}
+    to = GATEWAY if fate in SENT else "example" if draw.random() < 0.1 else None
+    origin = {"channel": CHANNEL, "to": to} if to is not None else {}
     body = {
         "requester": {"sessionKey": asker.session_key, **origin},
         "task": texts.text(1, 6),
@@ -136,6 +142,18 @@ def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -
     request = SpawnRequest.model_validate(body)
     resolved = resolve_request(request, society.pinned.configuration, asker.session_key)
     return replace(resolved, requester_agent_id=asker.agent_id)
+
+
+def _attached(society: Society) -> AttachmentsVerdict:
+    files = []
+    for number in range(society.random.randint(1, 4)):
+        content = society.random.randbytes(society.random.randint(200, 20_000))
+        digest = hashlib.sha256(content).hexdigest()
+        files.append(ListedFile(name=f"{number}.bin", bytes=len(content), sha256=digest))
+    listed = FileList(files=tuple(files))
+    return AttachmentsVerdict(
+        count=len(files), total_bytes=listed.total_bytes, manifest=render_file_list(listed)
+    )
 
 
 def _agent(society: Society, asker: Asker, fate: Fate) -> str | None:

@@ -2,6 +2,7 @@
 
 from application.context.prompt_inputs import refusal_announcement
 from application.log.envelope import Actor
+from benchmarks.history.lives.effects import webhooks_of
 from benchmarks.history.lives.requests import Child, commanded
 from benchmarks.history.world.scheduler import Life, ask
 from benchmarks.history.world.society import Society
@@ -36,6 +37,7 @@ def stop(
         reason=text_store.store("stopReason", reason) if reason else None,
         text=text_store.store("refusal", text),
         announcement=text_store.store("announcement", announcement) if announcement else None,
+        webhooks=webhooks_of(society, child, run) if announcement else (),
     )
     try:
         yield from ask(commanded(society, run, (command,), text_store, actor=by))

@@ -19,6 +19,16 @@ WIDTHS = (64, 80, 72)
 
 ARCHIVE_AFTER_MINUTES = 15
 MODEL = "example/large"
+CHANNEL = "chat"
+GATEWAY = "gateway"
+"""The id of the webhook, and the address on the channel of whoever it is sent announcements for."""
+
+EFFECT_ATTEMPTS_MAX = 3
+EFFECT_RETRY_SECONDS_MAX = 300
+HOOKS = ("subagentSpawning", "subagentEnded")
+_OUTSIDE = "https://gateway.example"
+_RETRIES = {"attemptsMax": EFFECT_ATTEMPTS_MAX, "retrySecondsMax": EFFECT_RETRY_SECONDS_MAX}
+_SIGNED = "whsec_" + "c3Bhd25sb2c" * 4
 
 
 def _script(name: str, priority: int, *, position: str) -> dict[str, Any]:
@@ -29,6 +39,19 @@ def _script(name: str, priority: int, *, position: str) -> dict[str, Any]:
         "priority": priority,
         "returnKey": "message",
         "agentIdOverrideKey": "agentId",
+    }
+
+
+def _own_section() -> dict[str, Any]:
+    gateway = {
+        "id": GATEWAY,
+        "url": f"{_OUTSIDE}/announcements",
+        "secrets": [_SIGNED],
+        "origin": {"channel": CHANNEL, "to": GATEWAY},
+    }
+    return {
+        "hooks": {**{name: {"url": f"{_OUTSIDE}/{name}"} for name in HOOKS}, **_RETRIES},
+        "announce": {"webhooks": [gateway], **_RETRIES},
     }
 
 
@@ -59,6 +82,9 @@ def _values(width: int) -> dict[str, Any]:
             },
             "list": agents,
         },
+        "session": {"threadBindings": {"defaultSpawnContext": "isolated"}},
+        "tools": {"sessions_spawn": {"attachments": {"enabled": True}}},
+        "spawnlog": _own_section(),
         "models": {
             "providers": {
                 "example": {

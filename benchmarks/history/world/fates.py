@@ -71,6 +71,12 @@ STOPPED = frozenset({Fate.STOPPED_BY_REQUESTER, Fate.STOPPED_BY_OPERATOR})
 STAYING = frozenset({Fate.PERSISTENT, Fate.BOUND, Fate.CLOSED_AT_WORK})
 """The sessions of mode `session`: those that are closed by a stop, and one that is left open."""
 
+SENT = frozenset({Fate.HEARD, Fate.UNHEARD, Fate.BOUND})
+"""These are asked for where announcements are sent to a webhook."""
+
+FILES = frozenset({Fate.FILES, Fate.FILES_NOT_WRITTEN})
+"""These are asked for with files."""
+
 TALKED_TO = frozenset({Fate.TALKED, Fate.TURNED_AWAY, Fate.BOUND, Fate.CLOSED_AT_WORK})
 """Messages are sent to these once they are announced."""
 

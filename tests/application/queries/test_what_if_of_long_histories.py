@@ -2,7 +2,7 @@
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from application.queries.what_if.answer import WhatIfAnswer
 from application.queries.what_if.ask import WhatIfBody, what_if
 from benchmarks.generate import generate
 from domain.what_if import cascade as cascades
+from tests.support.builders.generated_pasts import SEEDS, Seed
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import running_on
@@ -20,7 +21,8 @@ from tests.support.servers.server_configurations import ServerConfigurations
 
 pytestmark = pytest.mark.server
 
-EVENTS = 2_000
+EVENTS, SEED = 2_000, 19
+DECISIONS_MIN = 20
 SHORTER, LONGER = 4_000, 16_000
 PEAK_RATIO_MAX = 1.6
 KEPT_BYTES_MAX = 400
@@ -29,6 +31,9 @@ SUBAGENTS = "/agents/defaults/subagents"
 THINKING = [{"op": "add", "path": f"{SUBAGENTS}/thinking", "value": "low"}]
 ONE_MORE = [{"op": "replace", "path": f"{SUBAGENTS}/maxChildrenPerAgent", "value": 6}]
 FEWER = [{"op": "replace", "path": f"{SUBAGENTS}/maxChildrenPerAgent", "value": 1}]
+NOT_KNOWN = ("erased", "would have run")
+"""How reasons end: a run that waited for another depends on whether that would have run."""
+
 ERASED = "the prompt: texts that it was made from, or its own, were erased"
 
 
@@ -36,7 +41,7 @@ ERASED = "the prompt: texts that it was made from, or its own, were erased"
 def url(databases: Databases) -> Iterator[str]:
     """Of a small history, for several looks at it."""
     made = databases.create()
-    generate(made, events=EVENTS, seed=5)
+    generate(made, events=EVENTS, seed=SEED)
     yield made
     databases.drop(made)
 
@@ -57,6 +62,48 @@ async def verdicts(url: str, folder: Path, **request: Any) -> dict[str, dict[str
     found = [one for one in before if "verdict" in one]
     assert last["totals"]["decisions"] == len(found)
     return {one["runId"]: one for one in found}
+
+
+UNHEARD = {
+    "id": "unheard",
+    "url": "http://hooks.example/unheard",
+    "secrets": ["whsec_" + "A" * 32],
+    "origin": {"to": "nobody"},
+}
+SAME_BY_ITSELF: list[dict[str, Any]] = [
+    {"patch": []},
+    {"patch": [], "cascade": True, "prompts": True},
+    # A webhook that fits no origin: now every receiver of an announcement is compared.
+    {"patch": [{"op": "add", "path": "/spawnlog/announce/webhooks/-", "value": UNHEARD}]},
+]
+
+
+async def differing(url: str, folder: Path, **request: Any) -> list[dict[str, Any]]:
+    """Return the verdicts of a whole answer that are not `same`."""
+    found = await verdicts(url, folder, **request)
+    assert len(found) > DECISIONS_MIN
+    return [one for one in found.values() if one["verdict"] != "same" or one["assumed"]]
+
+
+same_by_itself = pytest.mark.parametrize(
+    "request_body", SAME_BY_ITSELF, ids=["plain", "whole", "webhooks"]
+)
+
+
+@same_by_itself
+async def test_generated_decisions_are_same_under_own_configuration(
+    url: str, tmp_path: Path, request_body: dict[str, Any]
+) -> None:
+    assert await differing(url, tmp_path, **request_body) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: str(seed.number))
+@same_by_itself
+async def test_other_histories_are_same_under_own_configuration(
+    url_of_seed: Callable[[Seed], str], tmp_path: Path, seed: Seed, request_body: dict[str, Any]
+) -> None:
+    assert await differing(url_of_seed(seed), tmp_path, **request_body) == []
 
 
 async def test_it_says_how_far_it_is(
@@ -92,7 +139,6 @@ async def test_a_cascade_that_cannot_remember_all_of_it_says_so(
     verdict: str,
 ) -> None:
     if verdict != PLANNED:
-        # The history has runs that were told of hooks that it does not configure.
         monkeypatch.setattr(cascades.Cascade, "_note_session", lambda *_, **__: None)
     found = await lines(url, tmp_path, patch=patch, cascade=True)
     assert sum(one.get("verdict") == verdict for one in found) > 1
@@ -105,7 +151,7 @@ async def test_a_cascade_that_cannot_remember_all_of_it_says_so(
 def erasable_url(databases: Databases) -> Iterator[str]:
     """Of a history that nobody else looks at."""
     made = databases.create()
-    generate(made, events=EVENTS, seed=5)
+    generate(made, events=EVENTS, seed=SEED)
     yield made
     databases.drop(made)
 
@@ -131,22 +177,16 @@ async def test_erased_sessions_are_named_and_the_others_are_decided_as_before(
     assert 0 < len(changed) < len(changed | started)
     for run_id in changed:
         assert partly[run_id]["verdict"] == "not-replayable"
-        assert all(one.endswith("erased") for one in partly[run_id]["missing"])
+        assert all(one.endswith(NOT_KNOWN) for one in partly[run_id]["missing"])
     async with running_on(erasable_url) as running:
         await running.ask("DELETE FROM contents WHERE kind <> 'configuration'")
     nothing = await verdicts(erasable_url, tmp_path, **request)
     assert list(nothing) == list(before)
-    # Whatever would be otherwise for other reasons still is so.
-    compared = {
-        run_id
-        for run_id in started
-        if before[run_id]["verdict"] == "same" or "/prompt/" in str(before[run_id]["difference"])
-    }
-    assert len(compared) > len(changed)
-    named = {run_id: nothing[run_id]["missing"] for run_id in compared}
-    assert {nothing[run_id]["verdict"] for run_id in compared} == {"not-replayable"}
-    assert all(one.endswith("erased") for missing in named.values() for one in missing)
-    assert [ERASED] in named.values()
+    assert len(started) > len(changed)
+    named = [nothing[run_id]["missing"] for run_id in started]
+    assert {nothing[run_id]["verdict"] for run_id in started} == {"not-replayable"}
+    assert all(one.endswith(NOT_KNOWN) for missing in named for one in missing)
+    assert [ERASED] in named
 
 
 class Used(NamedTuple):
@@ -191,6 +231,15 @@ def histories(databases: Databases) -> Iterator[list[str]]:
     yield urls
     for made in urls:
         databases.drop(made)
+
+
+@pytest.mark.nightly
+@same_by_itself
+async def test_longer_histories_are_same_under_own_configuration(
+    histories: list[str], tmp_path: Path, request_body: dict[str, Any]
+) -> None:
+    for made in histories:
+        assert await differing(made, tmp_path, **request_body) == []
 
 
 @pytest.mark.nightly
