@@ -310,6 +310,11 @@ class Tail(Protocol):
         """The run as it is at `position`; None when it is not known here."""
         ...
 
+    def end_since(self, moment: float) -> int | None:
+        """Return a position seen here that was the end of the log at `moment` of the monotonic
+        clock, or later; None if the database has to be asked."""
+        ...
+
     async def changed(
         self,
         run_ids: Collection[UUID],

@@ -445,6 +445,7 @@ async def get_run(
 ) -> Answer[RunView | RunMetadataView]:
     """Return one run: now, as of `at`, after `version` of its events, or when it has reached the
     stage `until`, after `wait` at the latest. Without its texts if the caller may not read them."""
+    asked_at = time.monotonic()
     at, version, wait, until = query.at, query.version, query.wait, query.until
     min_position = query.min_position
     seconds = wait_seconds(wait)
@@ -460,6 +461,9 @@ async def get_run(
     else:
         if seconds:
             await _wait_for_stage(services, caller, run_id, until or "ended", seconds)
+        if min_position is None:
+            # Not behind anything that anybody was told before this was asked.
+            min_position = services.tail.end_since(asked_at)
         run, moment = await newest_run(services, caller, run_id, min_position)
     if version is not None:
         earlier = await services.work.registry.run_at_version(run.run_id, version)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +13,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, LogUnavailable, Submission
+from application.log.event_log import Appended, Decision, LogUnavailable, Submission, World
 from application.telemetry.totals import LogTotals
 from domain.run.state import Run
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
@@ -76,6 +77,7 @@ class PostgresLog:
             remembered=self.remembered,
         )
         self.tail.own_writer = lambda: self._writer.backend_pid
+        self._locked_at = -math.inf
         self._next_probe = 0.0
         self._probe: asyncio.Task[LogUnavailable | None] | None = None
 
@@ -104,14 +106,20 @@ class PostgresLog:
         await self.tail.close()
 
     def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
-        self.tail.take(events, runs)
+        self.tail.take(events, runs, locked_at=self._locked_at)
         self.totals.take(events, runs)
         self.on_commit(events)
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
         """Decide and record."""
         began = time.monotonic()
-        appended = await self._writer.submit(submission)
+        decide = submission.decide
+
+        def decide_locked(world: World) -> Decision[T]:
+            self._locked_at = time.monotonic()
+            return decide(world)
+
+        appended = await self._writer.submit(submission._replace(decide=decide_locked))
         self.totals.append_seconds.add(time.monotonic() - began)
         return appended
 

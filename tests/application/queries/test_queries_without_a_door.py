@@ -1,5 +1,6 @@
 """A door that is not HTTP asks the same queries: it needs a caller, and no request."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,28 @@ async def test_page_of_events_asks_once_how_far_log_goes(
     listed = await list_events(services, caller("read"), ListEvents())
     assert asked == [listed.position]
     assert listed.view.head == listed.position
+
+
+async def test_wait_for_stage_does_not_ask_how_far_log_goes(
+    services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, asked = LoggedFamily(running.log), []
+    await family.begin("reviewer")
+    head = running.log.head
+
+    async def counted() -> int:
+        asked.append(await head())
+        return asked[-1]
+
+    monkeypatch.setattr(running.log, "head", counted)
+    query = GetRun(wait="20s", until="ended")
+    waiting = asyncio.create_task(
+        get_run(services, caller("read"), str(family.id("reviewer")), query)
+    )
+    while not running.tail._recent.waited_for:
+        await asyncio.sleep(0)
+    await family.end("reviewer")
+    answer = await waiting
+    assert answer.view.stage == "ended"
+    assert answer.position == running.tail.position
+    assert asked == []

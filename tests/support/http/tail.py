@@ -44,6 +44,9 @@ class GrowingLog:
         """The last position."""
         return len(self._events)
 
+    def end_since(self, moment: float) -> int | None:
+        return None
+
     def newest(self, _: UUID) -> None:
         """No run is known."""
 

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -78,6 +79,13 @@ RECONNECT_PAUSE_SECONDS = 0.25
 _log = logging.getLogger("spawnlog.tail")
 
 
+class LogEnd(NamedTuple):
+    """A position that the log did not go beyond at a moment of the monotonic clock."""
+
+    position: int
+    known_at: float
+
+
 class LogHasGap(Exception):
     """A position is missing: the log was damaged, and nothing may be told from it."""
 
@@ -92,6 +100,7 @@ class LogTail:
         self._position = 0
         self.clock = DatabaseClock()
         self._checked_at = -math.inf
+        self._end = LogEnd(0, -math.inf)
         self._recent = RecentEvents()
         self._followed = FollowedRuns()
         self._stages = FollowedStages()
@@ -159,16 +168,30 @@ class LogTail:
             return None
         return self._stages.is_respawned(run_id)
 
-    def take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
+    def end_since(self, moment: float) -> int | None:
+        """Return a position seen here that was the end of the log at `moment` of the monotonic
+        clock, or later; None if the database has to be asked."""
+        is_known = self._end.known_at >= moment and self.failure is None
+        return self._end.position if is_known else None
+
+    def take(
+        self,
+        events: Sequence[RecordedEvent],
+        runs: Mapping[UUID, Run],
+        *,
+        locked_at: float = -math.inf,
+    ) -> None:
         """Events that the writer of this process has committed, and the runs as they are after
         them. Those that join on to what was seen need not be read again; before others there is
-        something of another process."""
+        something of another process. The writer held the lock at `locked_at`, so that no other
+        process had written behind them then."""
         fresh = [event for event in events if event.envelope.position > self._position]
         if not fresh or self.failure is not None:
             return
         if fresh[0].envelope.position == self._position + 1:
             self._followed.take(runs)
             self._note(fresh)
+            self._note_end(locked_at)
         else:
             self._hint.set()
 
@@ -295,12 +318,18 @@ class LogTail:
 
     async def _catch_up(self, connection: LogConnection) -> None:
         while True:
+            asked_at = time.monotonic()
             events = await read_events(
                 connection, self._mapper, after=self._position, limit=PAGE_EVENTS
             )
             self._take_read(events)
             if len(events) < PAGE_EVENTS:
+                self._note_end(asked_at)
                 return
+
+    def _note_end(self, known_at: float) -> None:
+        if known_at > self._end.known_at:
+            self._end = LogEnd(self._position, known_at)
 
     def _take_read(self, events: Sequence[RecordedEvent]) -> None:
         # Some may have been handed over while the question was under way.

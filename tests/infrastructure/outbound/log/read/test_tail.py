@@ -178,3 +178,24 @@ async def _listens(running: RunningLog, listeners: int) -> bool:
 
 def _positions(events: Sequence[RecordedEvent]) -> list[int]:
     return [one.envelope.position for one in events]
+
+
+@pytest.mark.usefixtures("never_polls")
+async def test_end_of_log_is_known_since_own_append(running: RunningLog) -> None:
+    asked_at = time.monotonic()
+    assert running.tail.end_since(asked_at) is None
+    appended = await running.log.submit(observing(key(0)))
+    assert running.tail.end_since(asked_at) == appended.position
+    assert running.tail.end_since(time.monotonic()) is None
+
+
+@pytest.mark.usefixtures("never_polls")
+async def test_known_end_of_log_is_not_behind_another_process(running: RunningLog) -> None:
+    async with running_on(running.url) as other:
+        for number in range(0, 60, 2):
+            told = await other.log.submit(observing(key(number)))
+            asked_at = time.monotonic()
+            await running.log.submit(observing(key(number + 1)))
+            while (end := running.tail.end_since(asked_at)) is None:
+                await asyncio.sleep(0)
+            assert end >= told.position
